@@ -2,6 +2,7 @@
 PYTHON ?=
 BIN := .venv/bin
 STAMP := .venv/.installed
+LIBVIRT := .venv/.libvirt
 NOVA := .venv/nova
 
 export PIP_NO_INPUT := 1
@@ -10,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv servers nova test lint format demo bench nightly lock clean
+.PHONY: help venv servers libvirt nova test lint format demo bench nightly lock clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +39,17 @@ $(STAMP): pyproject.toml requirements-dev.lock
 servers: ## install the databases for the tests, where that is possible
 	@tools/install-test-servers
 
+libvirt: $(STAMP) ## build libvirt's bindings into .venv, where the system has its headers
+	@set -e; \
+	test $(LIBVIRT) -nt requirements-libvirt.lock && exit; \
+	if ! pkg-config --exists libvirt 2>/dev/null || ! command -v gcc >/dev/null; then \
+	    echo "The tests that need libvirt will be skipped: its headers, pkg-config or gcc are missing." >&2; exit; \
+	fi; \
+	if command -v uv >/dev/null; then install="uv pip install --quiet --python $(BIN)/python"; \
+	else install="$(BIN)/python -m pip install --quiet"; fi; \
+	if $$install --no-build-isolation --require-hashes -r requirements-libvirt.lock; then touch $(LIBVIRT); \
+	else echo "The tests that need libvirt will be skipped: its bindings cannot be built." >&2; fi
+
 nova: $(NOVA)/.installed ## install Nova beside .venv, for the tests that compare with it
 
 $(NOVA)/.installed: requirements-nova.lock | $(STAMP)
@@ -53,7 +65,7 @@ $(NOVA)/.installed: requirements-nova.lock | $(STAMP)
 	$$install --require-hashes -r requirements-nova.lock
 	@touch $@
 
-test: venv servers ## run the tests
+test: venv servers libvirt ## run the tests
 	$(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 lint: venv ## check style, formatting, types and the import rules
@@ -73,7 +85,8 @@ bench: venv ## run the benchmarks in their short form
 	rm -rf roost-data/bench
 	$(BIN)/roost bench all roost-data/bench
 
-nightly: venv servers nova ## run the tests that are too long for every change, and all properties at length
+nightly: venv servers libvirt nova ## run the tests that are too long for every change, and all properties at length
+	@tools/install-test-servers --nightly
 	$(BIN)/pytest -m "nightly or hypothesis"
 
 lock: ## remake the lock files from pyproject.toml (needs uv)

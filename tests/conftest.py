@@ -1,11 +1,13 @@
 """Databases and the nightly seed of all tests. The summary names the databases and the seed."""
 
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from support.databases import KINDS, Place, Servers
@@ -56,6 +58,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     first = {folder / name: place for place, name in enumerate(FIRST)}
     tests = Counter(item.path for item in items)
     items.sort(key=lambda item: (first.get(item.path, len(first)), -tests[item.path], item.path))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """A program that a test ran in this process has sent all logs where the test is no longer."""
+    if structlog.is_configured():
+        structlog.reset_defaults()
+        root = logging.getLogger()
+        root.handlers = [each for each in root.handlers if type(each).__module__.startswith("_pytest")]
 
 
 @pytest.hookimpl(trylast=True)

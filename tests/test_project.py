@@ -19,11 +19,13 @@ ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 RUNTIME: list[str] = PYPROJECT["project"]["dependencies"]
 BENCH: list[str] = PYPROJECT["project"]["optional-dependencies"]["bench"]
+REDFISH: list[str] = PYPROJECT["project"]["optional-dependencies"]["redfish"]
 DEVELOPMENT: list[str] = PYPROJECT["dependency-groups"]["dev"]
 LOCKS = (
     "requirements.lock",
     "requirements-dev.lock",
     "requirements-build.lock",
+    "requirements-libvirt.lock",
     "requirements-keystone.lock",
     "requirements-nova.lock",
     "src/roost/bench/peer-requirements.lock",
@@ -54,7 +56,8 @@ def test_lock_names_no_address(lock: str) -> None:
     ("lock", "declared"),
     [
         ("requirements.lock", RUNTIME),
-        ("requirements-dev.lock", RUNTIME + BENCH + DEVELOPMENT),
+        ("requirements-dev.lock", RUNTIME + BENCH + REDFISH + DEVELOPMENT),
+        ("requirements-libvirt.lock", PYPROJECT["project"]["optional-dependencies"]["libvirt"]),
         ("requirements-build.lock", PYPROJECT["build-system"]["requires"]),
     ],
 )
@@ -90,7 +93,7 @@ def test_what_the_package_imports_is_what_it_depends_on() -> None:
         modules = re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(), flags=re.MULTILINE)
         names = [name for name in modules if name not in NAMESPACES]
         imported |= {canonicalize_name(each) for name in names for each in distributions.get(name, ())}
-    declared = {canonicalize_name(Requirement(each).name) for each in RUNTIME + BENCH}
+    declared = {canonicalize_name(Requirement(each).name) for each in RUNTIME + BENCH + REDFISH}
     assert imported - {"roost"} - declared == set()
     assert declared - imported == set(NOT_IMPORTED)
 
@@ -139,7 +142,7 @@ def test_a_production_install_needs_neither_matplotlib_nor_opentelemetry(wheel: 
         if each.marker is None or each.marker.evaluate({"extra": ""})
     ]
     assert "sqlalchemy" in plain and "matplotlib" not in plain
-    assert metadata.get_all("Provides-Extra") == ["bench", "tracing"]
+    assert metadata.get_all("Provides-Extra") == ["bench", "libvirt", "redfish", "tracing"]
     assert "matplotlib" not in read_pins("requirements.lock")
     assert not [name for name in (*plain, *read_pins("requirements.lock")) if "opentelemetry" in name]
 

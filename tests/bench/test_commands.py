@@ -65,6 +65,16 @@ def test_agents():
     assert row["processor_ms"] > 0
 
 
+@pytest.mark.skipif(POSTGRESQL is None, reason="no PostgreSQL here")
+def test_reshape():
+    few = ("--hosts", "4", "--together", "2", "--instances", "4")
+    with tempfile.TemporaryDirectory(prefix="roost-bench-", dir="/tmp") as reachable:
+        Path(reachable).chmod(0o755)  # pytest's folders are closed to PostgreSQL's account
+        [row] = measured("reshape", *few, folder=Path(reachable))["rows"]
+    assert (row["hosts"], row["instances"], row["refused"]) == (4, 4, 0)
+    assert row["built"] > 0 and row["commits"] >= 4
+
+
 def test_metrics(folder: Path):
     report = measured("metrics", "--hosts", "60", "--clients", "2", *QUICK, folder=folder)
     assert [(row["work"], row["clients"]) for row in report["rows"]] == [("PUT", 2), ("candidates", 1)]

@@ -1,8 +1,10 @@
 """The works of a cell's database: arrivals behind fences, confirmations, limits, orders, guests, owners."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TypeVar
 
+import msgspec
 import pytest
 import sqlalchemy as sa
 from msgspec.structs import replace
@@ -20,9 +22,11 @@ from roost.cells.building import (
 from roost.cells.ending import DeleteInstances, Destroyed, EndDeletions, Forget
 from roost.cells.fences import TrimFences
 from roost.cells.guests import ExpectedGuests, GuestsReported
-from roost.cells.orders import HostsWithOrders, WorkOfHosts
+from roost.cells.hosts import RemoveHost
+from roost.cells.orders import GiveOrders, HostsWithOrders, WorkOfHosts
 from roost.cells.owning import Ownership, TakeWork, WantingWork
 from roost.cells.tables import metadata
+from roost.cells.unknown_guests import PageOfUnknownGuests, unknown_guests_of
 from roost.leases import AcquireLease, ReadLeases, VacateLeases
 from roost.machine import Work
 from roost.model.instance import (
@@ -202,6 +206,41 @@ def test_guest_that_vanished_is_lost_until_it_is_seen_again(cell: Tables) -> Non
     assert cell.do(GuestsReported("a", {"i": 2}, NOW)).unknown == {"i"}, "a guest of another attempt"
     assert cell.do(GuestsReported("a", {"i": 1}, NOW)).found == {"i"}
     assert (cell.state(), cell.one().reason) == (ACTIVE, None)
+
+
+def unknown(cell: Tables) -> list[tuple[str, int, str, float]]:
+    return [
+        msgspec.structs.astuple(each) for each in cell.do(partial(unknown_guests_of, uuids=("i", "stray")))
+    ]
+
+
+def test_guests_that_the_cell_does_not_know_are_kept_while_their_host_has_them(cell: Tables) -> None:
+    cell.add()
+    cell.report(built())
+    cell.do(GuestsReported("a", {"i": 1, "stray": 3, "x" * 37: 1}, NOW))
+    assert unknown(cell) == [("stray", 3, "a", NOW)]
+    cell.do(GuestsReported("b", {"i": 1}, NOW + 1))
+    cell.do(GuestsReported("a", {"i": 1, "stray": 3}, NOW + 2))
+    assert unknown(cell) == [("i", 1, "b", NOW + 1), ("stray", 3, "a", NOW)]
+    assert cell.do(PageOfUnknownGuests(1)) == ["i"]
+    assert cell.do(PageOfUnknownGuests(2, "i")) == ["stray"]
+    cell.do(GuestsReported("a", {"i": 1}, NOW + 3))
+    assert unknown(cell) == [("i", 1, "b", NOW + 1)]
+
+
+def test_a_guest_that_was_destroyed_by_an_order_is_forgotten(cell: Tables) -> None:
+    cell.do(GuestsReported("a", {"stray": 3}, NOW))
+    order = DestroyOrder("stray", 3, "a")
+    cell.do(GiveOrders((order,), NOW))
+    assert unknown(cell) == [("stray", 3, "a", NOW)]
+    cell.do(Destroyed((order,), NOW))
+    assert unknown(cell) == []
+
+
+def test_the_unknown_guests_of_a_host_leave_with_it(cell: Tables) -> None:
+    cell.do(GuestsReported("a", {"stray": 3}, NOW))
+    assert cell.do(RemoveHost("a", None)) is None
+    assert unknown(cell) == []
 
 
 def hold(cell: Tables, *holders: str) -> None:

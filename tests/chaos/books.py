@@ -19,6 +19,13 @@ class Wanted(NamedTuple):
     vcpus: int
     memory_mb: int
     count: int
+    gpus: int = 0
+
+    @property
+    def amounts(self) -> dict[str, int]:
+        """What an instance of it holds, on its host and what is below it."""
+        amounts = {"VCPU": self.vcpus, "MEMORY_MB": self.memory_mb, "VGPU": self.gpus}
+        return {name: amount for name, amount in amounts.items() if amount}
 
 
 @dataclass
@@ -49,8 +56,9 @@ class Found(NamedTuple):
     """What there is at the end.
 
     ``shown``: instances by uuid, as the API shows them. ``guests``: where each guest runs. ``holdings``: of
-    each consumer, what it holds by provider. ``used``: of each provider, what is used. ``hosts``: the
-    provider of each host.
+    each consumer, what it holds by root provider, of the whole tree. ``used``: of each root provider, what is
+    used of its tree. ``hosts``: the root provider of each host. ``shapes``: by host, where placement has its
+    virtual GPUs.
     """
 
     shown: Mapping[str, Mapping[str, Any]]
@@ -58,11 +66,18 @@ class Found(NamedTuple):
     holdings: Mapping[str, Mapping[str, Mapping[str, int]]]
     used: Mapping[str, Mapping[str, int]]
     hosts: Mapping[str, str]
+    shapes: Mapping[str, str]
 
 
-def differences(books: Books, found: Found) -> list[str]:
-    """Where users' books, the API, hosts and placement do not agree."""
-    return [*books.wrong, *_of_users(books, found), *_of_guests(found), *_of_claims(found, books)]
+def differences(books: Books, found: Found, shapes: Mapping[str, str]) -> list[str]:
+    """Where users' books, the API, hosts and placement do not agree. ``shapes``: those that hosts began
+    with."""
+    wrong = [*books.wrong, *_of_users(books, found), *_of_guests(found), *_of_claims(found, books)]
+    for host in sorted(shapes.keys() | found.shapes.keys()):
+        if shapes.get(host) != found.shapes.get(host):
+            there = found.shapes.get(host)
+            wrong.append(f"host {host} is {there} in placement, and began as {shapes.get(host)}")
+    return wrong
 
 
 def _of_users(books: Books, found: Found) -> list[str]:
@@ -118,9 +133,7 @@ def _of_claims(found: Found, books: Books) -> list[str]:
         each = found.shown.get(uuid)
         expected: dict[str, dict[str, int]] = {}
         if each is not None and each["state"] == "active":
-            asked = books.requests[each["flavor"]]
-            amounts = {"VCPU": asked.vcpus, "MEMORY_MB": asked.memory_mb}
-            expected = {found.hosts[each["host"]]: amounts}
+            expected = {found.hosts[each["host"]]: books.requests[each["flavor"]].amounts}
         if held != expected:
             wrong.append(f"instance {uuid} holds {held}, not {expected}: {each}")
         for provider, resources in held.items():

@@ -6,6 +6,7 @@ started by the commands that operators use.
 
 import asyncio
 import contextlib
+import itertools
 import os
 import random
 import subprocess
@@ -45,8 +46,9 @@ class Cloud:
     """The processes, what they are reached by, and the files of their hosts.
 
     ``conductors`` are URLs of super conductors, ``placement`` that of the Placement API: users go there
-    without a link. ``hosts``: in all, in ``agents`` processes for each cell. ``source``: the folder of the
-    sources that programs are started from from now on; None for those of the tests.
+    without a link. ``shapes``: that of each host, by name, when its agent starts. ``hosts``: in all, in
+    ``agents`` processes for each cell. ``source``: the folder of the sources that programs are started from
+    from now on; None for those of the tests.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Cloud:
         self.network = links
         self.source = source
         self.programs: list[Program] = []
+        self.shapes: dict[str, str] = {}
         self.guests = folder / "guests"
         self._logs = folder / "logs"
         self._draw = random.Random(seed)
@@ -206,12 +209,20 @@ class Cloud:
             *("--set", "agent.poll_seconds=5", "--set", "agent.longest_retry_seconds=5"),
         ]
 
+        following = itertools.cycle(guests.SHAPES)
+
+        def turn() -> None:
+            self.shapes.update(dict.fromkeys(tokens, next(following)))
+
+        turn()
+
         def launch(log: IO[bytes]) -> Running:
             offset = str(self._draw.choice(OFFSETS))
             command = [sys.executable, str(_AGENT), offset, *arguments]
-            return subprocess.Popen(command, stdout=log, stderr=log, env=self._environment())
+            env = {**self._environment(), guests.SHAPE: self.shapes[next(iter(tokens))]}
+            return subprocess.Popen(command, stdout=log, stderr=log, env=env)
 
-        self.programs.append(Program(name, self._logs / name, launch))
+        self.programs.append(Program(name, self._logs / name, launch, turn))
 
     def _issue(self, cell: str, tokens: dict[str, str]) -> None:
         async def run() -> None:

@@ -1,7 +1,7 @@
 """Reads what there is at the end, over HTTP and from the hosts."""
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from chaos.books import SETTLED, Books, Found
-from chaos.guests import all_events, running
+from chaos.guests import CARDS, FLAT, all_events, running
 
 
 def every_instance(http: httpx.Client, conductor: str) -> dict[str, dict[str, Any]]:
@@ -56,13 +56,41 @@ def found(
 ) -> Found:
     """What there is at the end; ``guests`` is the folder of the hosts' files."""
     providers = http.get(f"{placement}/resource_providers").json()["resource_providers"]
-    hosts = {each["name"]: each["uuid"] for each in providers}
-    consumers = {*shown, *books.accepted}
-    used = {}
-    holdings: dict[str, dict[str, dict[str, int]]] = {uuid: {} for uuid in consumers}
-    for uuid in hosts.values():
-        answer = http.get(f"{placement}/resource_providers/{uuid}/allocations").json()
-        for consumer, each in answer["allocations"].items():
-            holdings.setdefault(consumer, {})[uuid] = each["resources"]
-        used[uuid] = http.get(f"{placement}/resource_providers/{uuid}/usages").json()["usages"]
-    return Found(shown, list(running(all_events(guests))), holdings, used, hosts)
+    holdings: dict[str, defaultdict[str, Counter[str]]] = {
+        uuid: defaultdict(Counter) for uuid in {*shown, *books.accepted}
+    }
+    used: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    places: defaultdict[str, set[str]] = defaultdict(set)
+    for each in providers:
+        uuid, root = each["uuid"], each["root_provider_uuid"]
+        allocated = http.get(f"{placement}/resource_providers/{uuid}/allocations")
+        answer = http.get(f"{placement}/resource_providers/{uuid}/usages")
+        if 404 in (allocated.status_code, answer.status_code):
+            continue  # a card of a host that has just been reshaped to none
+        for consumer, held in allocated.raise_for_status().json()["allocations"].items():
+            holdings.setdefault(consumer, defaultdict(Counter))[root].update(held["resources"])
+        usages = answer.raise_for_status().json()["usages"]
+        used[root].update(usages)
+        if "VGPU" in usages:
+            places[root].add(FLAT if uuid == root else CARDS)
+    hosts = {each["name"]: each["uuid"] for each in providers if each["uuid"] == each["root_provider_uuid"]}
+    shapes = {name: " and ".join(sorted(places[uuid])) for name, uuid in hosts.items()}
+    return Found(shown, list(running(all_events(guests))), holdings, used, hosts, shapes)
+
+
+def audited(http: httpx.Client, conductor: str, seconds: float) -> list[str]:
+    """What the conductors' audit finds in a round that repairs nothing, and what it has ever repaired.
+
+    All faults are those that conductors, cells and agents mend themselves: the audit has nothing to do.
+    """
+    url = f"{conductor}/v1/audit"
+    number = http.post(f"{url}/rounds", json={"dry_run": True}).raise_for_status().json()["round"]
+    until = time.monotonic() + seconds
+    while (seen := http.get(url).raise_for_status().json())["round"] < number:
+        if time.monotonic() > until:
+            return [f"round {number} of the audit has not ended after {seconds:g} s: {seen}"]
+        time.sleep(0.5)
+    wrong = [f"the audit finds {each}" for each in seen["findings"]]
+    wrong += [f"the audit could not read cell {name}: {why}" for name, why in seen["unread"].items()]
+    repairs = http.get(f"{url}/repairs").raise_for_status().json()["repairs"]
+    return wrong + [f"the audit made a repair that nothing provoked: {each}" for each in repairs]

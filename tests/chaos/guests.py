@@ -10,10 +10,16 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from roost.auth import Source
-from roost.compute.drivers.simulated import FailureRule, Script, SimulatedDriver, SimulatedHost
+from roost.compute.drivers.simulated import (
+    FailureRule,
+    Script,
+    SimulatedDriver,
+    SimulatedHost,
+    SimulatedProvider,
+)
 from roost.compute.errors import BuildFailed
 from roost.compute.hardware import Hardware
 from roost.compute.provider_tree import ProviderTree
@@ -25,7 +31,16 @@ ENDED = "ended"
 FOLDER = "ROOST_TEST_GUESTS"
 """The environment variable that names the folder of the files."""
 
+SHAPE = "ROOST_TEST_SHAPE"
+"""The environment variable that says where the virtual GPUs of hosts are: one of `SHAPES`."""
+FLAT = "flat"
+CARDS = "cards"
+SHAPES = (FLAT, CARDS)
+"""On the host's provider, or on two cards below it. A host whose agent is started with another one is
+reshaped."""
+
 INVENTORY = {"VCPU": Inventory(32), "MEMORY_MB": Inventory(1 << 17)}
+GPUS = 4
 BUILD_SECONDS = 0.1
 FAILURES = 0.15
 """The share of builds that fail."""
@@ -55,7 +70,7 @@ class WitnessedDriver:
         return None
 
     def update_provider_tree(
-        self, tree: ProviderTree, nodename: str, allocations: Mapping[str, object] | None = None
+        self, tree: ProviderTree, nodename: str, allocations: dict[str, dict[str, Any]] | None = None
     ) -> None:
         self._facts.update_provider_tree(tree, nodename, allocations)
 
@@ -135,8 +150,17 @@ def overlaps(events: Collection[Event]) -> list[str]:
     return found
 
 
+def host_of(name: str, shape: str) -> SimulatedHost:
+    """A host with its virtual GPUs in a shape."""
+    if shape == FLAT:
+        return SimulatedHost(name, INVENTORY | {"VGPU": Inventory(GPUS)})
+    cards = [SimulatedProvider(f"card{number}", {"VGPU": Inventory(GPUS // 2)}) for number in (1, 2)]
+    return SimulatedHost(name, INVENTORY, tuple(cards))
+
+
 def witnessed(source: Source) -> Callable[[str, Path], WitnessedDriver]:
     """The kind of driver that `roost agent --driver chaos.guests:witnessed` loads."""
     folder = Path(os.environ[FOLDER])
     script = Script(BUILD_SECONDS, (FailureRule(FAILURES),))
-    return lambda host, _: WitnessedDriver(SimulatedHost(host, INVENTORY), script, folder)
+    shape = os.environ.get(SHAPE, FLAT)
+    return lambda host, _: WitnessedDriver(host_of(host, shape), script, folder)

@@ -47,7 +47,13 @@ class User:
             return
         self._numbers += 1
         wanted = self._wanted(f"{self._name}-{self._numbers}")
-        flavor = {"vcpus": wanted.vcpus, "memory_mb": wanted.memory_mb, "name": wanted.name}
+        flavor: dict[str, object] = {
+            "vcpus": wanted.vcpus,
+            "memory_mb": wanted.memory_mb,
+            "name": wanted.name,
+        }
+        if wanted.gpus:
+            flavor["extra_specs"] = {"resources:VGPU": f"{wanted.gpus}"}
         body = {"flavor": flavor, "count": wanted.count, "min_count": 1}
         with self._books.lock:
             self._books.requests[wanted.name] = wanted
@@ -64,7 +70,8 @@ class User:
     def _wanted(self, name: str) -> Wanted:
         # Now and then one that no host has room for.
         vcpus = 100_000 if self._draw.random() < 0.02 else self._draw.choice((1, 2, 4))
-        return Wanted(name, vcpus, 512, self._draw.choice((1, 1, 1, 2, 3)))
+        count = self._draw.choice((1, 1, 1, 2, 3))
+        return Wanted(name, vcpus, 512, count, self._draw.choice((0, 0, 1)))
 
     def _delete(self, http: httpx.Client, url: str) -> None:
         if not self._mine:

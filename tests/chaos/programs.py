@@ -22,19 +22,27 @@ class Running(Protocol):
 
 
 class Program:
-    """A command that is to run. ``launch`` starts it with a file for its output.
+    """A command that is to run. ``launch`` starts it with a file for its output; ``turn`` has it start
+    otherwise from then on, None where there is no other way.
 
     Threads may use it: of a start and a kill at a time, one is after the other.
     """
 
-    def __init__(self, name: str, log: Path, launch: Callable[[IO[bytes]], Running]) -> None:
+    def __init__(
+        self,
+        name: str,
+        log: Path,
+        launch: Callable[[IO[bytes]], Running],
+        turn: Callable[[], None] | None = None,
+    ) -> None:
         self.name = name
         self.log = log
+        self.turn = turn
         self._launch = launch
         self._process: Running | None = None
         self._lock = threading.Lock()
         self.ended: list[int] = []
-        self._killed = False
+        self._killed = self._told = False
 
     def __str__(self) -> str:
         return self.name
@@ -46,11 +54,18 @@ class Program:
                 status = self._process.poll()
                 if status is None:
                     return
-                if not self._killed:
+                if not self._killed and not (self._told and status in (0, -signal.SIGTERM)):
                     self.ended.append(status)
             with self.log.open("ab") as log:
                 self._process = self._launch(log)
-            self._killed = False
+            self._killed = self._told = False
+
+    def end(self) -> None:
+        """Tell it to end, as an operator does who restarts it, and do not wait until it has."""
+        with self._lock:
+            if self._process is not None and self._process.poll() is None:
+                self._told = True
+                _send(self._process.pid, signal.SIGTERM)
 
     def kill(self) -> None:
         """End it and its workers with SIGKILL if it runs."""

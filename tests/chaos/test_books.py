@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from chaos.books import Books, Found, Wanted, differences
-from chaos.guests import ENDED, STARTED, Event, overlaps, running
+from chaos.guests import CARDS, ENDED, FLAT, STARTED, Event, overlaps, running
 
 HOST, OTHER = "host-1", "host-2"
 PROVIDERS = {HOST: "provider-1", OTHER: "provider-2"}
 HELD = {"VCPU": 2, "MEMORY_MB": 512}
+SHAPES = {HOST: FLAT, OTHER: CARDS}
 
 
 def shown(name: str, **changes: Any) -> dict[str, Any]:
@@ -52,13 +53,14 @@ def as_it_should_be() -> tuple[Books, dict[str, Any]]:
         },
         "used": {"provider-1": HELD, "provider-2": {**HELD, "DISK_GB": 0}},
         "hosts": PROVIDERS,
+        "shapes": dict(SHAPES),
     }
     return books, found
 
 
 def test_nothing_is_wrong_where_all_agree() -> None:
     books, found = as_it_should_be()
-    assert differences(books, Found(**found)) == []
+    assert differences(books, Found(**found), SHAPES) == []
 
 
 def lost(books: Books, found: dict[str, Any]) -> None:
@@ -106,6 +108,10 @@ def no_claim(books: Books, found: dict[str, Any]) -> None:
     found["used"]["provider-1"] = {}
 
 
+def not_reshaped(books: Books, found: dict[str, Any]) -> None:
+    found["shapes"][OTHER] = FLAT
+
+
 def leaked_claim(books: Books, found: dict[str, Any]) -> None:
     found["holdings"]["i-gone"] = {"provider-1": {"VCPU": 1}}
     found["used"]["provider-1"] = {"VCPU": 3, "MEMORY_MB": 512}
@@ -132,6 +138,7 @@ FAULTS = {
     guest_of_the_deleted: "instance i-gone is gone, but has a guest",
     no_claim: "instance i-runs holds {}",
     leaked_claim: "instance i-gone holds",
+    not_reshaped: f"host {OTHER} is flat in placement, and began as cards",
     claim_of_nobody: "provider provider-2 has",
     bad_answer: "500",
 }
@@ -141,7 +148,7 @@ FAULTS = {
 def test_each_fault_is_found(fault: Callable[[Books, dict[str, Any]], None]) -> None:
     books, found = as_it_should_be()
     fault(books, found)
-    wrong = differences(books, Found(**found))
+    wrong = differences(books, Found(**found), SHAPES)
     assert any(FAULTS[fault] in each for each in wrong), wrong
 
 
@@ -149,7 +156,7 @@ def test_a_deletion_without_an_answer_may_have_been_carried_out_or_not() -> None
     books, found = as_it_should_be()
     books.perhaps_deleted |= {"i-runs", "i-refused"}
     del found["shown"]["i-refused"]
-    assert differences(books, Found(**found)) == []
+    assert differences(books, Found(**found), SHAPES) == []
 
 
 def test_an_instance_that_ran_twice_at_a_time_is_found_though_one_guest_has_ended_since() -> None:

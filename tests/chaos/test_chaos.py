@@ -3,13 +3,14 @@
 import asyncio
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from chaos.books import Books, differences
 from chaos.cloud import Cloud, cloud
-from chaos.finding import found, settled, states
+from chaos.finding import audited, found, settled, states
 from chaos.guests import all_events, overlaps
 from chaos.load import Load, User
 from chaos.weather import Weather
@@ -63,7 +64,7 @@ def run(
         weather.run(is_over)
         made.heal()
         load.end()
-        wrong = check(made, books)
+        wrong = [*check(made, books), *audit(made)]
         story = "\n".join([*weather.story[-100:], str(weather.done), str(books.answers)])
         assert not wrong, f"seed {seed}:\n{story}\n" + "\n".join(wrong[:50])
         assert is_enough(), f"hardly anything happened, which tests nothing:\n{story}"
@@ -78,15 +79,29 @@ def check(made: Cloud, books: Books) -> list[str]:
         wait_until_ready(http, made)
         shown = settled(http, made.conductors[0], books, SETTLE_SECONDS)
         until = time.monotonic() + LATE_SECONDS
-        while differences(books, found(http, made.placement, shown, books, made.guests)):
+        while wrong := compared(http, made, shown, books):
             if time.monotonic() > until:
                 break
             time.sleep(1.0)
-        there = found(http, made.placement, shown, books, made.guests)
-    wrong = [*differences(books, there), *overlaps(all_events(made.guests))]
+    wrong += overlaps(all_events(made.guests))
     findings, unread = asyncio.run(verify_database(made.api, source=Source((str(made.config),))))
     wrong += [str(each) for each in (*findings, *unread)]
     return [f"{states(shown.values())}", *wrong] if wrong else []
+
+
+def compared(http: httpx.Client, made: Cloud, shown: dict[str, dict[str, Any]], books: Books) -> list[str]:
+    """What is wrong now; all well processes answer."""
+    try:
+        there = found(http, made.placement, shown, books, made.guests)
+    except httpx.HTTPError as error:
+        return [repr(error)]
+    return differences(books, there, made.shapes)
+
+
+def audit(made: Cloud) -> list[str]:
+    """What the conductors' audit says once nothing is wrong by `check`."""
+    with httpx.Client(headers=HEADERS, timeout=60.0) as http:
+        return audited(http, made.conductors[0], SETTLE_SECONDS)
 
 
 def wait_until_ready(http: httpx.Client, made: Cloud) -> None:

@@ -83,6 +83,8 @@ class Weather:
         kinds: list[tuple[float, str, Callable[[], tuple[object, float, Undo] | None]]] = [
             (4, "killed", self._kill),
             (3, "stopped", self._pause),
+            (1, "restarted", self._restart),
+            (1, "reshaped", self._reshape),
             (2, "cut", self._cut),
             (2, "held", self._hold),
             (1, "refused", self._refuse),
@@ -120,6 +122,23 @@ class Weather:
             return program, 0.0, program.start
         program.kill()
         return program, self._draw.choice((0.0, self._seconds())), program.start
+
+    def _restart(self) -> tuple[object, float, Undo] | None:
+        if (program := self._program()) is None:
+            return None
+        program.end()
+        return program, self._seconds(), program.start
+
+    def _reshape(self) -> tuple[object, float, Undo] | None:
+        """Have hosts begin with their devices elsewhere. Their agents may be killed while they do."""
+        able = [each for each in self._programs if each.turn is not None and each not in self._busy]
+        if not able:
+            return None
+        program = self._draw.choice(able)
+        assert program.turn is not None
+        program.kill()
+        program.turn()
+        return program, 0.0, program.start
 
     def _pause(self) -> tuple[object, float, Undo] | None:
         if (program := self._program()) is None:

@@ -15,7 +15,6 @@ from roost.cells.orders import WorkOfHosts, give_orders
 from roost.compute.errors import BuildFailed
 from roost.compute.host import EMPTY_LIST, OTHER_DATABASE, TAKEN_BACK
 from roost.compute.keeping import KeptSession
-from roost.compute.tree_provider import provider_uuid
 from roost.compute.workload import OVERTIME
 from roost.conductor.agents.endpoint import EndpointTimes
 from roost.conductor.agents.service import AgentService
@@ -30,6 +29,7 @@ from roost.model.instance import (
     DestroyOrder,
     Instance,
 )
+from roost.model.provider_names import provider_uuid
 from roost.storage.identity import set_incarnation
 from support.agents import Hosts, hosts, until
 from support.cells import NOW, built, failed, instance, selection

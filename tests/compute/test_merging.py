@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from roost.agents.types import MoveProvider, SessionKey, SetInventories
 from roost.compute.provider_tree import ProviderTree
 from roost.compute.reporting import ATTEMPTS, report_providers
-from roost.compute.tree_provider import provider_uuid
 from roost.model.inventory import Inventory
+from roost.model.provider_names import provider_uuid
 from roost.model.vocabulary import DISABLED_TRAIT
 from support.provider_worlds import ProviderWorld, amounts, inventories
 
@@ -161,6 +161,19 @@ def test_disabled_host_has_the_trait_until_it_is_enabled() -> None:
     assert world.states[ROOT].traits == {DISABLED_TRAIT}
     report(world)
     assert world.states[ROOT].traits == frozenset()
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_host_of_which_it_is_not_known_whether_it_is_disabled_stays_as_it_is(before: bool) -> None:
+    world = ProviderWorld()
+    world.fill = root_with(VCPU=4)
+    report(world, enabled=before)
+    marked = world.states[ROOT].traits
+    assert (DISABLED_TRAIT in marked) is not before
+    report(world, enabled=None)
+    assert world.states[ROOT].traits == marked
+    report(world, enabled=not before)
+    assert world.states[ROOT].traits != marked
 
 
 def test_trait_that_an_operator_set_is_not_taken_away_with_the_drivers() -> None:

@@ -11,9 +11,9 @@ from roost.compute.errors import ProviderConfigConflict
 from roost.compute.provider_config import ProviderConfig, read_provider_config
 from roost.compute.provider_tree import ProviderTree
 from roost.compute.reporting import report_providers
-from roost.compute.tree_provider import provider_uuid
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
+from roost.model.provider_names import provider_uuid
 from support.drivers import HeldDriver
 from support.provider_worlds import ProviderWorld, amounts, inventories
 

@@ -4,8 +4,8 @@ import pytest
 
 from roost.compute.errors import NoSuchProvider
 from roost.compute.provider_tree import ProviderTree
-from roost.compute.tree_provider import provider_uuid
 from roost.model.inventory import Inventory
+from roost.model.provider_names import provider_uuid
 
 
 def tree_of_host() -> ProviderTree:

@@ -20,11 +20,11 @@ from roost.compute.errors import BadProviderName
 from roost.compute.keeping import MemoryState
 from roost.compute.provider_tree import ProviderTree
 from roost.compute.reporting import Reported, report_providers
-from roost.compute.tree_provider import provider_uuid
 from roost.conductor.agents.relay import ProviderRelay
 from roost.ledger import LedgerBusy
 from roost.machine import Performer
 from roost.model.inventory import Inventory
+from roost.model.provider_names import provider_uuid
 from roost.placement.service import PlacementService
 from support.drivers import HeldDriver
 from support.ledgers import claim, opened
@@ -150,11 +150,12 @@ def test_agent_reaches_no_provider_outside_of_its_tree(tmp_path) -> None:
                 MoveProvider("other", "other", ROOT),
                 MoveProvider(GPU, "gpu", "other"),
                 CreateProvider("new", "new", "other"),
-                CreateProvider("new", "new", None),
                 CreateProvider("other", "other", ROOT),
             ):
                 with pytest.raises(AccessRefused):
                     await relay.write(ROOT, [write])
+            made = await relay.write(ROOT, [CreateProvider("new", "new", None)])
+            assert made.done == 0 and made.refusal is not None
             with pytest.raises(AccessRefused, match="not the root"):
                 await relay.read(GPU)
             assert len(await reporter.service.tree(ROOT)) == 3

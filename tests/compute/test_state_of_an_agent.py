@@ -9,11 +9,13 @@ from roost.agents.errors import EndpointUnavailable
 from roost.agents.questions import WriteProviders
 from roost.compute.errors import StateUnusable
 from roost.compute.keeping import KeepApplied, KeepSession, KeepToken, MemoryState
-from roost.compute.tree_provider import provider_uuid
 from roost.model.instance import ACTIVE
 from roost.model.inventory import Inventory
+from roost.model.provider_names import provider_uuid
 from support.agents import FAST, Hosts, hosts, until
 from support.cells import instance
+
+OVER = "a trouble of a host is over"
 
 
 class Disk(MemoryState):
@@ -59,6 +61,7 @@ def test_disk_that_was_full_ends_nothing_of_an_agent(tmp_path) -> None:
                     await world.cell.add([instance()])
                     await world.reaches(ACTIVE)
                     assert hosting.agents["a"].agent.session is not None
+                    await until(lambda: len([each for each in logs if each["event"] == OVER]) >= 3)
             # Each is told once, however many polls it fails, and once when it is over.
             troubles = [
                 "a host cannot report to placement",
@@ -66,7 +69,7 @@ def test_disk_that_was_full_ends_nothing_of_an_agent(tmp_path) -> None:
                 "the token of a host is renewed later",
             ]
             assert sorted(each["event"] for each in logs if "no space" in each.get("error", "")) == troubles
-            over = [each for each in logs if each["event"] == "a trouble of a host is over"]
+            over = [each for each in logs if each["event"] == OVER]
             assert sorted(each["trouble"] for each in over) == troubles
             assert {each["log_level"] for each in over} == {"warning"}
 

@@ -25,10 +25,10 @@ from roost.agents.wire import CODES
 from roost.auth import IdentityUnavailable
 from roost.cells.host_tokens import IssueToken, ReadTokens, RevokeTokens, UseToken
 from roost.compute.hosting import Hosting
-from roost.compute.tree_provider import provider_uuid
 from roost.conductor.agents import tokens
 from roost.conductor.agents.tokens import FRESH_SECONDS, HostTokens
 from roost.model.instance import ACTIVE
+from roost.model.provider_names import provider_uuid
 from roost.model.token import token_digest
 from support.agents import FAST, until
 from support.cells import NOW, instance

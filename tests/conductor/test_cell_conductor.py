@@ -7,9 +7,11 @@ import pytest
 
 from roost.cells.building import Reassign
 from roost.model.instance import ACTIVE, ASSIGNED, ERROR
+from roost.model.inventory import Inventory
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import PENDING, REFUSED
 from roost.placement.commands.allocations import ConsumerWrite
+from roost.placement.commands.reshape import NewInventories
 from roost.storage import DatabaseUnavailable
 from support.conducting import VCPUS, Conductors, Dead, Death, conducting, intercept, request
 
@@ -73,6 +75,32 @@ def test_claim_moves_in_one_write(tmp_path) -> None:
             assert held is not None
             assert held.allocations == {f"node-{hosts[1]}": {"VCPU": 1}}
             assert held.consumer.generation == 2, "the consumer was emptied and begun again"
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("end", ["moved", "given up", "deleted"])
+def test_instance_whose_claim_was_reshaped_before_its_row_is_known(tmp_path, end) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            hosts = await place_and_fail(now)
+            node, child = f"node-{hosts[0]}", "numa-cell"
+            await now.placement.ensure_provider(child, child, node)
+            write = ConsumerWrite(
+                consumer=ONE, allocations={child: {"VCPU": 1}}, project_id="p", user_id="u", generation=1
+            )
+            new = [NewInventories(node, {}), NewInventories(child, {"VCPU": Inventory(VCPUS)})]
+            await now.placement.reshape(new, [write])
+            for host in hosts[1:] if end == "given up" else ():
+                await fill(now, host)
+            if end == "deleted":
+                await now.super.delete([ONE])
+            await now.settle()
+            state = {each.uuid: each.state for each in (await now.instances()).values()}
+            assert state == {"moved": {ONE: ACTIVE}, "given up": {ONE: ERROR}, "deleted": {}}[end]
+            assert (await now.claims() == {}) == (end != "moved")
+            if end == "moved":
+                await now.check()
 
     asyncio.run(run())
 

@@ -9,6 +9,7 @@ from roost.conductor.agents.sessions import FreeSessions, OpenSession
 from roost.conductor.hosts.mappings import CellsOfHosts
 from roost.model.instance import DestroyOrder
 from roost.model.node import NodeReport
+from roost.model.service_version import SERVICE_VERSION
 from roost.model.token import token_digest
 from roost.placement.commands.allocations import ConsumerWrite
 from support.conductor_api import ADMIN, TOKEN, api, asked_for, detail
@@ -218,9 +219,9 @@ def test_host_whose_agent_is_up_is_neither_removed_nor_moved(tmp_path) -> None:
             seen = {(each["host"], each["cell"], each["state"]) for each in listed["services"]}
             assert ("new-1", "cell1", "up") in seen
             ours = (await client.get("/v1/services", headers=ADMIN)).json()["services"]
-            assert [(each["kind"], each["cell"], each["state"]) for each in ours] == [
-                ("conductor", None, "up")
-            ]
+            assert [
+                (each["kind"], each["cell"], each["state"], each["service_version"]) for each in ours
+            ] == [("conductor", None, "up", SERVICE_VERSION)]
             assert (await client.get("/v1/services", headers=TOKEN)).status_code == 403
 
     asyncio.run(run())

@@ -6,7 +6,9 @@ from msgspec.structs import replace
 
 from roost.cells.building import AttemptKey
 from roost.cells.ending import Destroyed
-from roost.conductor.node_feed import DECODED_AT_ONCE, LOST_SECONDS, NodeFeed
+from roost.cells.node_reports import ReadSigns
+from roost.cells.orders import GiveOrders
+from roost.conductor.node_feed import DECODED_AT_ONCE, LOOK_SECONDS, LOST_SECONDS, NodeFeed
 from roost.model.instance import DestroyOrder
 from roost.model.node import NodeReport
 from roost.scheduler.nodes import NodeTable
@@ -57,8 +59,42 @@ def test_host_whose_session_stands_still_is_down_whatever_the_clocks_say(tmp_pat
             await feed.refresh()
             assert up(table) == {"a"}
             await cell.heartbeat([seen("b")])
+            now += LOOK_SECONDS
             await feed.refresh()
             assert up(table) == {"a", "b"}
+
+    asyncio.run(run())
+
+
+def test_signs_of_life_are_read_from_time_to_time_and_at_once_with_any_change(tmp_path, monkeypatch) -> None:
+    async def run() -> None:
+        now = 0.0
+        async with opened_cell(tmp_path) as cell:
+            looked = []
+            read = ReadSigns.__call__
+
+            def counted(work, connection):
+                looked.append(now)
+                return read(work, connection)
+
+            monkeypatch.setattr(ReadSigns, "__call__", counted)
+            table = NodeTable()
+            feed = NodeFeed([cell], table, monotonic=lambda: now)
+            await cell.heartbeat([seen("a")])
+            for now in range(12):  # noqa: B007 - the clock reads it
+                await cell.heartbeat([seen("a")])
+                await feed.refresh()
+            assert looked == [0, 5, 10]
+            for change in (
+                cell.heartbeat([replace(seen("a"), num_io_ops=3)]),
+                cell.heartbeat([seen("new")]),
+                cell.write(GiveOrders((DestroyOrder("i", 1, "a"),), NOW)),
+            ):
+                looked.clear()
+                await change
+                await feed.refresh()
+                assert looked == [11]
+            assert up(table) == {"new"}, "a owes a destruction"
 
     asyncio.run(run())
 

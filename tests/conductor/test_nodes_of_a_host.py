@@ -8,8 +8,8 @@ from roost.agents.errors import AccessRefused
 from roost.agents.questions import Opening, WriteProviders
 from roost.agents.types import CreateProvider
 from roost.compute.hosting import Hosting
-from roost.compute.tree_provider import provider_uuid
 from roost.model.instance import ACTIVE
+from roost.model.provider_names import provider_uuid
 from support.agents import FAST, until
 from support.cells import instance
 from support.served_agents import Served, served

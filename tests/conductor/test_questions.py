@@ -56,7 +56,7 @@ def test_the_scheduler_is_asked():
 
 def test_placement_is_asked():
     ask = placement_service(Called())
-    assert asyncio.run(ask(AllocationsOf("a"))) == ("allocations_of", ("a",), {})
+    assert asyncio.run(ask(AllocationsOf(("a", "b")))) == ("holdings", (("a", "b"),), {})
     write = holding("a", {"n1": {"VCPU": 1}})
     assert asyncio.run(ask(WriteAllocations((write,)))) == ("write_allocations", ((write,),), {})
 
@@ -64,7 +64,7 @@ def test_placement_is_asked():
 @pytest.mark.parametrize("service", [scheduler_service, placement_service])
 def test_who_is_asked_something_else_refuses(service):
     others = (
-        AllocationsOf("a")
+        AllocationsOf(("a",))
         if service is scheduler_service
         else UseAlternate(
             spec=spec(1), instance="a", failed=FAILED, reason="no", alternates=(), run="run", request_id="r"

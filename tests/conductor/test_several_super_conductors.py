@@ -1,7 +1,7 @@
 """Several super conductors on one API database: they share the work, and a late one changes nothing."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -293,7 +293,7 @@ def test_a_claim_that_comes_after_the_end_of_its_asker_and_its_instance_is_freed
             async def away(*_: object) -> None:
                 raise ConnectionRefusedError("refused")
 
-            outage.setattr(now.placement, "allocations_of", away)
+            outage.setattr(now.placement, "holdings", away)
             await other.step()
         assert await now.used() == 1
         await other.step()
@@ -392,7 +392,7 @@ def test_an_outage_of_placement_ends_no_machine(tmp_path, monkeypatch) -> None:
         await now.super.accept(request(2))
         await gate.reached.wait()
         await now.super.delete([ONE])
-        monkeypatch.setattr(now.placement, "allocations_of", away)
+        monkeypatch.setattr(now.placement, "holdings", away)
         gate.opened.set()
         async with asyncio.timeout(30):
             while not calls:
@@ -417,15 +417,18 @@ def test_a_claim_that_placement_refuses_to_free_keeps_no_other_deletion(tmp_path
         await now.super.delete(["i0", "i1"])
         gate.opened.set()
         await now.arrive()
-        allocations = now.placement.allocations_of
+        write = now.placement.write_allocations
+        asked = []
 
-        async def refused(uuid: str) -> Any:
-            if uuid == "i0":
+        async def refused(writes: Sequence[ConsumerWrite]) -> Any:
+            asked.append([each.consumer for each in writes])
+            if "i0" in asked[-1]:
                 raise ConcurrentUpdate("refused")
-            return await allocations(uuid)
+            return await write(writes)
 
-        monkeypatch.setattr(now.placement, "allocations_of", refused)
+        monkeypatch.setattr(now.placement, "write_allocations", refused)
         await now.super.step()
+        assert asked == [["i0", "i1"], ["i0"], ["i1"]]
         assert (await now.requests.mappings(["i0", "i1"])).keys() == {"i0"}
         monkeypatch.undo()
         await now.super.step()
@@ -485,6 +488,39 @@ def test_an_instance_whose_cell_has_its_tombstone_ends_and_leaves_nothing(tmp_pa
         assert set(await now.instances()) == {"i1"}
         assert (await now.requests.mappings([ONE, "i1"])).keys() == {"i1"}
         assert await now.used() == 1
+        await now.check()
+
+    within(tmp_path, work)
+
+
+def test_a_taken_over_heap_of_deletions_is_freed_together(tmp_path, monkeypatch) -> None:
+    """One question and one write for all: one after the other they held up each other's end for minutes."""
+
+    async def work(now: Conductors, other: SuperConductor) -> None:
+        gate = Gate(now.scheduler.select_destinations)
+        monkeypatch.setattr(now.scheduler, "select_destinations", gate)
+        await now.super.accept(request(5))
+        await gate.reached.wait()
+        uuids = [f"i{number}" for number in range(5)]
+        await now.super.delete(uuids)
+        gate.opened.set()
+        await now.arrive()
+        asked, written = [], []
+        holdings, write = now.placement.holdings, now.placement.write_allocations
+
+        async def ask(consumers: Sequence[str]) -> Any:
+            asked.append(sorted(consumers))
+            return await holdings(consumers)
+
+        async def note(writes: Sequence[ConsumerWrite]) -> Any:
+            written.append(sorted(each.consumer for each in writes))
+            return await write(writes)
+
+        monkeypatch.setattr(now.placement, "holdings", ask)
+        monkeypatch.setattr(now.placement, "write_allocations", note)
+        await now.super.step()
+        assert (asked, written) == ([uuids], [uuids])
+        assert not await now.requests.mappings(uuids)
         await now.check()
 
     within(tmp_path, work)

@@ -5,11 +5,14 @@ import pytest
 from machine.simulation.cloud_world import KINDS, CloudWorld
 from machine.simulation.scripted import Scripted
 from machine.simulation.seeds import simulate
-from roost.conductor.audit.findings import FREE_CLAIM
+from roost.cells.attempts import AttemptsOf
+from roost.conductor.audit.findings import CLAIM_AGAIN, DESTROY_GUEST, DRY_RUN, FREE_CLAIM, UNKNOWN_GUEST
 from roost.conductor.audit.repairing import DONE
 from roost.conductor.audit.store import AskForRound, BeginRepair, ReadFindings, ReadRepairs, ReadState
-from roost.conductor.comparison import LEAKED_CLAIM
-from roost.model.instance import ACTIVE
+from roost.conductor.comparison import LEAKED_CLAIM, MISSING_CLAIM, WRONG_HOST
+from roost.model.instance import ACTIVE, Instance
+from roost.placement.commands.allocations import ConsumerWrite
+from roost.placement.errors import CannotAllocate
 from support.clouds import spec
 
 ONE = "instance0"
@@ -21,6 +24,7 @@ class Audited(Scripted):
     """A scripted cloud whose conductors audit."""
 
     audits = True
+    breaks = True
 
 
 class Doubling(CloudWorld):
@@ -78,9 +82,11 @@ def test_a_claim_of_the_same_type_that_no_conductor_made_is_left_alone() -> None
 def test_nothing_is_freed_while_its_host_does_not_report() -> None:
     with Audited() as cloud:
         gone(cloud, ONE)
-        claim_again(cloud, ONE)
         for agent in cloud.agents:
             agent.stop()
+        # What was on its way when they stopped is a sign of life yet.
+        cloud.wait(10.0)
+        claim_again(cloud, ONE)
         cloud.wait_for_rounds(3)
         assert cloud.placement.held(ONE) is not None
         [(_, finding)] = cloud.read("api", ReadFindings(0, 10))
@@ -111,6 +117,21 @@ def test_many_repairs_at_once_wait_for_an_operator_who_permits_them() -> None:
         assert len(cloud.read("api", ReadRepairs(None, 10))) == 4
 
 
+def test_a_dry_run_repairs_nothing_and_says_what_it_would() -> None:
+    with Audited() as cloud:
+        gone(cloud, ONE)
+        cloud.wait_for_rounds(1)
+        cloud.network.databases["api"].run(AskForRound(DRY_RUN), True)
+        claim_again(cloud, ONE)
+        cloud.wait_for_rounds(1)
+        assert cloud.placement.held(ONE) is not None
+        assert cloud.read("api", ReadState()).report.asks == "1 repairs are due; this was a dry run"
+        [(_, finding)] = cloud.read("api", ReadFindings(0, 10))
+        assert (finding.action, finding.waits_for) == (FREE_CLAIM, None)
+        cloud.finish()
+        assert cloud.placement.held(ONE) is None
+
+
 def test_a_claim_that_changes_between_the_looks_and_the_repair_is_left_alone() -> None:
     with Audited() as cloud:
         gone(cloud, ONE)
@@ -134,3 +155,142 @@ def test_a_claim_that_changes_between_the_looks_and_the_repair_is_left_alone() -
 @pytest.mark.parametrize("kind", ["weather", "crashes"])
 def test_claims_that_are_doubled_end_repaired(kind: str) -> None:
     simulate(lambda seed: Doubling(KINDS[kind], seed), range(SCHEDULES), kind)
+
+
+def repairs_of(cloud: Scripted) -> list[tuple[str, str, str | None]]:
+    """All repairs that were made: kind, action, result."""
+    return [
+        (each.finding.kind, each.finding.action, each.result)
+        for each in reversed(cloud.read("api", ReadRepairs(None, 10)))
+    ]
+
+
+def active(cloud: Scripted, *failing: int) -> Instance:
+    """An instance that runs, after its first attempts have failed."""
+    cloud.fail(ONE, *failing)
+    cloud.request(ONE)
+    return cloud.wait_for(ONE, ACTIVE)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_instance_that_runs_without_a_claim_gets_what_it_was_built_with(seed: int) -> None:
+    with Audited(seed=seed) as cloud:
+        active(cloud)
+        before = cloud.placement.held(ONE)
+        cloud.placement.free((ONE,))
+        cloud.wait_for_rounds(2)
+        after = cloud.placement.held(ONE)
+        assert after is not None and before is not None
+        assert (after.allocations, after.consumer) == (before.allocations, before.consumer)
+        assert repairs_of(cloud) == [(MISSING_CLAIM, CLAIM_AGAIN, DONE)]
+        cloud.delete(ONE)
+        cloud.finish()
+
+
+def test_a_claim_on_another_host_than_the_instance_is_moved_to_it() -> None:
+    with Audited() as cloud:
+        row = active(cloud)
+        before = cloud.placement.held(ONE)
+        assert before is not None
+        elsewhere = next(
+            host.node
+            for host in cloud.guests.hosts.values()
+            if host.node != row.node and host.cell == row.selection.cell
+        )
+        consumer = before.consumer
+        write = ConsumerWrite(
+            consumer=ONE,
+            allocations={elsewhere: {"VCPU": 1}},
+            project_id=consumer.project_id,
+            user_id=consumer.user_id,
+            generation=consumer.generation,
+        )
+        cloud.placement.write([write])
+        cloud.wait_for_rounds(2)
+        assert cloud.placement.held(ONE).allocations == before.allocations
+        assert repairs_of(cloud) == [(WRONG_HOST, CLAIM_AGAIN, DONE)]
+        cloud.finish()
+
+
+def test_a_claim_that_no_longer_fits_is_not_made_again() -> None:
+    with Audited() as cloud:
+        row = active(cloud)
+        before = cloud.placement.held(ONE)
+        cloud.placement.free((ONE,))
+        others = room_taken(cloud, row.node)
+        cloud.wait_for_rounds(2)
+        assert cloud.placement.held(ONE) is None
+        kind, action, result = repairs_of(cloud)[0]
+        assert (kind, action) == (MISSING_CLAIM, CLAIM_AGAIN)
+        assert "refused" in result and "capacity" in result
+        cloud.placement.free(others)
+        cloud.finish()
+        assert cloud.placement.held(ONE).allocations == before.allocations
+
+
+def room_taken(cloud: Scripted, node: str) -> list[str]:
+    """The consumers with which another program takes all room of a node."""
+    consumers: list[str] = []
+    while True:
+        write = ConsumerWrite(
+            consumer=f"of-another-program-{len(consumers)}",
+            allocations={node: {"VCPU": 1}},
+            project_id="p",
+            user_id="u",
+            consumer_type="OTHER",
+            generation=None,
+        )
+        try:
+            cloud.placement.write([write])
+        except CannotAllocate:
+            return consumers
+        consumers.append(write.consumer)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_guest_of_an_instance_that_was_deleted_is_destroyed(seed: int) -> None:
+    with Audited(seed=seed) as cloud:
+        gone(cloud, ONE)
+        host = next(iter(cloud.guests.hosts.values()))
+        host.guests[ONE] = 1
+        cloud.wait_for_rounds(3)
+        assert ONE not in host.guests
+        [repair] = cloud.read("api", ReadRepairs(None, 10))
+        assert (repair.finding.kind, repair.finding.action) == (UNKNOWN_GUEST, DESTROY_GUEST)
+        [[guest]] = repair.finding.proof["guests"].values()
+        assert (guest["instance"], guest["attempt"], guest["host"]) == (ONE, 1, host.name)
+        cloud.finish()
+
+
+def test_a_guest_of_an_earlier_attempt_is_destroyed_and_that_of_the_present_one_stays() -> None:
+    with Audited() as cloud:
+        row = active(cloud, 1)
+        assert row.attempt == 2
+        [attempt] = cloud.read(f"cell/{row.selection.cell}", AttemptsOf(ONE))
+        cloud.guests.hosts[attempt.host].guests[ONE] = 1
+        cloud.wait_for_rounds(3)
+        assert cloud.guests.running(ONE) == [(row.host, 2)]
+        assert repairs_of(cloud) == [(UNKNOWN_GUEST, DESTROY_GUEST, DONE)]
+        cloud.finish()
+
+
+@pytest.mark.parametrize("attempt", [2, 7])
+def test_a_guest_of_an_attempt_that_its_cell_does_not_know_is_left_to_an_operator(attempt: int) -> None:
+    """The cell's database may have been taken back."""
+    with Audited() as cloud:
+        row = active(cloud)
+        other = next(
+            host
+            for host in cloud.guests.hosts.values()
+            if host.cell == row.selection.cell and host.name != row.host
+        )
+        other.guests[ONE] = attempt
+        cloud.wait_for_rounds(3)
+        assert other.guests[ONE] == attempt
+        [(_, finding)] = cloud.read("api", ReadFindings(0, 10))
+        assert (finding.kind, finding.action) == (UNKNOWN_GUEST, None)
+        assert f"host {other.name} has a guest of attempt {attempt}" in finding.detail
+        del other.guests[ONE]
+        cloud.wait_for_rounds(3)
+        assert not cloud.read("api", ReadFindings(0, 10))
+        cloud.finish()

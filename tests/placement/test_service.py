@@ -148,6 +148,13 @@ def test_allocations_come_and_go(api: Api, placement: Placement, host: str) -> N
     assert held is not None
     assert held.allocations == {A: {"VCPU": 2}}
     assert (held.consumer.generation, held.consumer.consumer_type) == (1, "INSTANCE")
+    found = api.run(placement.holdings([C, uuid_of("none"), D]))
+    assert found[C] == held
+    assert {uuid: each.allocations for uuid, each in found.items()} == {
+        C: {A: {"VCPU": 2}},
+        D: {A: {"VCPU": 1}},
+    }
+    assert api.run(placement.holdings([])) == {}
     api.run(placement.write_allocations([write(C, {A: {"VCPU": 3}})]))
     again = api.run(placement.allocations_of(C))
     assert again is not None

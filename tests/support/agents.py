@@ -1,7 +1,7 @@
 """Hosts whose agents run in this process against a cell's endpoint on its database."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -25,11 +25,13 @@ FAST = AgentTimes(poll=0.2, report=0.2, health=0.0, start=5.0, retry=0.01, longe
 class Hosts:
     """Hosts a and b of a cell, with their drivers and states."""
 
-    def __init__(self, cell: DrivenCell, placement: PlacementService, build: float = 5.0) -> None:
+    def __init__(
+        self, cell: DrivenCell, placement: PlacementService, build: float = 5.0, sharing: Collection[str] = ()
+    ) -> None:
         self.cell = cell
         self.placement = placement
         times = EndpointTimes(poll=0.2, look=0.02, build=build)
-        self.service = AgentService(cell, placement, times=times, clock=lambda: NOW)
+        self.service = AgentService(cell, placement, sharing=sharing, times=times, clock=lambda: NOW)
         self.a, self.b = HeldDriver(), HeldDriver()
         self.states = {"a": MemoryState(), "b": MemoryState()}
 
@@ -66,10 +68,10 @@ class Hosts:
 
 
 @asynccontextmanager
-async def hosts(directory: Path, build: float = 5.0) -> AsyncIterator[Hosts]:
-    """Hosts whose cell and ledger are in a directory."""
+async def hosts(directory: Path, build: float = 5.0, sharing: Collection[str] = ()) -> AsyncIterator[Hosts]:
+    """Hosts whose cell and ledger are in a directory. ``sharing``: the pools that they may write."""
     async with opened(directory / "api.db") as [ledger], opened_cell(directory) as cell:
-        yield Hosts(cell, PlacementService(ledger), build)
+        yield Hosts(cell, PlacementService(ledger), build, sharing)
 
 
 async def until(condition, seconds: float = 20.0) -> None:

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from roost.compute.drivers.simulated_hardware import free_pools, used_topology
+from roost.compute.drivers.used_hardware import free_pools, used_topology
 from roost.hardware.pci_aliases import aliases_from
 from roost.model.assignment import Assignment, digest
 from roost.model.inventory import Inventory

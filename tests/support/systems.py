@@ -50,13 +50,14 @@ def options_in(
     scheduler: SchedulerOptions | None = None,
     max_attempts: int | None = None,
     retention: ledger.Retention | None = None,
+    sharing_providers: tuple[str, ...] = (),
     **others: object,
 ) -> SystemOptions:
     """Return the options of a system in a directory. None: as without a configuration."""
     options = read_system_options(in_directory(Source(), directory), **others)
     if scheduler is not None:
         options = options.deciding_by(scheduler)
-    conducting = options.conducting
+    conducting = replace(options.conducting, sharing_providers=sharing_providers)
     if max_attempts is not None:
         conducting = replace(conducting, max_attempts=max_attempts)
     if retention is not None:

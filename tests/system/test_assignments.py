@@ -6,12 +6,12 @@ from pathlib import Path
 import msgspec
 
 from roost.compute.drivers.simulated import SimulatedHost
-from roost.compute.tree_provider import provider_uuid
 from roost.hardware.cpus import numbers_of
 from roost.hardware.host_topology import decoded
 from roost.model.assignment import Assignment
 from roost.model.instance import ACTIVE, BuildRequest
 from roost.model.inventory import Inventory
+from roost.model.provider_names import provider_uuid
 from roost.model.spec import Flavor
 from roost.system import Layout, LayoutHost, System
 from support.hardware_clouds import OPTIONS, check_assignments

@@ -2,67 +2,21 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import pytest
 
 from roost.compute.drivers.simulated_profiles import profile_names, read_profile
-from roost.compute.tree_provider import provider_uuid
 from roost.model.errors import OperatorError
 from roost.model.instance import ACTIVE
+from roost.model.provider_names import provider_uuid
 from roost.model.spec import Flavor
 from roost.system import Layout, LayoutHost, System
+from support.profiles import CASES, STORAGE
 from support.systems import differences, opened_system, states, wanted
 
 HOST = "host"
-
-
-class Case(NamedTuple):
-    """The extra specs of a flavor, and what an instance of it holds, by the suffix of the provider."""
-
-    extra_specs: dict[str, str]
-    holds: dict[str, dict[str, int]]
-
-
-COMPUTE = {"VCPU": 2, "MEMORY_MB": 64, "DISK_GB": 1}
-NO_COMPUTE = {f"resources:{name}": "0" for name in COMPUTE}
-
-CASES = {
-    "flat": Case({}, {"": COMPUTE}),
-    "numa-sriov": Case(
-        {
-            "resources_NET:SRIOV_NET_VF": "1",
-            "trait_NET:CUSTOM_PHYSNET_PRIVATE": "required",
-            "resources_CPU:VCPU": "2",
-            "resources_CPU:MEMORY_MB": "64",
-            "resources:VCPU": "0",
-            "resources:MEMORY_MB": "0",
-            "group_policy": "none",
-        },
-        {"": {"DISK_GB": 1}, "numa": {"VCPU": 2, "MEMORY_MB": 64}, "pf-86-00-0": {"SRIOV_NET_VF": 1}},
-    ),
-    "vgpu-libvirt": Case(
-        {"resources:CUSTOM_VGPU_LARGE": "2"}, {"": COMPUTE, "pci_0000_86_00_0": {"CUSTOM_VGPU_LARGE": 2}}
-    ),
-    "vgpu-xenapi": Case({"resources:VGPU": "1"}, {"": COMPUTE, "gpu-group-1": {"VGPU": 1}}),
-    "fpga": Case(
-        {"resources_FPGA:FPGA": "1", "trait_FPGA:CUSTOM_FPGA_FUNCTION_CRYPTO": "required"},
-        {"": COMPUTE, "fpga-86-00-0": {"FPGA": 1}},
-    ),
-    "bare-metal": Case(
-        {**NO_COMPUTE, "resources:CUSTOM_BAREMETAL_GPU": "1", "trait:CUSTOM_NVLINK": "required"},
-        {"node": {"CUSTOM_BAREMETAL_GPU": 1}},
-    ),
-    "persistent-memory": Case({"hw:pmem": "4GB"}, {"": {**COMPUTE, "CUSTOM_PMEM_NAMESPACE_4GB": 1}}),
-    "memory-encryption": Case(
-        {
-            "resources_SEV:MEM_ENCRYPTION_CONTEXT": "1",
-            "trait_SEV:HW_CPU_X86_AMD_SEV_ES": "required",
-        },
-        {"": COMPUTE, "amd-sev-es": {"MEM_ENCRYPTION_CONTEXT": 1}},
-    ),
-}
 
 
 def layout(profile: str, nodes: int = 3) -> Layout:
@@ -91,7 +45,7 @@ def test_instance_runs_on_the_providers_of_a_profile(tmp_path: Path, profile: st
         request = wanted("i")
         flavor = Flavor("asks", 2, 64, 1, extra_specs=CASES[profile].extra_specs)
         request = msgspec.structs.replace(request, spec=msgspec.structs.replace(request.spec, flavor=flavor))
-        async with opened_system(tmp_path, layout(profile)) as system:
+        async with opened_system(tmp_path, layout(profile), sharing_providers=(STORAGE,)) as system:
             await system.super_conductor.accept(request)
             await system.settle()
             assert await states(system) == {"i-0": ACTIVE}

@@ -10,10 +10,10 @@ import pytest
 
 from roost.auth import NoAuth
 from roost.compute.drivers.simulated import SimulatedHost
-from roost.compute.tree_provider import provider_uuid
 from roost.conductor.http import create_app
 from roost.model.aggregate import HostAggregate
 from roost.model.inventory import Inventory
+from roost.model.provider_names import provider_uuid
 from roost.system import Layout, LayoutHost, System
 from support.conductor_api import ADMIN, FLAVOR, detail
 from support.systems import SMALL, opened_system

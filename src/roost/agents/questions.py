@@ -3,11 +3,15 @@
 from roost.agents.types import (
     Destroyed,
     Guest,
+    MovedClaim,
     Opened,
     Polled,
     ProviderState,
     ProviderWrite,
+    Reshaped,
     SessionKey,
+    SetInventories,
+    TreeClaim,
     Written,
 )
 from roost.machine import Question
@@ -41,7 +45,8 @@ class Poll(Question[Polled], frozen=True, kw_only=True, omit_defaults=True):
     ``guests``: the list, if the endpoint has asked for it. ``building`` and ``destroying``: the orders that
     the agent knows, by instance and attempt; the endpoint does not send them again. ``held``: why the agent
     carries out no orders. ``counted``: the last poll of the session that the agent knows to be counted, 0 if
-    that does not matter to it.
+    that does not matter to it. ``disabled``: whether an operator has disabled the host, as far as the agent
+    knows; it is told at once if it is wrong.
 
     Raises `SessionLost`, `CellTakenBack`, `LateMessage`.
     """
@@ -59,6 +64,7 @@ class Poll(Question[Polled], frozen=True, kw_only=True, omit_defaults=True):
     building: tuple[tuple[str, int], ...] = ()
     destroying: tuple[tuple[str, int], ...] = ()
     held: str | None = None
+    disabled: bool | None = None
 
 
 class Confirm(Question[bool], frozen=True):
@@ -78,6 +84,31 @@ class Confirm(Question[bool], frozen=True):
 class ReadTree(Question[tuple[ProviderState, ...]], frozen=True):
     """Asks for the providers of the tree of a node, by the uuid of its root; none if placement has none.
 
+    The sharing providers that serve the tree are among the answer, as further roots. So are those of
+    ``sharing``, by uuid, that are there and that agents of the cell may change. Raises `SessionLost`, and
+    `AccessRefused` if the root is another host's.
+    """
+
+    session: SessionKey
+    root: str
+    sharing: tuple[str, ...] = ()
+
+
+class WriteProviders(Question[Written], frozen=True):
+    """Makes writes to the tree of a node one after the other, up to the first that is refused.
+
+    It is refused to write a sharing provider that agents of the cell may not change. Raises `SessionLost`,
+    and `AccessRefused` for any other provider that is not in the tree.
+    """
+
+    session: SessionKey
+    root: str
+    writes: tuple[ProviderWrite, ...]
+
+
+class ReadClaims(Question[dict[str, TreeClaim]], frozen=True):
+    """Asks for all consumers with an allocation of a node's tree, each with all that it holds.
+
     Raises `SessionLost`, and `AccessRefused` if the root is another host's.
     """
 
@@ -85,15 +116,19 @@ class ReadTree(Question[tuple[ProviderState, ...]], frozen=True):
     root: str
 
 
-class WriteProviders(Question[Written], frozen=True):
-    """Makes writes to the tree of a node one after the other, up to the first that placement refuses.
+class Reshape(Question[Reshaped], frozen=True):
+    """Changes inventories of a node's tree and moves what consumers hold of it, all or nothing.
+
+    ``inventories`` has the root. ``claims`` are those that move, by consumer. Everything is written at the
+    generations that were read, so that a message that comes late changes nothing.
 
     Raises `SessionLost`, and `AccessRefused` if a provider is not in the tree.
     """
 
     session: SessionKey
     root: str
-    writes: tuple[ProviderWrite, ...]
+    inventories: tuple[SetInventories, ...]
+    claims: dict[str, MovedClaim]
 
 
 class RenewToken(Question[str], frozen=True):

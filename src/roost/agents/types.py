@@ -2,6 +2,7 @@
 
 import msgspec
 
+from roost.model.allocation import Allocations
 from roost.model.instance import Instance
 from roost.model.inventory import Inventory
 
@@ -101,6 +102,7 @@ class Polled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``position`` is that of the database *before* this poll. ``wants_guests``: the next poll shall have the
     list of guests. ``wants_reports``: the next poll shall have the reports of all nodes. ``accepted``: an
     operator has accepted the state of the cell for the reason for which the agent carries out no orders.
+    ``disabled``: whether an operator has disabled the host; None: it was not looked at.
     """
 
     position: Position
@@ -109,6 +111,7 @@ class Polled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     wants_guests: bool = False
     wants_reports: bool = False
     accepted: bool = False
+    disabled: bool | None = None
 
 
 class ProviderState(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,3 +192,27 @@ class Written(msgspec.Struct, frozen=True):
 
     done: int
     refusal: ProviderRefusal | None = None
+
+
+class TreeClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """What a consumer holds that has an allocation of a tree, of other providers too."""
+
+    allocations: Allocations
+    generation: int
+    project_id: str
+    user_id: str
+    consumer_type: str | None = None
+
+
+class MovedClaim(msgspec.Struct, frozen=True):
+    """What a consumer holds after a reshape, written at the generation that was read."""
+
+    allocations: Allocations
+    generation: int
+
+
+class Reshaped(msgspec.Struct, frozen=True):
+    """The reshape is made, or ``refusal`` says why nothing is changed. ``instances`` were moved."""
+
+    refusal: ProviderRefusal | None = None
+    instances: int = 0

@@ -16,8 +16,18 @@ from roost.agents.errors import (
     SessionLost,
     SessionTaken,
 )
-from roost.agents.questions import Closing, Confirm, Opening, Poll, ReadTree, RenewToken, WriteProviders
-from roost.agents.types import Opened, Polled, ProviderState, Written
+from roost.agents.questions import (
+    Closing,
+    Confirm,
+    Opening,
+    Poll,
+    ReadClaims,
+    ReadTree,
+    RenewToken,
+    Reshape,
+    WriteProviders,
+)
+from roost.agents.types import Opened, Polled, ProviderState, Reshaped, TreeClaim, Written
 from roost.machine import Question
 
 PATH = "/v1/agents"
@@ -44,6 +54,8 @@ ROUTES = (
     Route(f"{PATH}/confirm", Confirm, bool),
     Route(f"{PATH}/read-tree", ReadTree, tuple[ProviderState, ...]),
     Route(f"{PATH}/write-providers", WriteProviders, Written),
+    Route(f"{PATH}/read-claims", ReadClaims, dict[str, TreeClaim]),
+    Route(f"{PATH}/reshape", Reshape, Reshaped),
     Route(f"{PATH}/renew-token", RenewToken, str),
     Route(f"{PATH}/close", Closing, None),
 )

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import httpx
 
-from roost.bench.errors import DidNotStart
+from roost.bench.errors import BenchError, DidNotStart
 from roost.bench.loopback import free_port
 from roost.bench.process_memory import descendants, processor_seconds
 from roost.bench.server_process import die_with_parent
@@ -91,6 +91,7 @@ class Program:
 class Cloud:
     """A conductor, and ``cells`` with a conductor and one process of agents each, for ``hosts`` hosts in all.
 
+    ``together``: hosts of a process of agents at most, if a cell has several. ``profile``: of all hosts.
     Agents reach their cell over HTTPS if ``tls``. Use it as a context manager; it starts all and waits until
     each host has had its first poll and report, which took ``start_seconds``.
 
@@ -100,12 +101,25 @@ class Cloud:
         DidNotStart: A process ended or did not start in time.
     """
 
-    def __init__(self, folder: Path, hosts: int, cells: int, shape: HostShape, tls: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        hosts: int,
+        cells: int,
+        shape: HostShape,
+        tls: bool = True,
+        *,
+        together: int | None = None,
+        profile: str | None = None,
+    ) -> None:
         self.folder = folder
         self._hosts = hosts
         self._cells = [f"cell{number + 1}" for number in range(cells)]
         self._shape = shape
         self._tls = tls
+        self._together = together or hosts
+        self._profile = profile
+        self._groups: list[tuple[str, tuple[str, ...]]] = []
         self._stack = ExitStack()
         self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}"
@@ -113,6 +127,9 @@ class Cloud:
         self.cell_conductors: list[Program] = []
         self.agents: list[Program] = []
         self.start_seconds = 0.0
+        self.config = folder / "roost.conf"
+        self.urls: dict[str, str] = {}
+        """Of the databases, by name."""
 
     def __enter__(self) -> Self:
         with self._stack:
@@ -146,38 +163,59 @@ class Cloud:
         self._server = durable_server(data)
         self._server.start()
         self._stack.callback(self._server.stop)
-        config = folder / "roost.conf"
-        config.write_text(self._configuration())
-        options = ("--config-file", str(config))
+        self.config.write_text(self._configuration())
+        options = ("--config-file", str(self.config))
         tls = self._certificate() if self._tls else ()
         self.conductor = self._run("conductor", "conductor", "--port", str(self._port), *options)
         self.conductor.wait(f":{self._port} with")
         environment = {**os.environ, "ROOST_URL": self.url, "ROOST_TOKEN": "admin"}
         shares = _shares(self._hosts, self._cells)
-        ports = {}
         for cell, hosts in shares.items():
             self._roost(environment, "cell", "add", cell)
-            ports[cell] = free_port()
+            port = free_port()
             name = f"cell-conductor-{cell}"
-            own = [*tls, "--port", str(ports[cell])]
+            own = [*tls, "--port", str(port)]
             self.cell_conductors.append(self._run(name, "cell-conductor", cell, *own, *options))
-            self.cell_conductors[-1].wait(f":{ports[cell]} with")
-            names = [f"{cell}-{number:04}" for number in range(1, hosts + 1)]
+            self.cell_conductors[-1].wait(f":{port} with")
             tokens = str(folder / f"{cell}.tokens")
-            for first in range(0, len(names), 100):
-                some = names[first : first + 100]
-                self._roost(environment, "host", "add", "--cell", cell, "--token-file", tokens, *some)
+            for first in range(0, hosts, self._together):
+                count = min(self._together, hosts - first)
+                prefix = f"{cell}-{first // self._together:02}-"
+                names = [f"{prefix}{number:04}" for number in range(1, count + 1)]
+                for start in range(0, count, 100):
+                    some = names[start : start + 100]
+                    self._roost(environment, "host", "add", "--cell", cell, "--token-file", tokens, *some)
+                group = [*options, "--hosts", str(count), "--host-prefix", prefix]
+                group += ["--token-file", tokens, "--state-dir", str(folder / cell)]
+                group += ["--ca-file", str(folder / "tls.crt")] if self._tls else []
+                scheme = "https" if self._tls else "http"
+                group += ["--endpoint", f"{scheme}://127.0.0.1:{port}"]
+                self._groups.append((f"agents-{prefix}", tuple(group)))
         began = time.monotonic()
-        for cell, hosts in shares.items():
-            own = [*options, "--hosts", str(hosts), "--host-prefix", f"{cell}-"]
-            own += ["--token-file", str(folder / f"{cell}.tokens"), "--state-dir", str(folder / cell)]
-            own += ["--ca-file", str(folder / "tls.crt")] if self._tls else []
-            scheme = "https" if self._tls else "http"
-            own += ["--endpoint", f"{scheme}://127.0.0.1:{ports[cell]}"]
-            self.agents.append(self._run(f"agents-{cell}", "agent", *own))
+        self.agents = [self._agents(number) for number in range(len(self._groups))]
         for agents in self.agents:
             agents.wait("roost: agent of")
         self.start_seconds = time.monotonic() - began
+
+    def verify(self) -> None:
+        """Compare all databases with each other. Raises `BenchError`."""
+        command = ("db", "verify", "--config-file", str(self.config), "--database", self.urls["api"])
+        done = subprocess.run([ROOST, *command], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise BenchError(f"the books are wrong: {done.stdout[:1000]}{done.stderr[:1000]}")
+
+    def restart_agents(self, number: int, profile: str) -> None:
+        """End a process of agents in order, and start it with another profile; wait for the first reports of
+        its hosts."""
+        self.agents[number].stop()
+        self._profile = profile
+        self.agents[number] = self._agents(number)
+        self.agents[number].wait("roost: agent of")
+
+    def _agents(self, number: int) -> Program:
+        name, command = self._groups[number]
+        settings = () if self._profile is None else ("--set", f"simulated.profile={self._profile}")
+        return self._run(f"{name}{self._profile or ''}", "agent", *command, *settings)
 
     def _run(self, name: str, *command: str) -> Program:
         program = Program(self.folder, name, *command)
@@ -194,6 +232,7 @@ class Cloud:
             name: self._server.url(self._server.create_database())
             for name in ("api", "records", "cell0", *self._cells)
         }
+        self.urls = urls
         for name, url in urls.items():
             role = name if name in ("api", "records") else "cell"
             self._roost(os.environ, "db", "upgrade", "--role", role, "--database", url)

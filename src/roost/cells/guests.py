@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from roost.cells.cell_work import CellWork
 from roost.cells.history import MOST_OF_GUESTS, line, with_line
 from roost.cells.tables import instances
+from roost.cells.unknown_guests import note_unknown_guests
 from roost.model.instance import ACTIVE, LOST, ON_ITS_HOST
 from roost.storage import in_batches
 
@@ -68,6 +69,10 @@ class GuestsReported(CellWork, frozen=True):
         at = max(work.at for work in works)
         _put(connection, [uuid for each in compared for uuid in each.lost], LOST, VANISHED, at)
         _put(connection, [uuid for each in compared for uuid in each.found], ACTIVE, None, at)
+        stray = {
+            work.host: [key for key in work.guests.items() if key not in known[work.host]] for work in works
+        }
+        note_unknown_guests(connection, stray, at)
         return compared
 
     def compared(self, known: Mapping[tuple[str, int], str]) -> Compared:

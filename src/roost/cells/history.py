@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from roost.cells.cell_work import CellWork
 from roost.cells.rows import Row, decoded
 from roost.cells.tables import instances, past_instances
-from roost.model.history import GONE, Requester, Transition
+from roost.model.history import GONE, RESHAPED, Requester, Transition
 from roost.model.instance import ASSIGNED, ERROR, Instance
 from roost.model.secrets import redacted_text
 from roost.model.text import clean_text
@@ -23,8 +23,8 @@ MOST = 65_536
 """Characters of a history. A transition is left out of one that has as many."""
 
 MOST_OF_GUESTS = 16_384
-"""Characters of a history to which a lost or found guest is still added: a host may lose and find a guest for
-ever, and the end of the instance must have room."""
+"""Characters of a history to which a lost or found guest, or a reshape, is still added: a host may lose and
+find a guest for ever, and the end of the instance must have room."""
 
 MOST_OF_REASON = 1000
 """Characters of a reason in a history; the rest is cut off."""
@@ -163,7 +163,8 @@ def _stored(row: Row) -> StoredHistory:
     transitions = tuple(each for each in found if each is not None)
     # An earlier program, which may work on the same tables, writes no transitions.
     begins = bool(transitions) and transitions[0].state in (ASSIGNED, ERROR)
-    ends = bool(transitions) and transitions[-1].state == row.state
+    states = [each.state for each in transitions if each.state != RESHAPED]
+    ends = bool(states) and states[-1] == row.state
     return StoredHistory(
         uuid=row.uuid,
         request_id=row.request_id,

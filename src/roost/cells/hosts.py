@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 from roost.cells.cell_work import CellWork
 from roost.cells.held_hosts import HeldHost
 from roost.cells.host_tokens import IssueToken
+from roost.cells.rows import report_of
 from roost.cells.tables import (
     cell_hosts,
     held_hosts,
@@ -23,6 +24,7 @@ from roost.cells.tables import (
     leases,
     nodes,
     orders,
+    unknown_guests,
 )
 from roost.cells.watching import SESSION, session_name
 from roost.leases import Lease, read_leases
@@ -36,7 +38,8 @@ class CellHost(msgspec.Struct, frozen=True, kw_only=True):
 
     ``enabled`` and ``reason`` are the operator's. ``added_at``: seconds since the epoch; None for a host that
     nobody added. ``session``: of its agent, None if it never had one. ``held``: why its agent carries out no
-    orders, None if it does. ``instances`` by state; ``orders``: to destroy, that it has not acknowledged.
+    orders, None if it does. ``refused``: why placement does not have all that the drivers of its nodes tell.
+    ``instances`` by state; ``orders``: to destroy, that it has not acknowledged.
     """
 
     host: str
@@ -45,6 +48,7 @@ class CellHost(msgspec.Struct, frozen=True, kw_only=True):
     added_at: float | None = None
     session: Lease | None = None
     held: HeldHost | None = None
+    refused: str | None = None
     nodes: int = 0
     instances: Mapping[str, int] = {}
     orders: int = 0
@@ -153,6 +157,12 @@ class DescribeHosts(msgspec.Struct, frozen=True):
         }
         count = sa.func.count()
         of_nodes = dict(_counted(connection, nodes.c.host, nodes.c.host.in_(some)))
+        refused: dict[str, str] = {}
+        # Few have one: the others' reports are not read.
+        query = sa.select(nodes).where(nodes.c.host.in_(some), nodes.c.facts.contains('"refused":'))
+        for report in (report_of(each, "") for each in connection.execute(query.order_by(nodes.c.nodename))):
+            if report.refused is not None:
+                refused.setdefault(report.host, report.refused)
         ordered = dict(_counted(connection, orders.c.host, orders.c.host.in_(some)))
         states: dict[str, dict[str, int]] = {}
         query = sa.select(instances.c.host, instances.c.state, count).where(instances.c.host.in_(some))
@@ -170,6 +180,7 @@ class DescribeHosts(msgspec.Struct, frozen=True):
                 added_at=None if row is None else row.added_at,
                 session=sessions.get(host),
                 held=held.get(host),
+                refused=refused.get(host),
                 nodes=of_nodes.get(host, 0),
                 instances=states.get(host, {}),
                 orders=ordered.get(host, 0),
@@ -261,7 +272,7 @@ class RemoveHost(CellWork, frozen=True):
             return "instances have come meanwhile"
         roots = sa.select(nodes.c.node).where(nodes.c.host == self.host)
         connection.execute(sa.delete(host_providers).where(host_providers.c.root.in_(roots)))
-        for table in (nodes, cell_hosts, host_tokens, held_hosts, orders):
+        for table in (nodes, cell_hosts, host_tokens, held_hosts, orders, unknown_guests):
             connection.execute(sa.delete(table).where(table.c.host == self.host))
         connection.execute(sa.delete(leases).where(leases.c.name == name))
         return None

@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 from roost.cells.arriving import INSTANCES
 from roost.cells.rows import instance_of
 from roost.cells.tables import instances, orders
+from roost.cells.unknown_guests import FORGET_UNKNOWN_GUEST
 from roost.model.instance import ASSIGNED, DELETING, STARTING, DestroyOrder, Instance
 from roost.storage import in_batches
 
@@ -94,6 +95,16 @@ def give_orders(connection: Connection, given: Collection[DestroyOrder], at: flo
         connection.execute(sa.insert(orders), rows)
 
 
+class GiveOrders(msgspec.Struct, frozen=True):
+    """Order hosts to destroy what they have of some attempts."""
+
+    given: tuple[DestroyOrder, ...]
+    at: float
+
+    def __call__(self, connection: Connection) -> None:
+        give_orders(connection, self.given, self.at)
+
+
 def acknowledge(connection: Connection, done: Collection[DestroyOrder]) -> None:
     """Remove orders that were carried out."""
     carried_out = {(each.host, each.instance, each.attempt) for each in done}
@@ -110,6 +121,7 @@ def acknowledge(connection: Connection, done: Collection[DestroyOrder]) -> None:
     ]
     if rows:
         connection.execute(_ACKNOWLEDGE, rows)
+        connection.execute(FORGET_UNKNOWN_GUEST, rows)
 
 
 _GIVEN = sa.select(orders.c.host, orders.c.instance_uuid, orders.c.attempt).where(orders.c.host.in_(_HOSTS))

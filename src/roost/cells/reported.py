@@ -84,6 +84,7 @@ def clean_report(report: NodeReport) -> NodeReport:
             for each in report.supported_instances
         ),
         host_ip=None if report.host_ip is None else clean_text(report.host_ip, MAX_HOST),
+        refused=None if report.refused is None else clean_text(report.refused),
         cpu_info=_plain(report.cpu_info) if report.cpu_info else {},
         stats={clean_text(key): clean_text(value) for key, value in report.stats.items()},
         instances={

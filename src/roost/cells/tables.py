@@ -159,6 +159,30 @@ host_providers = sa.Table(
     **EXACT,
 )
 
+reshapes = sa.Table(
+    # Trees of providers whose reshape may be in placement while the rows of their instances do not say so:
+    # see `roost.cells.reshapes`.
+    "reshapes",
+    metadata,
+    sa.Column("root", UUID, primary_key=True),
+    # The generation of the root at which the reshape is written.
+    sa.Column("generation", sa.BigInteger, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+    **EXACT,
+)
+
+unknown_guests = sa.Table(
+    # Guests that hosts say they have, which the cell does not know to be there.
+    "unknown_guests",
+    metadata,
+    sa.Column("host", NAME, primary_key=True),
+    sa.Column("instance_uuid", UUID, primary_key=True),
+    sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("since", sa.Double, nullable=False),
+    sa.Index("unknown_guests_by_instance", "instance_uuid"),
+    **EXACT,
+)
+
 leases = leases_table(metadata)
 
 database_identity = identity_table(metadata)

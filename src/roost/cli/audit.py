@@ -15,9 +15,10 @@ LOOK_SECONDS = 1.0
 
 
 @click.command(
-    epilog="Example: roost audit --now\n\nExample: roost audit --repair --most 25",
+    epilog="Example: roost audit --dry-run\n\nExample: roost audit --repair --most 25",
 )
 @click.option("--now", is_flag=True, help="Ask for a round, and wait until it has ended.")
+@click.option("--dry-run", is_flag=True, help="As --now, and the round repairs nothing.")
 @click.option("--repair", is_flag=True, help="As --now, and permit the round --most repairs.")
 @click.option("--most", type=click.IntRange(1), help="So many repairs at most. Needs --repair.")
 @click.option("--repairs", is_flag=True, help="Show the repairs that were made instead.")
@@ -33,6 +34,7 @@ LOOK_SECONDS = 1.0
 def audit(
     conductor: ConductorClient,
     now: bool,
+    dry_run: bool,
     repair: bool,
     most: int | None,
     repairs: bool,
@@ -48,11 +50,14 @@ def audit(
     """
     if repair != (most is not None):
         raise click.UsageError("--repair and --most go together")
+    if repair and dry_run:
+        raise click.UsageError("--repair and --dry-run exclude each other")
     if repairs:
         _show_repairs(conductor, as_json)
         return
-    if now or repair:
-        number = conductor.ask("POST", f"{PATH}/rounds", {"most": most or 0})["round"]
+    if now or dry_run or repair:
+        wanted = {"dry_run": True} if dry_run else {"most": most or 0}
+        number = conductor.ask("POST", f"{PATH}/rounds", wanted)["round"]
         _wait(conductor, number, wait_seconds)
     findings: list[dict[str, Any]] = []
     found: dict[str, Any] = {}

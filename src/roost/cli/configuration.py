@@ -15,7 +15,9 @@ SYSTEM_GROUPS = {
     "agent": "roost.compute.options",
     "api_database": "roost.conductor.api_database",
     "conductor": "roost.conductor.options",
+    "libvirt": "roost.compute.drivers.libvirt.options",
     "records": "roost.records.options",
+    "redfish": "roost.compute.drivers.redfish.options",
     "scheduler": "roost.scheduling.options",
     "simulated": "roost.compute.drivers.simulated_options",
 }

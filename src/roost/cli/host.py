@@ -13,6 +13,7 @@ from roost.cli.watching import watched, watching
 from roost.model.errors import OperatorError
 
 CONFLICT = 409
+STATES = ("up", "down", "unknown")
 WAIT_SECONDS = 2.0
 """Seconds between two looks at what is waited for."""
 
@@ -46,23 +47,38 @@ def add(
     _give_tokens(answer["hosts"], token_file, as_json)
 
 
-@host.command("list", epilog="Example: roost host list --cell cell1 --watch 2")
+@host.command("list", epilog="Example: roost host list --state down --watch 2")
 @click.option("--cell", help="Only the hosts of this cell.")
+@click.option(
+    "--state",
+    "states",
+    type=click.Choice(STATES),
+    multiple=True,
+    help="Only hosts in this state; may be given several times.",
+)
 @click.option("--limit", type=click.IntRange(1), help="So many hosts at most.")
 @watching
 @as_json
 @with_conductor
 def list_(
-    conductor: ConductorClient, cell: str | None, limit: int | None, watch: float | None, as_json: bool
+    conductor: ConductorClient,
+    cell: str | None,
+    states: tuple[str, ...],
+    limit: int | None,
+    watch: float | None,
+    as_json: bool,
 ) -> None:
     """List hosts: their state as the conductor sees it, and what is on them."""
 
     def show() -> None:
         hosts: list[dict[str, Any]] = []
         down: set[str] = set()
-        for page in conductor.pages("/v1/hosts", "hosts", {"cell": cell, "limit": limit}):
-            hosts += page["hosts"]
+        # Of hosts in some states, so many are wanted; all are read to find them.
+        most = None if states else limit
+        for page in conductor.pages("/v1/hosts", "hosts", {"cell": cell, "limit": most}):
+            hosts += [each for each in page["hosts"] if not states or each["state"] in states]
             down.update(page["cells_down"])
+        del hosts[len(hosts) if limit is None else limit :]
         if as_json:
             print_json({"hosts": hosts, "cells_down": sorted(down)})
             return
@@ -327,6 +343,8 @@ def _enabled(host: dict[str, Any]) -> str:
         return f"held: {host['held']}"
     if host["enabled"] is False:
         return f"disabled: {host['reason']}" if host["reason"] else "disabled"
+    if host.get("refused") is not None:
+        return f"refused: {host['refused']}"
     return ""
 
 

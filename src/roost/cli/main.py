@@ -36,6 +36,7 @@ COMMANDS = {
     "metrics": "roost.cli.metrics:metrics",
     "node": "roost.cli.host:node",
     "records": "roost.cli.records:records",
+    "redfish": "roost.cli.redfish:redfish",
     "replay": "roost.cli.replay:replay",
     "replay-decision": "roost.cli.replay_decision:replay_decision",
     "restore-records": "roost.cli.archived_records:restore_records",

@@ -16,10 +16,24 @@ T = TypeVar("T")
 
 
 class FillTree(Question[ProviderTree], frozen=True):
-    """Have the driver change the tree of a node, which has what placement has. Answers the tree."""
+    """Have the driver change the tree of a node, which has what placement has. Answers the tree. Raises
+    `ReshapeNeeded`."""
 
     tree: ProviderTree
     node: str
+
+
+ConsumerRecords = dict[str, dict[str, Any]]
+"""What consumers hold, each as placement answers ``GET /allocations/{consumer}``."""
+
+
+class ReshapeTree(Question[tuple[ProviderTree, ConsumerRecords]], frozen=True):
+    """Have the driver change the tree of a node, and what consumers hold of it. Answers both. Raises
+    `ReshapeRefused`."""
+
+    tree: ProviderTree
+    node: str
+    allocations: ConsumerRecords
 
 
 class ListNodes(Question[dict[str, str] | None], frozen=True):
@@ -81,6 +95,10 @@ class DriverService:
                 self._driver.update_provider_tree(tree, node)
                 self._config.apply(tree, node)
                 return tree
+            case ReshapeTree(tree, node, allocations):
+                self._driver.update_provider_tree(tree, node, allocations)
+                self._config.apply(tree, node)
+                return tree, allocations
             case ListNodes():
                 nodes = self._driver.nodes()
                 return None if nodes is None else dict(nodes)

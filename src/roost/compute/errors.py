@@ -5,8 +5,14 @@ ComputeError
 ├── BuildEnded          a build was ended because its instance is to be destroyed
 ├── BadProviderName     a provider has a name or aggregate that cannot be stored
 ├── ProviderConfigConflict  a file says of a provider what its driver says as well
+├── ReshapeNeeded       a driver's tree needs the allocations of its consumers to be moved
+├── ReshapeRefused      a tree cannot be reshaped; nothing is changed
+├── ReshapePostponed    a tree is reshaped when the builds that are under way have ended
 ├── ProvidersRefused    placement refuses a part of a report; the rest is there
 ├── NoSuchProvider      a provider tree is asked for a provider that it does not have
+├── HypervisorAway      the hypervisor cannot be asked now
+├── UnreadableDescription  a hypervisor describes its host in a way that cannot be read
+├── UnusableOptions     the options of a driver do not fit the host
 └── StateUnusable       the agent's state directory cannot be read or written, or another agent uses it
 """
 
@@ -43,6 +49,22 @@ class ProviderConfigConflict(ComputeError):
     """A file configures an inventory that the driver of the provider reports itself; the text names both."""
 
 
+class ReshapeNeeded(ComputeError):
+    """A driver that was asked for a tree without allocations wants to move some.
+
+    Source: ``ReshapeNeeded`` of Nova's ``exception.py``.
+    """
+
+
+class ReshapeRefused(ComputeError):
+    """A tree cannot be reshaped; the text says why. A driver may raise it too, if what it is to move does not
+    fit. Nothing is changed."""
+
+
+class ReshapePostponed(ComputeError):
+    """A tree is reshaped when the builds that are under way on the host have ended."""
+
+
 class ProvidersRefused(ComputeError):
     """Placement refuses a part of a report of providers; the rest is there."""
 
@@ -53,3 +75,15 @@ class NoSuchProvider(ComputeError, ValueError):
 
 class StateUnusable(ComputeError):
     """The agent's state directory cannot be read or written, or another agent uses it."""
+
+
+class HypervisorAway(ComputeError):
+    """The hypervisor cannot be asked now; the text says why."""
+
+
+class UnreadableDescription(ComputeError):
+    """A hypervisor describes its host in a way that cannot be read; the text shows it."""
+
+
+class UnusableOptions(ComputeError):
+    """The options of a driver do not fit the host, or are no options; the text says which."""

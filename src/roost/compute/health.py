@@ -7,11 +7,11 @@ import msgspec
 
 from roost.compute.driving import ListNodes, Metrics, ReadHardware
 from roost.compute.hardware import Hardware
-from roost.compute.tree_provider import provider_uuid
 from roost.compute.troubles import Troubles
 from roost.machine import Ask, Machine
 from roost.model.assignment import digest
 from roost.model.node import NodeInstance, NodeReport
+from roost.model.provider_names import provider_uuid
 from roost.model.text import is_storable
 from roost.model.vocabulary import MAX_NAME
 
@@ -54,12 +54,13 @@ def node_reports(
     building: Collection[str],
     failed_builds: int,
     node_of: Mapping[str, str],
+    refused: Mapping[str, str],
 ) -> tuple[NodeReport, ...]:
     """The reports of a host's nodes; none if the driver failed to tell them. ``cell`` is the cell's to say.
 
     ``running`` and ``building`` are instances, as they were after ``facts``: those that came in between are
     reported as not counted yet. ``node_of``: the node of each, for hosts with several. Hardware and metrics
-    are those of a host with one node.
+    are those of a host with one node. ``refused``: what placement refuses, by node.
     """
     nodes = facts.nodes or {}
     if len(nodes) == 1:
@@ -71,10 +72,11 @@ def node_reports(
             for guest in some:
                 if (node := node_of.get(guest)) in of_node:
                     of_node[node][position].add(guest)
-    return tuple(
+    reports = (
         _report(host, "" if name == host else name, node, facts, enabled, *of_node[node], failed_builds)
         for name, node in nodes.items()
     )
+    return tuple(msgspec.structs.replace(each, refused=refused.get(each.node)) for each in reports)
 
 
 def _report(

@@ -7,7 +7,7 @@ from roost.agents.errors import AgentProtocolError, CellTakenBack, LateMessage, 
 from roost.agents.questions import Confirm, Opening, Poll, RenewToken
 from roost.agents.types import Build, Guest, Opened, Polled, Position, SessionKey
 from roost.compute.driving import Guests, Recover
-from roost.compute.errors import StateUnusable
+from roost.compute.errors import ReshapePostponed, StateUnusable
 from roost.compute.health import node_reports, read_facts, read_nodes
 from roost.compute.keeping import KeepSession, KeepToken, KeptSession, LoadSession
 from roost.compute.node_providers import Failures, NodeProviders
@@ -17,6 +17,7 @@ from roost.compute.workload import Workload
 from roost.machine import Ask, Await, Count, Draw, Log, Machine, Monotonic, Sleep, Start, Wake
 from roost.metrics import catalogue as metrics
 from roost.model.instance import ACTIVE, DELETING
+from roost.model.service_version import SERVICE_VERSION
 
 OTHER_DATABASE = "the cell's database is another one, or was restored from a backup"
 TAKEN_BACK = "the cell's database was taken back to an earlier state"
@@ -68,15 +69,12 @@ class HostAgent:
     report have ended, however they ended.
     """
 
-    def __init__(
-        self, host: str, *, times: AgentTimes | None = None, service_version: int = 0, enabled: bool = True
-    ) -> None:
+    def __init__(self, host: str, *, times: AgentTimes | None = None, enabled: bool = True) -> None:
         self.host = host
         self.enabled = enabled
         self.held: str | None = None
         self.registered = self.polled = self.reported = False
         self._times = times or AgentTimes()
-        self._service_version = service_version
         self._topic = f"agent/{host}"
         self._troubles = Troubles(host)
         self._work = Workload(host, self._topic, self._confirmation, self._times.start, self._times.retry)
@@ -88,7 +86,8 @@ class HostAgent:
         self._sent: set[int] = set()
         self._told = ToldReports(self._times.health, self._times.refresh)
         self._node_of: dict[str, str] = {}
-        self._wants_guests = False
+        self._refused: dict[str, str] = {}
+        self._wants_guests = self._reshaping = False
         self._kept_at = 0.0
 
     def run(self) -> Machine[None]:
@@ -109,6 +108,9 @@ class HostAgent:
                 failures = 0
                 yield from self._troubles.over(_NO_POLL)
                 yield from self._has_begun()
+                if self._reshaping:
+                    # Orders that are left out are sent with each answer at once.
+                    yield from Sleep(self._times.retry).do()
             except AgentProtocolError as error:
                 failures += 1
                 yield from self._troubles.tell(_NO_POLL, error)
@@ -137,7 +139,7 @@ class HostAgent:
             host=self.host,
             nonce=nonce,
             previous=previous,
-            service_version=self._service_version,
+            service_version=SERVICE_VERSION,
             held=self.held,
         )
         failures = 0
@@ -166,6 +168,7 @@ class HostAgent:
         self._node_of = {each.uuid: each.node for each in opened.expected if each.node is not None}
         self._wait = 0.0
         self._wants_guests = False
+        self._is_disabled: bool | None = None
         self._session = opened.session
         values = {"host": self.host, "cell": opened.cell}
         yield from Log("the session of a host is open", values, "debug").do()
@@ -253,6 +256,7 @@ class HostAgent:
             building=building,
             failed_builds=self._work.failed_builds,
             node_of=self._node_of,
+            refused=self._refused,
         )
         settled = {uuid: attempt for uuid, attempt in running.items() if uuid not in self._work.busy}
         self._counter += 1
@@ -271,6 +275,7 @@ class HostAgent:
             building=self._work.known(destroying=False),
             destroying=self._work.known(destroying=True),
             held=self.held,
+            disabled=self._is_disabled,
         )
         self._sent.add(poll.counter)
         try:
@@ -305,6 +310,7 @@ class HostAgent:
                 self._told.forget()
             else:
                 self._told.take(poll.reports, asked)
+            yield from self._take_disabled(answer.disabled)
             self._wants_guests = answer.wants_guests
             self._wait = 0.0 if answer.wants_guests or answer.wants_reports else self._times.poll
         identity = (answer.position.database, answer.position.incarnation)
@@ -320,9 +326,29 @@ class HostAgent:
         if asked - self._kept_at >= self._times.keep:
             yield from self._keep()
         for order in answer.orders:
+            if self._reshaping and isinstance(order, Build):
+                # It is sent again, with what its instance holds then.
+                continue
             if isinstance(order, Build) and order.instance.node is not None:
                 self._node_of[order.instance.uuid] = order.instance.node
             yield from self._work.take(order, asked, poll.counter)
+
+    def _take_disabled(self, disabled: bool | None) -> Machine[None]:
+        """An operator may have disabled or enabled the host: placement is told at once."""
+        if disabled is None or disabled == self._is_disabled:
+            return
+        if self._is_disabled is not None or disabled:
+            word = "disabled" if disabled else "enabled"
+            yield from Log(f"an operator has {word} the host", {"host": self.host}).do()
+        self._is_disabled = disabled
+        yield from Wake(f"{self._topic}/disabled").do()
+
+    @property
+    def _is_enabled(self) -> bool | None:
+        """Whether instances may come to the host; None if the cell has not said yet."""
+        if not self.enabled or self.held is not None:
+            return False
+        return None if self._is_disabled is None else not self._is_disabled
 
     def _keep_sending(self) -> Machine[None]:
         """Send results at once, beside the poll that waits."""
@@ -370,8 +396,10 @@ class HostAgent:
 
     def _keep_reporting(self) -> Machine[None]:
         """Bring placement in line with the host, again and again."""
-        providers = NodeProviders(self.host, self._times.refresh)
+        providers = NodeProviders(self.host, self._times.refresh, self._may_reshape)
         failures = 0
+        # The first time that a machine awaits a topic is over at once.
+        yield from Await(f"{self._topic}/disabled", 0.0).do()
         while True:
             session = self._session
             if session is not None:
@@ -382,7 +410,7 @@ class HostAgent:
                     self.reported = True
                     yield from Wake(start_topic(self.host)).do()
             pause = self._pause(failures) if failures or session is None else self._times.report
-            yield from Sleep(pause).do()
+            yield from Await(f"{self._topic}/disabled", pause).do()
 
     def _report(self, session: SessionKey, providers: NodeProviders) -> Machine[Failures]:
         """Report the providers of all nodes. It is to be done again soon if anything failed."""
@@ -391,8 +419,10 @@ class HostAgent:
         except Exception as error:
             yield from self._troubles.tell(_NO_REPORT, error, "error")
             return Failures([], error)
-        enabled = self.enabled and self.held is None
-        failures = yield from providers.report(session, nodes, self._told.known, enabled=enabled)
+        failures = yield from providers.report(session, nodes, self._told.known, enabled=self._is_enabled)
+        if failures.error is None:
+            self._refused = failures.of_nodes
+        self._reshaping = isinstance(failures.error, ReshapePostponed)
         if failures.error is not None:
             yield from self._troubles.tell(_NO_REPORT, failures.error, "error")
             return failures
@@ -403,6 +433,12 @@ class HostAgent:
             self.registered = True
             yield from self._troubles.over(_REFUSED)
         return failures
+
+    def _may_reshape(self) -> bool:
+        """Begin no builds until the report has ended: their instances may be about to move to other
+        providers. Returns whether none is under way."""
+        self._reshaping = True
+        return not self._work.under_construction
 
     def _pause(self, failures: int) -> float:
         doubled: float = self._times.retry * 2 ** min(max(failures, 1) - 1, 10)

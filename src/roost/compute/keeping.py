@@ -11,9 +11,9 @@ import msgspec
 from roost.agents.types import Position
 from roost.compute.applied import Applied
 from roost.compute.errors import StateUnusable
-from roost.compute.tree_provider import provider_uuid
 from roost.durable_file import replace_file
 from roost.machine import Question, UnknownService
+from roost.model.provider_names import provider_uuid
 from roost.model.token import token_digest
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ which the driver tells. ``reserved`` and ``allocation_ratio`` may be set by an o
 written where the driver tells another one than it told last.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -70,6 +70,10 @@ class Plan(NamedTuple):
         for each in self.writes:
             each.take(after)
         return after == applied
+
+    def without(self, providers: Collection[str]) -> "Plan":
+        """The plan without the writes to some providers."""
+        return self._replace(writes=tuple(each for each in self.writes if each.provider not in providers))
 
 
 def plan(

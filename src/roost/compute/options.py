@@ -11,7 +11,7 @@ OPTIONS = [
         "driver",
         default="simulated",
         help="The driver of the hosts: the name of an entry point of the group roost.compute.drivers, "
-        "MODULE:ATTRIBUTE, or simulated.",
+        "MODULE:ATTRIBUTE, simulated or libvirt.",
     ),
     cfg.StrOpt(
         "provider_config_location",

@@ -11,9 +11,9 @@ from roost.compute.tree_provider import (
     Records,
     ToldProvider,
     TreeProvider,
-    provider_uuid,
     records_of,
 )
+from roost.model.provider_names import provider_uuid
 from roost.model.vocabulary import SHARING_TRAIT
 
 

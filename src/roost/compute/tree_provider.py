@@ -1,29 +1,19 @@
 """One provider of a tree that a driver changes, and what it has said of it."""
 
 import copy
-import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 
 from roost.model.inventory import Inventory
 
-_NAMESPACE = uuid.UUID("6f0d2a3e-6f57-4c3b-9d0a-7a1f6b5c2e11")
-
 Record = Mapping[str, Any]
 """Some fields of an `Inventory`; ``total`` at least."""
 
 Records = Mapping[str, Inventory | Record]
 """An inventory or a record of each resource class."""
-
-
-@lru_cache(maxsize=10_000)
-def provider_uuid(name: str) -> str:
-    """The uuid that a provider made by an agent has: the same for the same name, after every start."""
-    return str(uuid.uuid5(_NAMESPACE, name))
 
 
 class ProviderData(NamedTuple):

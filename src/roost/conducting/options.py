@@ -27,7 +27,8 @@ class ConductingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration of a conductor.
 
     ``scheduling``: of placement, the API database and the scheduler. ``uses_service``: a scheduler over HTTP
-    is asked. ``max_attempts``: hosts tried for an instance. ``cell``: that of a cell's conductor, and
+    is asked. ``max_attempts``: hosts tried for an instance. ``sharing_providers``: names of those that agents
+    may write. ``cell``: that of a cell's conductor, and
     ``cell_database`` its URL; None: it is the super conductor.
     """
 
@@ -36,6 +37,7 @@ class ConductingOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_attempts: int
     time_limits: TimeLimits
     audits: AuditOptions = AuditOptions()
+    sharing_providers: tuple[str, ...] = ()
     cell: str | None = None
     cell_database: str | None = None
 
@@ -77,6 +79,7 @@ def read_conducting_options(source: Source, cell: str | None = None) -> Conducti
         max_attempts = conf[CONDUCTOR].max_attempts
         limits = time_limits_from(conf)
         audits = audit_options_from(conf)
+        sharing = tuple(conf[CONDUCTOR].sharing_providers)
     except (cfg.Error, ValueError) as error:
         raise OperatorError(f"configuration: {' '.join(str(error).split())}") from error
     scheduling = read_scheduling_options(source, hosts_needed=False)
@@ -88,6 +91,7 @@ def read_conducting_options(source: Source, cell: str | None = None) -> Conducti
         max_attempts=max_attempts,
         time_limits=limits,
         audits=audits,
+        sharing_providers=sharing,
         cell=cell,
         cell_database=None if cell is None else url_of(CellMapping(cell, section_of(cell)), source),
     )

@@ -71,7 +71,9 @@ def open_agents(
     times = EndpointTimes(build=options.time_limits.build_seconds)
     if poll_seconds is not None:
         times = replace(times, poll=poll_seconds)
-    agents = AgentService(cell, placement, records, times=times, clock=runtime.clock)
+    agents = AgentService(
+        cell, placement, records, sharing=options.sharing_providers, times=times, clock=runtime.clock
+    )
     run_for_ever(stack, f"agents of {cell.name}", agents.run(), runtime)
     return agents
 

@@ -14,7 +14,7 @@ Another try of the same owner is a takeover from itself: of an earlier try any w
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -123,7 +123,7 @@ def carry(
         request = _with_members(request, [instance.host for instance in arrived.values()])
         # A claim of what is in cell0 is from a try that was cut off.
         buried = [uuid for uuid, instance in arrived.items() if instance.host is None]
-        yield from free_claims(buried)
+        yield from _free(buried)
     owned = msgspec.structs.replace(owned, request=request)
     if missing and given_up is not None:
         yield from _bury(owned, missing, "", given_up, claimed=True)
@@ -275,17 +275,20 @@ def _bury(
     ]
     yield from _add(owned, CELL0, new, now, [Fault(uuid, 0, None, reason, now) for uuid in ended])
     if claimed:
-        yield from free_claims(ended)
+        yield from _free(ended)
+
+
+def _free(instances: Collection[str]) -> Machine[None]:
+    """Free what instances hold. Raises what placement raises, be it of one of them alone."""
+    outcome = yield from free_claims(instances)
+    for error in outcome.refused.values():
+        raise error
 
 
 def _generations(instances: Iterable[str]) -> Machine[dict[str, int]]:
     """The generations of those of the instances that hold something."""
-    found: dict[str, int] = {}
-    for uuid in instances:
-        held = yield from Ask(PLACEMENT, AllocationsOf(uuid)).do()
-        if held is not None:
-            found[uuid] = held.consumer.generation
-    return found
+    held = yield from Ask(PLACEMENT, AllocationsOf(tuple(instances))).do()
+    return {uuid: each.consumer.generation for uuid, each in held.items()}
 
 
 def _with_members(request: BuildRequest, hosts: Sequence[str | None]) -> BuildRequest:

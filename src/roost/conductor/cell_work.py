@@ -17,6 +17,7 @@ from roost.cells.ending import Forget
 from roost.cells.owning import Ownership, TakeWork, WantingWork
 from roost.conductor.backoff import Backoff
 from roost.conductor.failed_instance import all_reasons, claimed_by, spec_of
+from roost.conductor.following import follow_claim
 from roost.conductor.freeing import free
 from roost.conductor.questions import SCHEDULER, UseAlternate
 from roost.leases import Tenure
@@ -28,7 +29,7 @@ from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import end_of
 from roost.placement.errors import PlacementError
 from roost.scheduler.claim_result import Verdict, is_outage, one_line, result_of
-from roost.scheduler.errors import NoAlternate, SchedulerError
+from roost.scheduler.errors import NoAlternate, SchedulerError, StaleClaim
 from roost.storage import StorageError
 
 MOST = 1000
@@ -206,6 +207,9 @@ def _move_now(work: CellWork, instance: Instance) -> Machine[None]:
         result = result_of(error)
         if result.verdict is Verdict.RETRY:
             raise
+        if isinstance(error, StaleClaim) and (yield from follow_claim(work.database, instance)):
+            # Its row is another one now: it is taken again with what it says.
+            return work.drop([instance.uuid])
         return (yield from _give_up(work, instance, [result.reason or ""], recorded=False))
     assert found.selected is not None
     yield from Count(metrics.MOVES.labels("refused"), len(found.tries) - 1).do()

@@ -28,8 +28,7 @@ from roost.conductor.tables import API
 from roost.leases import Tenure
 from roost.machine import Clock, Log, Machine, Monotonic, Read, Record, Together, Write
 from roost.model.history import Requester
-from roost.placement.errors import PlacementError
-from roost.scheduler.claim_result import is_outage, one_line
+from roost.scheduler.claim_result import one_line
 from roost.storage import StorageError
 
 AT_ONCE = 500
@@ -154,20 +153,13 @@ def _freed(ended: Sequence[Deletion]) -> Machine[tuple[str, ...]]:
     The cell has freed the claim of what it had. A claim that placement refuses to free keeps its own instance
     alone.
     """
-    freed = []
-    for each in ended:
-        uuid = each.mapping.instance_uuid
-        if not each.destroyed:
-            try:
-                yield from free_claims([uuid])
-            except PlacementError as error:
-                if is_outage(error):
-                    raise
-                values = {"instance": uuid, "error": one_line(error)}
-                yield from Log("a claim cannot be freed", values, "warning").do()
-                continue
-        freed.append(uuid)
-    return tuple(freed)
+    holding = [each.mapping.instance_uuid for each in ended if not each.destroyed]
+    outcome = yield from free_claims(holding)
+    for uuid, error in outcome.refused.items():
+        values = {"instance": uuid, "error": one_line(error)}
+        yield from Log("a claim cannot be freed", values, "warning").do()
+    uuids = (each.mapping.instance_uuid for each in ended)
+    return tuple(uuid for uuid in uuids if uuid not in outcome.refused)
 
 
 def _look(cell: str, waiting: Sequence[Deletion]) -> Machine[None]:

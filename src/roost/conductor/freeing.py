@@ -7,10 +7,11 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from roost.conductor.questions import PLACEMENT, AllocationsOf, FreeConsumers, WriteAllocations
+from roost.ledger import Held
 from roost.machine import Ask, Log, Machine, Together
 from roost.model.instance import Instance
 from roost.placement.commands.allocations import ConsumerWrite
-from roost.placement.errors import ConcurrentUpdate
+from roost.placement.errors import ConcurrentUpdate, PlacementError
 from roost.scheduler.claim_result import is_consumer_conflict, is_outage, one_line
 
 ATTEMPTS = 4
@@ -40,35 +41,55 @@ def free(ended: Sequence[Instance]) -> Machine[list[Instance]]:
     return [each for each, outcome in zip(ended, outcomes, strict=True) if outcome is None]
 
 
-def free_claims(instances: Collection[str]) -> Machine[list[str]]:
-    """Free what instances hold that have come to their end: by a write at the generation that was read.
+class Freeing(NamedTuple):
+    """The instances that held something and hold nothing now, and those whose claims placement does not free,
+    each with the error that concerns it alone."""
 
-    Returns those that held something.
+    freed: list[str]
+    refused: dict[str, PlacementError]
 
-    Raises: what placement raises, and `ConcurrentUpdate` if others change a consumer each time.
+
+def free_claims(instances: Collection[str]) -> Machine[Freeing]:
+    """Free what instances hold that have come to their end: by writes at the generations that were read.
+
+    Raises: what placement raises if it does not answer.
     """
-    freed = []
-    for uuid in instances:
-        for left in reversed(range(ATTEMPTS)):
-            held = yield from Ask(PLACEMENT, AllocationsOf(uuid)).do()
-            if held is None:
-                break
-            consumer = held.consumer
-            write = ConsumerWrite(
-                consumer=uuid,
-                allocations={},
-                project_id=consumer.project_id,
-                user_id=consumer.user_id,
-                generation=consumer.generation,
-            )
-            try:
-                yield from Ask(PLACEMENT, WriteAllocations((write,))).do()
-                freed.append(uuid)
-                break
-            except ConcurrentUpdate as error:
-                if not left or not is_consumer_conflict(error):
-                    raise
-    return freed
+    held = yield from Ask(PLACEMENT, AllocationsOf(tuple(instances))).do()
+    if not held:
+        return Freeing([], {})
+    try:
+        writes = tuple(_nothing_held(each) for each in held.values())
+        yield from Ask(PLACEMENT, WriteAllocations(writes)).do()
+        return Freeing([*held], {})
+    except PlacementError as error:
+        if is_outage(error):
+            raise
+    # One of them may be the cause: a write of several is refused as a whole.
+    outcome = Freeing([], {})
+    for uuid in held:
+        try:
+            if (yield from _free_what_is_there(uuid)):
+                outcome.freed.append(uuid)
+        except PlacementError as error:
+            if is_outage(error):
+                raise
+            outcome.refused[uuid] = error
+    return outcome
+
+
+def _free_what_is_there(uuid: str) -> Machine[bool]:
+    """Free what an instance holds, if others change it too; returns whether it held something."""
+    for left in reversed(range(ATTEMPTS)):
+        held = (yield from Ask(PLACEMENT, AllocationsOf((uuid,))).do()).get(uuid)
+        if held is None:
+            return False
+        try:
+            yield from Ask(PLACEMENT, WriteAllocations((_nothing_held(held),))).do()
+            return True
+        except ConcurrentUpdate as error:
+            if not left or not is_consumer_conflict(error):
+                raise
+    raise AssertionError("not reached")
 
 
 class _Refused(NamedTuple):
@@ -101,10 +122,21 @@ def _try_to_free(instance: Instance) -> Machine[_Refused | None]:
 
 def _free_one(instance: Instance) -> Machine[None]:
     """Free a claim that is not as its instance's row says: the row was not written after it changed."""
-    held = yield from Ask(PLACEMENT, AllocationsOf(instance.uuid)).do()
+    held = (yield from Ask(PLACEMENT, AllocationsOf((instance.uuid,))).do()).get(instance.uuid)
     if held is not None:
         write = _nothing(instance, held.consumer.generation)
         yield from Ask(PLACEMENT, WriteAllocations((write,))).do()
+
+
+def _nothing_held(held: Held) -> ConsumerWrite:
+    consumer = held.consumer
+    return ConsumerWrite(
+        consumer=consumer.uuid,
+        allocations={},
+        project_id=consumer.project_id,
+        user_id=consumer.user_id,
+        generation=consumer.generation,
+    )
 
 
 def _nothing(instance: Instance, generation: int) -> ConsumerWrite:

@@ -20,8 +20,7 @@ from roost.conductor.freeing import free_claims
 from roost.conductor.tables import API, build_requests, instance_mappings, late_claims
 from roost.leases import ReadLeases, Tenure
 from roost.machine import Log, Machine, Read, Write
-from roost.placement.errors import PlacementError
-from roost.scheduler.claim_result import is_outage, one_line
+from roost.scheduler.claim_result import one_line
 from roost.storage import StorageError, in_batches, insert_missing
 
 LOOK_SECONDS = 20.0
@@ -62,6 +61,20 @@ class NotedInstances(msgspec.Struct, frozen=True):
     def __call__(self, connection: Connection) -> dict[str, str | None]:
         rows = connection.execute(_NOTED, {"after": self.after})
         return {uuid: None if cell == CELL0 else cell for uuid, cell in rows}
+
+
+class NotedLate(msgspec.Struct, frozen=True):
+    """Answers those of some instances that are noted, in whatever state they are."""
+
+    uuids: frozenset[str]
+
+    def __call__(self, connection: Connection) -> frozenset[str]:
+        column = late_claims.c.instance_uuid
+        return frozenset(
+            uuid
+            for some in in_batches(self.uuids)
+            for uuid in connection.execute(sa.select(column).where(column.in_(some))).scalars()
+        )
 
 
 class LookedAt(msgspec.Struct, frozen=True):
@@ -111,8 +124,7 @@ def free_late_claims(tenure: Tenure) -> Machine[None]:
                 silent = True
                 values = {"cell": cell, "error": one_line(error)}
                 yield from Log("a cell cannot be asked of late claims", values, "debug").do()
-        for uuid in ended:
-            yield from _free(uuid)
+        yield from _free(ended)
         after = [*noted][-1]
     if not silent:
         yield from Write(API, LookedAt()).do()
@@ -126,15 +138,11 @@ def _by_cell(noted: Mapping[str, str | None]) -> dict[str, list[str]]:
     return found
 
 
-def _free(uuid: str) -> Machine[None]:
-    try:
-        freed = yield from free_claims([uuid])
-    except PlacementError as error:
-        if is_outage(error):
-            raise
+def _free(ended: Collection[str]) -> Machine[None]:
+    outcome = yield from free_claims(ended)
+    for uuid, error in outcome.refused.items():
         values = {"instance": uuid, "error": one_line(error)}
         yield from Log("a claim cannot be freed", values, "warning").do()
-    else:
-        if freed:
-            values = {"instance": uuid}
-            yield from Log("a claim that came after the end of its instance is freed", values, "warning").do()
+    for uuid in outcome.freed:
+        values = {"instance": uuid}
+        yield from Log("a claim that came after the end of its instance is freed", values, "warning").do()

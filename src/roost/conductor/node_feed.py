@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
+from typing import NamedTuple
 
 import structlog
 from msgspec.structs import replace
 
 from roost.cells import Cell
-from roost.cells.node_reports import ReadReports, ReadSigns
+from roost.cells.node_reports import ReadMark, ReadReports, ReadSigns
 from roost.conductor.aggregates.known import AggregateSource
 from roost.conductor.liveness import Liveness
 from roost.conductor.node_journal import JournalWriter, NodeJournals
@@ -30,8 +31,18 @@ LOST_SECONDS = 300.0
 DECODED_AT_ONCE = 100
 """Nodes whose NUMA topologies and PCI pools are decoded before others get the event loop."""
 
+LOOK_SECONDS = 5.0
+"""Seconds between two looks at the signs of life of all hosts of a cell in which nothing else has changed."""
+
 LOOK_AGAIN_SECONDS = 60.0
 """Seconds between two looks at a built instance that its node's reports never list."""
+
+
+class _Look(NamedTuple):
+    """The mark of a cell when all was read, and when that was."""
+
+    mark: tuple[object, ...]
+    at: float
 
 
 class NodeFeed:
@@ -68,6 +79,8 @@ class NodeFeed:
         self._aggregates_version: int | None = None
         self._retention = retention
         self._liveness: defaultdict[str, Liveness] = defaultdict(partial(Liveness, down_seconds))
+        self._look_seconds = min(LOOK_SECONDS, down_seconds / 12)
+        self._looked: dict[str, _Look] = {}
         self._up: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
         self._revisions: defaultdict[str, Mapping[str, int]] = defaultdict(dict)
         self._clock = clock
@@ -93,6 +106,7 @@ class NodeFeed:
                 await self._settle(cell)
             except StorageError as error:
                 _log.warning("a cell cannot be read", cell=cell.name, error=str(error))
+                self._looked.pop(cell.name, None)
                 self._liveness[cell.name].away(self._monotonic())
                 self._tell_up(cell)
         await self._write_journal()
@@ -102,7 +116,7 @@ class NodeFeed:
         """Remove the nodes of cells that are no more."""
         for gone in self._revisions.keys() - cells:
             self._table.remove(sorted(self._table.nodes_of_cell(gone)))
-            for kept in (self._revisions, self._up, self._liveness):
+            for kept in (self._revisions, self._up, self._liveness, self._looked):
                 kept.pop(gone, None)
 
     async def _read_aggregates(self, source: AggregateSource) -> None:
@@ -138,6 +152,10 @@ class NodeFeed:
     async def _read_nodes(self, cell: Cell) -> None:
         """Take in what has changed of a cell's nodes."""
         began = self._monotonic()
+        mark = await cell.read(ReadMark())
+        last = self._looked.get(cell.name)
+        if last is not None and last.mark == mark and began - last.at < self._look_seconds:
+            return
         signs = await cell.read(ReadSigns())
         liveness = self._liveness[cell.name]
         liveness.look(signs.sessions, signs.owing, began, self._monotonic())
@@ -156,6 +174,7 @@ class NodeFeed:
             self._table.remove(sorted(self._table.nodes_of_cell(cell.name) - signs.revisions.keys()))
         self._revisions[cell.name] = signs.revisions
         self._tell_up(cell)
+        self._looked[cell.name] = _Look(mark, began)
 
     def _tell_up(self, cell: Cell) -> None:
         """Have the table know which hosts of a cell came up or went down."""

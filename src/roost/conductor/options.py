@@ -34,6 +34,12 @@ OPTIONS = [
         help="Seconds without a sign of life of its host after which an instance that is deleted is freed "
         "without it. The host is not up again before it has destroyed what it has of the instance.",
     ),
+    cfg.ListOpt(
+        "sharing_providers",
+        default=[],
+        help="Names of sharing providers, such as pools of storage, that the agents of this cell's hosts may "
+        "make and change. A host that may do so can change them for all hosts that they serve.",
+    ),
     cfg.FloatOpt(
         "tombstone_days",
         default=7.0,

@@ -12,7 +12,7 @@ from roost.logs import RequestIds, serving
 from roost.machine import Question, Service, UnknownService
 from roost.model.spec import Destination, RequestSpec, Selection
 from roost.placement.commands.allocations import ConsumerWrite
-from roost.placement.interface import Placement
+from roost.placement.interface import Placement, Provider
 from roost.scheduler.replacement import Replacement
 
 SCHEDULER = "scheduler"
@@ -52,10 +52,13 @@ class UseAlternate(Question[Replacement], frozen=True, kw_only=True):
     request_id: str
 
 
-class AllocationsOf(Question[Held | None], frozen=True):
-    """Asks what a consumer holds, and its generation. Raises `PlacementError`."""
+class AllocationsOf(Question[dict[str, Held]], frozen=True):
+    """Asks what consumers hold, and their generations, of those that hold something.
 
-    consumer: str
+    Raises `PlacementError`.
+    """
+
+    consumers: tuple[str, ...]
 
 
 class WriteAllocations(Question[None], frozen=True):
@@ -72,6 +75,18 @@ class FreeConsumers(Question[None], frozen=True):
 
 class ProviderRoots(Question[dict[str, str]], frozen=True):
     """Asks for all providers, each with the root of its tree. Raises `PlacementError`."""
+
+
+class TreeOf(Question[list[Provider]], frozen=True):
+    """Asks for the providers of the tree of a provider; none if it is unknown. Raises `PlacementError`."""
+
+    provider: str
+
+
+class ProvidersIn(Question[frozenset[str]], frozen=True):
+    """Asks for the providers in an aggregate. Raises `PlacementError`."""
+
+    aggregate: str
 
 
 class ConsumersOn(Question[frozenset[str]], frozen=True):
@@ -174,14 +189,18 @@ def placement_service(placement: Placement) -> Service:
 
     async def answer(question: Question[Any]) -> Any:
         match question:
-            case AllocationsOf(consumer):
-                return await placement.allocations_of(consumer)
+            case AllocationsOf(consumers):
+                return await placement.holdings(consumers)
             case WriteAllocations(writes):
                 return await placement.write_allocations(writes)
             case FreeConsumers(consumers):
                 return await placement.delete_allocations(consumers)
             case ProviderRoots():
                 return await placement.provider_roots()
+            case TreeOf(provider):
+                return await placement.tree(provider)
+            case ProvidersIn(aggregate):
+                return await placement.providers_in_aggregate(aggregate)
             case ConsumersOn(provider):
                 return await placement.consumers_on(provider)
             case TraitsOf(provider):

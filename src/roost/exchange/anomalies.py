@@ -10,6 +10,7 @@ from roost.exchange.report import Report
 from roost.fleet import Fleet
 from roost.fleet.fits import has_room, meets_units
 from roost.ledger import Held
+from roost.ledger.breaches import over_capacity
 from roost.ledger.findings import NO_INVENTORY, OVER_CAPACITY, UNIT_VIOLATED
 
 ORPHANED_ALLOCATION = "orphaned-allocation"
@@ -80,7 +81,7 @@ def report_overuse(fleet: Fleet, report: Report) -> None:
             subject = f"{name} of resource provider {fleet.uuid(row)}"
             if inventory is None:
                 report.add(NO_INVENTORY, subject, f"{used} allocated, but there is no inventory; kept")
-            else:
+            elif over_capacity(inventory, used):
                 detail = f"{used} allocated of a capacity of {inventory.capacity}; kept"
                 report.add(OVER_CAPACITY, subject, detail)
 

@@ -6,6 +6,7 @@ from roost.leases.lease import Lease
 from roost.leases.standstill import Standstill
 from roost.leases.works import AcquireLease, ForgetLeases, ReadLeases, RenewLease, VacateLeases
 from roost.machine import Clock, Draw, Log, Machine, Monotonic, Read, Sleep, Wake, Write
+from roost.model.service_version import SERVICE_VERSION
 from roost.storage import StorageError
 
 FREED = "leases/freed"
@@ -43,7 +44,6 @@ class Tenure:
         name: str,
         kind: str,
         host: str,
-        service_version: int = 0,
         times: LeaseTimes = TIMES,
         *,
         shared: bool = False,
@@ -52,7 +52,6 @@ class Tenure:
         self.name = name
         self.kind = kind
         self.host = host
-        self.service_version = service_version
         self.times = times
         self.holder = ""
         self.drawn = ""
@@ -95,7 +94,7 @@ def renew(database: str, tenure: Tenure) -> Machine[None]:
             kind=tenure.kind,
             holder=tenure.drawn,
             host=tenure.host,
-            service_version=tenure.service_version,
+            service_version=SERVICE_VERSION,
             now=(yield from Clock().do()),
         ),
     ).do()

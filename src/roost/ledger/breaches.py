@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import msgspec
+
 from roost.fleet.fits import has_room, meets_units
 from roost.ledger.audit_snapshot import CONSUMER, INVENTORIES, AuditSnapshot
 from roost.ledger.findings import NO_INVENTORY, OVER_CAPACITY, UNIT_VIOLATED, Finding
@@ -90,8 +92,12 @@ class Breaches:
 
 
 def over_capacity(inventory: Inventory, used: int) -> bool:
-    """Whether more is in use than the inventory's capacity."""
-    return not has_room(used, inventory.capacity)
+    """Whether more is in use than the inventory can ever have.
+
+    What is reserved while it is in use is no breach: drivers reserve a machine that is given away whole, so
+    that nothing comes before it is cleaned, and operators reserve what is to become free.
+    """
+    return not has_room(used, msgspec.structs.replace(inventory, reserved=0).capacity)
 
 
 def violates_units(inventory: Inventory, amount: int) -> bool:

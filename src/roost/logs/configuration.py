@@ -33,6 +33,12 @@ psycopg warns of each pipeline that an error has ended. The error itself is rais
 most often it is a commit that another process was faster with, of which there are hundreds an hour.
 """
 
+_SILENT = ("sushy",)
+"""The libraries of which nothing is logged, unless the options say otherwise.
+
+sushy logs each request that fails. It raises the error as well, and a trouble of a BMC is told once.
+"""
+
 _SYSLOG = "/dev/log"
 _FLOORS = {"httpcore": logging.INFO, "hpack": logging.INFO}
 """Lowest levels of loggers that would write tokens below them."""
@@ -100,6 +106,7 @@ def logging_config(options: LogOptions | None = None) -> dict[str, Any]:
     options = options or LogOptions()
     handlers = _handlers(options)
     levels = dict.fromkeys(QUIET, logging.WARNING) | dict.fromkeys(_ERRORS_ONLY, logging.ERROR)
+    levels |= dict.fromkeys(_SILENT, logging.CRITICAL)
     levels |= dict(options.levels)
     levels |= {name: max(floor, levels[name]) for name, floor in _FLOORS.items()}
     levels[ACCESS_LOGGER] = logging.INFO if options.access else logging.CRITICAL

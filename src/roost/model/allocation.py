@@ -1,5 +1,6 @@
 """Allocations, the consumers that own them, and allocation candidates."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -79,3 +80,11 @@ class Candidate(msgspec.Struct, frozen=True):
     mappings: dict[str, list[str]]
     assignment: Assignment | None = None
     limits: dict[str, object] = {}
+
+
+def allocations_text(allocations: Allocations, names: Mapping[str, str]) -> str:
+    """Allocations in words. ``names``: of providers; one that is not among them is called by its uuid."""
+    return "; ".join(
+        ", ".join(f"{amount} {name}" for name, amount in resources.items()) + f" of {names.get(uuid, uuid)}"
+        for uuid, resources in allocations.items()
+    )

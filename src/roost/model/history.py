@@ -12,8 +12,8 @@ class Requester(msgspec.Struct, frozen=True):
 
 
 class Transition(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """An instance entered a ``state`` (`roost.model.instance`, or `GONE`) at ``at``, in seconds since the
-    epoch.
+    """An instance entered a ``state`` (`roost.model.instance`, `RESHAPED` or `GONE`) at ``at``, in seconds
+    since the epoch.
 
     A transition to ``assigned`` has the number of the build attempt, its host and node, and the ``ordinal``
     of its claim in the records. Others belong to the attempt before them. ``reason`` and ``code`` are of
@@ -30,6 +30,9 @@ class Transition(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     code: str | None = None
     by: Requester | None = None
 
+
+RESHAPED = "reshaped"
+"""Not a state: what the instance holds was moved to other providers of its node."""
 
 GONE = "gone"
 """Not a state: the instance was removed from its cell's database."""

@@ -49,6 +49,8 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     The free amounts are without the reserved ones, which the host keeps for itself.
     ``numa_topology`` and ``pci_device_pools`` are kept as they were reported.
 
+    ``refused`` says why placement does not have all that the node's driver tells; None if it does.
+
     Source: the names and meanings are those of ``HostState`` in Nova's ``scheduler/host_manager.py``.
     """
 
@@ -85,3 +87,4 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     disk_allocation_ratio: float | None = None
     numa_topology: dict[str, object] | None = None
     pci_device_pools: tuple[dict[str, object], ...] = ()
+    refused: str | None = None

@@ -4,7 +4,7 @@
 the Placement API. Both raise the same `PlacementError` types.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -88,6 +88,9 @@ class Placement(Protocol):
     async def providers_in_aggregate(self, aggregate: str) -> frozenset[str]:
         """Return the uuids of the providers in an aggregate."""
 
+    async def sharing_providers(self, aggregates: Collection[str]) -> list[Provider]:
+        """Return the sharing providers in any of some aggregates, in order of their uuids."""
+
     async def set_inventories(
         self, provider: str, inventories: Mapping[str, Inventory], generation: int | None = None
     ) -> int:
@@ -130,6 +133,9 @@ class Placement(Protocol):
 
     async def allocations_of(self, consumer: str) -> Held | None:
         """Return a consumer and its allocations, None if it has none."""
+
+    async def holdings(self, consumers: Collection[str]) -> dict[str, Held]:
+        """Return those of some consumers that hold something, each as `allocations_of` does."""
 
     async def consumers_on(self, provider: str) -> frozenset[str]:
         """Return the consumers with allocations from a provider. Raises `NotFound`."""

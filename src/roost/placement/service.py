@@ -1,6 +1,6 @@
 """The Placement service in this process: commands and queries on a ledger, without HTTP."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from roost.fleet import Fleet
 from roost.ledger import Held, Ledger
@@ -73,6 +73,15 @@ class PlacementService:
         fleet = await self.ledger.current()
         return frozenset(map(fleet.uuid, fleet.in_aggregate(aggregate).rows().tolist()))
 
+    async def sharing_providers(self, aggregates: Collection[str]) -> list[Provider]:
+        fleet = await self.ledger.current()
+        rows = [
+            row
+            for row in fleet.sharing().rows().tolist()
+            if not set(fleet.aggregates_of(row)).isdisjoint(aggregates)
+        ]
+        return sorted((_provider(fleet, row) for row in rows), key=lambda each: each.uuid)
+
     async def set_inventories(
         self, provider: str, inventories: Mapping[str, Inventory], generation: int | None = None
     ) -> int:
@@ -99,8 +108,10 @@ class PlacementService:
         await self.ledger.execute(FreeConsumers(tuple(consumers)))
 
     async def allocations_of(self, consumer: str) -> Held | None:
-        held = await self.ledger.database.read(lambda connection: held_by(connection, (consumer,)))
-        return held.get(consumer)
+        return (await self.holdings((consumer,))).get(consumer)
+
+    async def holdings(self, consumers: Collection[str]) -> dict[str, Held]:
+        return await self.ledger.database.read(lambda connection: held_by(connection, consumers))
 
     async def consumers_on(self, provider: str) -> frozenset[str]:
         provider_row(await self.ledger.current(), provider)

@@ -9,12 +9,12 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 
 from roost.compute.drivers.simulated import SimulatedHost, SimulatedProvider
-from roost.compute.tree_provider import provider_uuid
 from roost.conductor.cell_mappings import CELL0
 from roost.fleet import Fleet
 from roost.model.aggregate import HostAggregate
 from roost.model.instance import ACTIVE, BuildRequest
 from roost.model.inventory import Inventory
+from roost.model.provider_names import provider_uuid
 from roost.model.spec import RequestSpec, ServerGroup
 from roost.replay.state import ReplayState, save_state
 from roost.replay.summary import Latency, Summary

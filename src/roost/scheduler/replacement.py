@@ -20,6 +20,7 @@ import msgspec
 from roost.ledger import Held
 from roost.model.allocation import Candidate
 from roost.model.assignment import Assignment
+from roost.model.reshape import moved_mappings
 from roost.model.spec import Selection
 from roost.scheduler.bounds import Bounds
 from roost.scheduler.errors import CannotWeigh, StaleClaim
@@ -89,8 +90,14 @@ class Replacing:
         others = [provider for provider in held.allocations if provider not in request.failed.allocations]
         for number, alternate in enumerate(request.alternates):
             if any(is_of(provider, alternate.node) for provider in others):
+                # The host may have been reshaped since the alternate was found.
+                mappings = moved_mappings(alternate.mappings, alternate.allocations, held.allocations)
                 there = msgspec.structs.replace(
-                    alternate, allocations=held.allocations, assignment=assignment, generation=generation
+                    alternate,
+                    allocations=held.allocations,
+                    mappings=mappings,
+                    assignment=assignment,
+                    generation=generation,
                 )
                 return self.claimed(number, there)
         if request.failed.generation is not None:

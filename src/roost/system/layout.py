@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 
 from roost.compute.drivers.simulated import SimulatedHost
-from roost.compute.tree_provider import provider_uuid
 from roost.model.aggregate import Aggregate, HostAggregate
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
+from roost.model.provider_names import provider_uuid
 
 FILE = "layout.json"
 

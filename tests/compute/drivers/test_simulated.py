@@ -13,9 +13,9 @@ from roost.compute.drivers.simulated import (
 )
 from roost.compute.errors import BuildFailed
 from roost.compute.provider_tree import ProviderTree
-from roost.compute.tree_provider import provider_uuid
 from roost.model.instance import Instance
 from roost.model.inventory import Inventory
+from roost.model.provider_names import provider_uuid
 from support.cells import instance
 
 HOST = SimulatedHost("a", {"VCPU": Inventory(4)})

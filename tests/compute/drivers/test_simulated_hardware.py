@@ -92,7 +92,7 @@ async def report_of(driver: SimulatedDriver) -> NodeReport:
     facts = await performer.run(read_facts("a", Troubles("a")))
     guests = driver.guests()
     [report] = node_reports(
-        "a", facts, enabled=True, running=guests, building=(), failed_builds=0, node_of={}
+        "a", facts, enabled=True, running=guests, building=(), failed_builds=0, node_of={}, refused={}
     )
     return report
 

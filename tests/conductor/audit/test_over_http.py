@@ -9,9 +9,11 @@ from click.testing import CliRunner
 
 from roost.cli.audit import audit as command
 from roost.cli.conductor_client import ConductorClient
+from roost.conductor.audit.findings import DRY_RUN
 from roost.conductor.audit.rounds import AuditOptions, audit_round, audit_tenure
 from roost.conductor.audit.store import AskForRound, ReadState
-from roost.leases import LeaseTimes, renew
+from roost.conductor.late_claims import NoteLateClaims
+from roost.leases import LeaseTimes, Tenure, renew
 from roost.placement.commands.allocations import ConsumerWrite
 from support.conducting import Conductors
 from support.conductor_api import ADMIN, TOKEN, api
@@ -20,10 +22,10 @@ PATH = "/v1/audit"
 LEAKED = ("leaked-1", "leaked-2")
 
 
-async def run_round(now: Conductors) -> None:
-    """Let this process audit once."""
+async def run_round(now: Conductors, tenure: Tenure | None = None) -> None:
+    """Let this process audit once. ``tenure``: that of its rounds before."""
     performer = now.super._performer
-    tenure = audit_tenure("here", LeaseTimes())
+    tenure = tenure or audit_tenure("here", LeaseTimes())
     await performer.run(renew("api", tenure))
     await performer.run(audit_round(tenure, AuditOptions(settle=0.0, step=0.0)))
 
@@ -61,6 +63,19 @@ def test_findings_are_shown_by_page_and_wait_for_the_report_of_a_host(tmp_path) 
             claim = {"generation": 1, "allocations": {"node-a": {"VCPU": 1}}}
             assert found[0]["proof"] == {"claim": claim, "mapping": None, "rows": {}, "is_past": False}
             assert (await client.get(f"{PATH}/repairs")).json() == {"repairs": [], "next": None}
+            await now.placement.delete_allocations(LEAKED)
+
+    asyncio.run(run())
+
+
+def test_a_claim_that_may_come_late_is_left_to_those_who_look_for_it(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            await leak(now)
+            await now.requests.database.write(NoteLateClaims(LEAKED[:1]))
+            await run_round(now)
+            found = (await client.get(PATH, headers=ADMIN)).json()["findings"]
+            assert [each["subject"] for each in found] == [*LEAKED[1:]]
             await now.placement.delete_allocations(LEAKED)
 
     asyncio.run(run())
@@ -167,3 +182,22 @@ def test_the_command_permits_repairs_and_waits_for_the_round(monkeypatch: pytest
     assert CliRunner().invoke(command, ["--repair", "--most", "25"]).exit_code == 0
     assert asked[0] == ("POST", "/v1/audit/rounds", {"most": 25})
     assert CliRunner().invoke(command, ["--repair"]).exit_code == 2
+
+
+def test_the_command_asks_for_a_dry_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = answers(monkeypatch)
+    assert CliRunner().invoke(command, ["--dry-run"]).exit_code == 0
+    assert asked[0] == ("POST", "/v1/audit/rounds", {"dry_run": True})
+    assert CliRunner().invoke(command, ["--dry-run", "--repair", "--most", "1"]).exit_code == 2
+
+
+def test_a_dry_run_permits_no_repairs(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            client.headers.update(ADMIN)
+            both = await client.post(f"{PATH}/rounds", json={"most": 7, "dry_run": True})
+            assert both.status_code == 400 and "dry run" in both.text
+            assert (await client.post(f"{PATH}/rounds", json={"dry_run": True})).status_code == 202
+            assert (await now.requests.database.read(ReadState())).permitted == DRY_RUN
+
+    asyncio.run(run())

@@ -18,6 +18,7 @@ from roost.compute.driving import (
     Prepare,
     ReadHardware,
     Recover,
+    ReshapeTree,
     StartGuest,
 )
 from roost.compute.errors import BuildEnded
@@ -51,6 +52,9 @@ class DriverService:
             case FillTree(tree, node):
                 self._host.fill(tree, node)
                 return tree
+            case ReshapeTree(tree, node, allocations):
+                self._host.fill(tree, node, allocations)
+                return tree, allocations
             case Metrics():
                 return {}
             case ListNodes() | ReadHardware() | Recover():

@@ -27,6 +27,7 @@ ALL = (
     "clock",
     "vanish",
     "replug",
+    "reshape",
 )
 
 KINDS = {
@@ -40,6 +41,10 @@ KINDS = {
     "cut off": Kind(STORM, ("cut_off", "cut_off_agent"), 4, failing=0.3, seconds=40.0),
     "outage": Kind(STORM, ("database_away",), 2, failing=0.3, seconds=40.0),
     "failover": Kind(STORM, ("fail_over", "crash"), 3, failing=0.3, seconds=40.0, fails_over=True),
+    "reshapes": Kind(STORM, ("reshape",), 6, failing=0.3, seconds=40.0),
+    "reshapes and crashes": Kind(
+        STORM._replace(pauses=0.02), ("reshape", "reshape", "crash", "cut_off"), 8, failing=0.4, seconds=45.0
+    ),
     "everything": Kind(STORM, ALL, 6, failing=0.3, seconds=45.0),
 }
 

@@ -54,6 +54,9 @@ KINDS = {
     "failover": Kind(
         STORM, ("fail_over", "crash_super", "crash"), 4, failing=0.2, seconds=40.0, fails_over=True
     ),
+    "reshapes": Kind(
+        STORM, ("reshape", "reshape", "reshape", "crash_super", "crash"), 6, failing=0.3, seconds=45.0
+    ),
     "everything": Kind(
         STORM, (*ALL, "crash_super", "stop_super", "cut_off_super"), 8, failing=0.2, seconds=45.0
     ),
@@ -139,6 +142,9 @@ class CloudWorld(World):
 
     audits = True
     """Whether the super conductors audit."""
+
+    breaks = False
+    """Whether a test breaks what the audit repairs."""
 
     def __init__(self, *arguments: Any, requests: int = 3, **named: Any) -> None:
         super().__init__(*arguments, **{"cells": CELLS, "conductors": 1, "hosts": 2} | named)
@@ -251,7 +257,9 @@ class CloudWorld(World):
         found = self.read("api", ReadFindings(0, 10))
         promise(not found, f"the audit finds what is not there: {found}")
         repairs = self.read("api", ReadRepairs(None, 10))
-        promise(self.doubles_claims or not repairs, f"repairs that nothing provoked: {repairs}")
+        promise(
+            self.doubles_claims or self.breaks or not repairs, f"repairs that nothing provoked: {repairs}"
+        )
         open_repairs = [each for each in repairs if each.result is None and not self.kind.weather.crashes]
         promise(not open_repairs, f"repairs without a result: {open_repairs}")
 

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from random import Random
 
 from machine.simulation.network import BrokenPromise
-from roost.compute.errors import BuildFailed
+from roost.compute.driving import ConsumerRecords
+from roost.compute.errors import BuildFailed, ReshapeNeeded
 from roost.compute.keeping import MemoryState
 from roost.compute.provider_tree import ProviderTree
 from roost.model.inventory import Inventory
@@ -38,7 +39,8 @@ class Guests:
 class Host:
     """One host. ``guests``: instance -> attempt, of those that run; ``prepared``: of those that do not yet.
 
-    ``state``: the state directory of its agent. ``plugged``: the suffix of the provider that its second
+    ``state``: the state directory of its agent. ``has_cells``: its CPUs are those of a provider below the
+    root. ``plugged``: the suffix of the provider that its second
     device is below; empty: the root. ``seconds``: those that each build takes, drawn if 0. ``fails``:
     attempts that fail here, by instance. ``failing``: the share of builds that fail, a tenth of them for a
     cause that no other host cures.
@@ -61,6 +63,7 @@ class Host:
         self.failing = 0.0
         self.fails: set[tuple[str, int]] = set()
         self.plugged = ""
+        self.has_cells = False
         self.seconds = 0.0
         self.state = MemoryState()
         self._all = guests
@@ -68,10 +71,26 @@ class Host:
         self._note = note
         guests.hosts[name] = self
 
-    def fill(self, tree: ProviderTree, node: str) -> None:
-        """Say what the host has: its CPUs, and two devices of which the second may be below the first."""
-        tree.update_inventory(node, {"VCPU": Inventory(VCPUS)})
-        tree.put_child(f"{node}-a", node)
+    @property
+    def provider(self) -> str:
+        """The name of the provider that has the CPUs."""
+        return f"{self.name}-a" if self.has_cells else self.name
+
+    def fill(self, tree: ProviderTree, node: str, allocations: ConsumerRecords | None = None) -> None:
+        """Say what the host has: its CPUs, and two devices of which the second may be below the first.
+
+        Raises `ReshapeNeeded`.
+        """
+        a = tree.put_child(f"{node}-a", node)
+        now, before = (a, self.node) if self.has_cells else (self.node, a)
+        if tree.has_inventory(before):
+            if allocations is None:
+                raise ReshapeNeeded(f"the CPUs of {node} are another provider's")
+            for record in allocations.values():
+                if before in record["allocations"]:
+                    record["allocations"][now] = record["allocations"].pop(before)
+        tree.update_inventory(now, {"VCPU": Inventory(VCPUS)})
+        tree.update_inventory(before, {})
         tree.put_child(f"{node}-b", f"{node}-{self.plugged}" if self.plugged else node)
         tree.update_inventory(f"{node}-b", {"CUSTOM_GPU": Inventory(1)})
         tree.update_traits(f"{node}-b", ["CUSTOM_DEVICE"])

@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from roost.agents.types import MovedClaim, ProviderRefusal, TreeClaim
+from roost.agents.types import SetInventories as AgentsSetInventories
 from roost.fleet import Fleet
 from roost.ledger import Command, Held, State
 from roost.model.change import AllocationsChanged, ResourceClassChanged, TraitChanged
@@ -16,7 +18,9 @@ from roost.model.vocabulary import DISABLED_TRAIT
 from roost.placement.commands.allocations import ConsumerWrite, FreeConsumers, WriteAllocations
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider
+from roost.placement.commands.reshape import NewInventories, Reshape
 from roost.placement.commands.traits_and_aggregates import SetTraits
+from roost.placement.errors import ConcurrentUpdate, PlacementError
 from roost.placement.service import PlacementService
 from roost.scheduler.errors import NoAlternate, NoValidHost
 from roost.scheduler.gateways.local import Decide
@@ -78,6 +82,7 @@ class SimulatedPlacement:
                         allocations={node: {"VCPU": 1}},
                         project_id="others",
                         user_id="others",
+                        consumer_type="VOLUME",
                     ),
                 )
             )
@@ -89,6 +94,57 @@ class SimulatedPlacement:
         rows = fleet.subtree(fleet.row(node))
         names = {fleet.uuid(row): fleet.facts(row).name for row in rows}
         return {fleet.facts(row).name: names.get(fleet.facts(row).parent or "") for row in rows}
+
+    def claims(self, root: str) -> dict[str, TreeClaim]:
+        """The claims on the tree of a root."""
+        fleet = self.state.fleet
+        tree = {fleet.uuid(row) for row in fleet.subtree(fleet.row(root))}
+        return {
+            uuid: TreeClaim(
+                allocations=held.allocations,
+                generation=held.consumer.generation,
+                project_id=held.consumer.project_id,
+                user_id=held.consumer.user_id,
+                consumer_type=held.consumer.consumer_type,
+            )
+            for uuid, held in self.consumers().items()
+            if not tree.isdisjoint(held.allocations)
+        }
+
+    def reshape(
+        self, inventories: Sequence[AgentsSetInventories], claims: Mapping[str, MovedClaim]
+    ) -> ProviderRefusal | None:
+        """Change inventories and move claims, all or nothing; returns why not."""
+        new = [NewInventories(each.uuid, each.inventories, each.generation) for each in inventories]
+        held = self.consumers()
+        if gone := sorted(claims.keys() - held.keys()):
+            return ProviderRefusal(f"{gone[0]} holds nothing", conflict=True)
+        writes = [
+            ConsumerWrite(
+                consumer=uuid,
+                allocations=claim.allocations,
+                project_id=held[uuid].consumer.project_id,
+                user_id=held[uuid].consumer.user_id,
+                generation=claim.generation,
+            )
+            for uuid, claim in claims.items()
+        ]
+        try:
+            self.run(Reshape(tuple(new), tuple(writes)))
+        except PlacementError as error:
+            return ProviderRefusal(str(error), isinstance(error, ConcurrentUpdate))
+        return None
+
+    def root(self, provider: str) -> str:
+        """The root of a provider's tree."""
+        fleet = self.state.fleet
+        return fleet.uuid(fleet.root.item(fleet.row(provider)))
+
+    def cpus(self, node: str) -> set[str]:
+        """The names of the providers of a host that have CPUs."""
+        fleet = self.state.fleet
+        rows = fleet.subtree(fleet.row(node))
+        return {fleet.facts(row).name for row in rows if "VCPU" in fleet.inventories(row)}
 
     def traits(self, node: str) -> set[str]:
         """The traits of a provider."""

@@ -8,7 +8,7 @@ from machine.simulation.agents import at_once
 from machine.simulation.placement import SimulatedPlacement
 from machine.simulation.process import Process
 from roost.agents.errors import EndpointUnavailable
-from roost.conductor.agents.relay import ProviderRelay
+from roost.conductor.agents.relay import ProviderRelay, ReadTreeClaims, RelayReshape
 from roost.conductor.questions import (
     AllocationsOf,
     ConsumersOn,
@@ -16,6 +16,7 @@ from roost.conductor.questions import (
     ProviderRoots,
     SelectDestinations,
     TraitsOf,
+    TreeOf,
     UseAlternate,
     WriteAllocations,
 )
@@ -75,14 +76,17 @@ class PlacementService:
     def handle(self, asker: Process, question: Any) -> Any:
         """Answer at once. Raises `PlacementError`."""
         match question:
-            case AllocationsOf(consumer):
-                return self._placement.held(consumer)
+            case AllocationsOf(consumers):
+                found = {each: self._placement.held(each) for each in consumers}
+                return {each: held for each, held in found.items() if held is not None}
             case WriteAllocations(writes):
                 return self._placement.write(writes)
             case FreeConsumers(consumers):
                 return self._placement.free(consumers)
             case ProviderRoots():
                 return at_once(self._placement.service.provider_roots())
+            case TreeOf(provider):
+                return at_once(self._placement.service.tree(provider))
             case ConsumersOn(provider):
                 return self._placement.consumers_on(provider)
             case TraitsOf(provider):
@@ -102,10 +106,19 @@ class ProvidersService:
     repeats_late = True
 
     def __init__(self, placement: SimulatedPlacement) -> None:
+        self._placement = placement
         self._relay = ProviderRelay(placement.service)
 
     def handle(self, asker: Process, question: Any) -> Any:
         """Answer at once. Raises `AgentProtocolError`."""
+        match question:
+            case ReadTreeClaims(root):
+                return self._placement.claims(root)
+            case RelayReshape(_, inventories, claims):
+                for name in sorted({name for each in inventories for name in each.inventories}):
+                    if name.startswith("CUSTOM_"):
+                        at_once(self._placement.service.ensure_resource_class(name))
+                return self._placement.reshape(inventories, claims)
         return at_once(self._relay.ask(question))
 
     def unreachable(self, unknown: bool) -> Exception:

@@ -34,10 +34,11 @@ from machine.simulation.weather import CALM, Weather
 from roost.cells.arriving import INSTANCES
 from roost.cells.history import ReadHistory, StoredHistory
 from roost.cells.orders import HostsWithOrders
+from roost.cells.reshapes import ReadReshapeMarks
 from roost.cells.rows import instance_of
 from roost.cells.tables import SCHEMA as CELL_SCHEMA
-from roost.compute.tree_provider import provider_uuid
-from roost.conductor.agents.endpoint import PROVIDERS, AgentEndpoint, EndpointTimes
+from roost.conductor.agents.endpoint import AgentEndpoint, EndpointTimes
+from roost.conductor.agents.relay import PROVIDERS
 from roost.conductor.backoff import Backoff
 from roost.conductor.cell_conductor import KIND, machines_of
 from roost.conductor.cell_work import CellWork
@@ -45,7 +46,9 @@ from roost.conductor.questions import PLACEMENT, SCHEDULER
 from roost.conductor.tables import API
 from roost.conductor.time_limits import TimeLimits
 from roost.leases import LeaseTimes, Tenure
+from roost.model.history import RESHAPED
 from roost.model.instance import ACTIVE, ASSIGNED, ERROR, LOST, UNSETTLED, Instance
+from roost.model.provider_names import provider_uuid
 
 POLL_SECONDS = 3.0
 LEASES = LeaseTimes(look=2.0)
@@ -258,9 +261,18 @@ class World:
 
     def settled(self) -> bool:
         """Whether nothing is under way."""
-        return all(
-            row.state not in UNSETTLED for cell in self.cells for row in self.rows(cell).values()
-        ) and not any(self.read(f"cell/{cell}", HostsWithOrders()) for cell in self.cells)
+        return (
+            all(row.state not in UNSETTLED for cell in self.cells for row in self.rows(cell).values())
+            and not any(
+                self.read(f"cell/{cell}", HostsWithOrders()) or self.read(f"cell/{cell}", ReadReshapeMarks())
+                for cell in self.cells
+            )
+            and all(self.is_shaped(host) for host in self.guests.hosts.values())
+        )
+
+    def is_shaped(self, host: Host) -> bool:
+        """Whether the CPUs of a host are where its driver has them."""
+        return self.placement.cpus(host.node) == {host.provider}
 
     # What happens
 
@@ -343,6 +355,15 @@ class World:
         host = self.random.choice(list(self.guests.hosts.values()))
         host.plugged = "" if host.plugged else "a"
 
+    def reshape(self) -> None:
+        """The CPUs of a host become another provider's; its agent reads that at its next start."""
+        agent = self.random.choice(self.agents)
+        agent.crash()
+        host = self.guests.hosts[agent.name.removesuffix("-agent")]
+        host.has_cells = not host.has_cells
+        self.network.note(host.name, "has its CPUs at", host.provider)
+        self.restart(agent)
+
     # What was promised
 
     def read(self, database: str, work: Any) -> Any:
@@ -406,13 +427,14 @@ class World:
         expected[f"{name}-b"] = f"{name}-{host.plugged}" if host.plugged else name
         there = self.placement.tree(host.node)
         promise(there == expected, f"placement has the providers {there} and not {expected}")
+        promise(self.is_shaped(host), f"the CPUs of {name} are at {self.placement.cpus(host.node)}")
         traits = self.placement.traits(host.node)
         promise(traits == {placement.OPERATORS}, f"{name} has the traits {traits}")
 
     def _check_history(self, cell: str, row: Instance) -> None:
         """Check that the history of an instance has all attempts, in order, and ends with its state."""
         found: StoredHistory = self.read(f"cell/{cell}", ReadHistory(row.uuid))
-        told = [each.state for each in found.transitions]
+        told = [each.state for each in found.transitions if each.state != RESHAPED]
         promise(told[-1] == row.state, f"{row.uuid} is {row.state} and its history is {told}")
         promise(found.complete, f"the history of {row.uuid} is not complete: {told}")
         attempts = [each for each in found.transitions if each.state == ASSIGNED]
@@ -435,7 +457,16 @@ class World:
         promise(running == expected, f"{row.uuid} is {row.state} on {row.host} and runs as {running}")
         promise(held is not None, f"{row.uuid} is {row.state} and holds nothing")
         assert held is not None and row.selection is not None
-        promise(set(held.allocations) == {row.node}, f"{row.uuid} is on {row.node} and holds {held}")
+        roots = {self.placement.root(provider) for provider in held.allocations}
+        promise(roots == {row.node}, f"{row.uuid} is on {row.node} and holds {held}")
+        promise(
+            held.allocations == row.selection.allocations,
+            f"{row.uuid} says that it holds {row.selection.allocations} and holds {held}",
+        )
+        promise(
+            row.selection.mappings == {"": [*held.allocations]},
+            f"{row.uuid} is served by {row.selection.mappings} and holds {held}",
+        )
         promise(
             held.consumer.generation == row.selection.generation,
             f"{row.uuid} says generation {row.selection.generation} and holds {held}",

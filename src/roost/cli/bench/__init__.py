@@ -17,6 +17,7 @@ from roost.cli.bench.limits import limits
 from roost.cli.bench.metrics import metrics
 from roost.cli.bench.overload import overload
 from roost.cli.bench.peer_setup import peer_setup
+from roost.cli.bench.reshape import reshape
 from roost.cli.bench.start import start
 from roost.cli.progress import no_progress, progress
 
@@ -44,6 +45,7 @@ COMMANDS = (
     overload,
     metrics,
     agents,
+    reshape,
     all_command,
     render,
     peer_setup,

@@ -1,7 +1,7 @@
 """Drivers: how one kind of host describes itself, builds and destroys."""
 
 from collections.abc import Collection, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from roost.compute.hardware import Hardware
 from roost.compute.provider_tree import ProviderTree
@@ -24,13 +24,18 @@ class Driver(Protocol):
         """
 
     def update_provider_tree(
-        self, tree: ProviderTree, nodename: str, allocations: Mapping[str, object] | None = None
+        self, tree: ProviderTree, nodename: str, allocations: dict[str, dict[str, Any]] | None = None
     ) -> None:
         """Change the tree of one node, which has what placement has, to what the node has.
 
         The driver adds, moves and removes providers and sets what it knows. What it does not touch stays, and
-        so does all that others have made. ``allocations`` are given for a change of the shape of the tree, by
-        consumer; None otherwise.
+        so does all that others have made.
+
+        A driver that has to move what consumers hold raises `ReshapeNeeded`. It may do so until the first
+        report after a start of the agent. Then it is called again with ``allocations``, and changes them in
+        place: all that each consumer with an allocation in the tree holds, by consumer, as placement
+        answers ``GET /allocations/{consumer}``. Who else may be among them: see docs/agents.md. It raises
+        `ReshapeRefused` if it cannot move them.
 
         Source: ``update_provider_tree`` of Nova's ``virt/driver.py``.
         """

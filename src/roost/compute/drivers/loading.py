@@ -18,7 +18,11 @@ MakeDriver = Callable[[str, Path], Driver]
 DriverKind = Callable[[Source], MakeDriver]
 """A kind of driver: reads its options from their source. Raises `OperatorError` for a wrong one."""
 
-BUILT_IN = {"simulated": "roost.compute.drivers.simulated_options:simulated_drivers"}
+BUILT_IN = {
+    "libvirt": "roost.compute.drivers.libvirt.options:libvirt_drivers",
+    "redfish": "roost.compute.drivers.redfish.options:redfish_drivers",
+    "simulated": "roost.compute.drivers.simulated_options:simulated_drivers",
+}
 
 
 def load_driver(name: str) -> DriverKind:

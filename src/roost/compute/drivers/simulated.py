@@ -7,18 +7,21 @@ same seed fails in the same places whatever else happens at the same time.
 import asyncio
 import hashlib
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import msgspec
 
 from roost.compute.drivers.simulated_guests import GuestFiles, KeptGuest
-from roost.compute.drivers.simulated_hardware import free_pools, used_topology
-from roost.compute.errors import BuildFailed
+from roost.compute.drivers.simulated_reshape import Shape, leftover, move, needs_reshape
+from roost.compute.drivers.used_hardware import free_pools, used_topology
+from roost.compute.errors import BuildFailed, ReshapeNeeded
 from roost.compute.hardware import Hardware, assignment_of
 from roost.compute.provider_tree import ProviderTree
-from roost.compute.tree_provider import provider_uuid
 from roost.model.assignment import Assignment, clashes
 from roost.model.instance import Instance
 from roost.model.inventory import Inventory
+from roost.model.provider_names import provider_uuid
+from roost.model.vocabulary import SHARING_TRAIT
 
 
 class SimulatedProvider(msgspec.Struct, frozen=True):
@@ -41,6 +44,15 @@ class SimulatedNodes(msgspec.Struct, frozen=True):
     traits: tuple[str, ...] = ()
 
 
+class SimulatedPool(msgspec.Struct, frozen=True):
+    """A sharing provider, such as storage, of all hosts with the same ``aggregate``, a uuid."""
+
+    name: str
+    aggregate: str
+    inventory: dict[str, Inventory]
+    traits: tuple[str, ...] = ()
+
+
 class SimulatedHost(msgspec.Struct, frozen=True):
     """What a simulated host has.
 
@@ -57,6 +69,7 @@ class SimulatedHost(msgspec.Struct, frozen=True):
     numa_topology: dict[str, object] | None = None
     pci_device_pools: tuple[dict[str, object], ...] = ()
     nodes: tuple[SimulatedNodes, ...] = ()
+    pools: tuple[SimulatedPool, ...] = ()
 
 
 class FailureRule(msgspec.Struct, frozen=True):
@@ -116,19 +129,57 @@ class SimulatedDriver:
         return {node: node for node in self._nodes} or None
 
     def update_provider_tree(
-        self, tree: ProviderTree, nodename: str, allocations: Mapping[str, object] | None = None
+        self, tree: ProviderTree, nodename: str, allocations: dict[str, dict[str, Any]] | None = None
     ) -> None:
         described = self._nodes.get(nodename, self._host)
+        if described is self._host:
+            self._reshape(tree, nodename, allocations)
         tree.update_inventory(nodename, described.inventory)
         tree.update_traits(nodename, described.traits)
         if described is not self._host:
             return
-        tree.update_aggregates(nodename, self._host.aggregates)
+        pools = self._host.pools
+        tree.update_aggregates(nodename, {*self._host.aggregates, *(each.aggregate for each in pools)})
+        for pool in pools:
+            # Whoever has made it, it is one provider of this name.
+            there = tree.data(pool.name).uuid if pool.name in tree else provider_uuid(pool.name)
+            tree.put_root(pool.name, there)
+            tree.update_inventory(there, pool.inventory)
+            tree.update_traits(there, {*pool.traits, SHARING_TRAIT})
+            tree.add_aggregates(there, pool.aggregate)
         for child in self._host.children:
             name = f"{nodename}-{child.suffix}"
             tree.put_child(name, f"{nodename}-{child.parent}" if child.parent else nodename)
             tree.update_inventory(name, child.inventory)
             tree.update_traits(name, child.traits)
+        for gone in leftover(tree, nodename, self._shape(nodename)):
+            # What was below it may be gone with it.
+            if gone in tree:
+                tree.remove(gone)
+
+    def _shape(self, nodename: str) -> Shape:
+        children = {f"{nodename}-{child.suffix}": child.inventory for child in self._host.children}
+        return {nodename: self._host.inventory, **children}
+
+    def _reshape(
+        self, tree: ProviderTree, nodename: str, allocations: dict[str, dict[str, Any]] | None
+    ) -> None:
+        """Move what consumers hold, if the host was described otherwise before. Raises `ReshapeNeeded`,
+        `ReshapeRefused`."""
+        shape = self._shape(nodename)
+        if allocations is not None:
+            move(tree, nodename, shape, allocations, self._cells_of_guests(nodename))
+        elif needs_reshape(tree, nodename, shape):
+            raise ReshapeNeeded(f"node {nodename} has another shape in placement")
+
+    def _cells_of_guests(self, nodename: str) -> dict[str, str]:
+        """The provider of the NUMA cell that a guest is assigned to, if it is one cell, by guest."""
+        found = {}
+        for guest, assignment in self._assigned().items():
+            cells = {cell.host for cell in assignment.cells}
+            if len(cells) == 1:
+                found[guest] = f"{nodename}-numa{cells.pop()}"
+        return found
 
     def metrics(self) -> dict[str, float]:
         return self._host.metrics

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from roost.compute.drivers.simulated import SimulatedHost, SimulatedNodes, SimulatedProvider
+from roost.compute.drivers.simulated import SimulatedHost, SimulatedNodes, SimulatedPool, SimulatedProvider
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
 
@@ -13,12 +13,13 @@ _FOLDER = Path(__file__).with_name("profiles")
 
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a kind of host has: inventory and traits of its root, and the providers below; or ``nodes``, each
-    with a root of its own."""
+    with a root of its own. ``pools``: sharing providers that serve it."""
 
     inventory: dict[str, Inventory] = {}
     traits: tuple[str, ...] = ()
     providers: tuple[SimulatedProvider, ...] = ()
     nodes: tuple[SimulatedNodes, ...] = ()
+    pools: tuple[SimulatedPool, ...] = ()
 
     def host(self, name: str, traits: tuple[str, ...] = ()) -> SimulatedHost:
         """A host of this kind. ``traits``: further ones of its root."""
@@ -28,6 +29,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             children=self.providers,
             traits=(*self.traits, *traits),
             nodes=self.nodes,
+            pools=self.pools,
         )
 
 

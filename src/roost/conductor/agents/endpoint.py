@@ -1,46 +1,49 @@
 """The endpoint of a cell's agents: machines that answer their questions from the cell's database."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from roost.agents.digest import SIZE, digest_of
 from roost.agents.errors import (
-    AccessRefused,
     EndpointUnavailable,
     LateMessage,
     MessageRefused,
     SessionTaken,
 )
-from roost.agents.questions import Closing, Confirm, Opening, Poll, ReadTree, RenewToken, WriteProviders
+from roost.agents.questions import (
+    Closing,
+    Confirm,
+    Opening,
+    Poll,
+    ReadClaims,
+    ReadTree,
+    RenewToken,
+    Reshape,
+    WriteProviders,
+)
 from roost.agents.tokens import token_of
 from roost.agents.types import (
     Build,
-    CreateProvider,
     Destroy,
     Opened,
     Order,
     Polled,
     Position,
-    ProviderState,
-    ProviderWrite,
     SessionKey,
-    Written,
 )
 from roost.cells.building import AttemptKey
-from roost.cells.hosts import NoteProviders
 from roost.cells.orders import HostWork, orders_topic
 from roost.cells.watching import SESSION
 from roost.conductor.agents.new_nodes import NewNodesJudge
 from roost.conductor.agents.new_work import Known, new_work
 from roost.conductor.agents.polls import NotStored, PollLate, PollStored, StorePoll
-from roost.conductor.agents.relay import PROVIDERS, ReadProviders, RelayWrites
-from roost.conductor.agents.sessions import CloseSession, HoldSession, OpenSession, SessionGone, refusal_of
-from roost.conductor.agents.works import ConfirmBuild, ReachesRoot, ReadIdentity, RenewHostToken
+from roost.conductor.agents.reshaping import settle_cut_off
+from roost.conductor.agents.sessions import CloseSession, HoldSession, OpenSession, refusal_of
+from roost.conductor.agents.trees import answer_of_tree
+from roost.conductor.agents.works import ConfirmBuild, ReadIdentity, RenewHostToken
 from roost.leases import LeaseTimes, watch_leases
 from roost.machine import (
-    Ask,
     Await,
     Clock,
     Draw,
@@ -113,6 +116,7 @@ class AgentEndpoint:
         """What a process runs beside the answers."""
         return [
             lasting("look_for_work", self._look_for_work),
+            lasting("settle_reshapes", lambda: settle_cut_off(self._database, self.cell)),
             lasting("watch_leases", lambda: watch_leases(self._database, SESSION, SESSION_TIMES)),
         ]
 
@@ -139,17 +143,8 @@ class AgentEndpoint:
                 if not isinstance(wanted, bool):
                     raise refusal_of(session, wanted)
                 return wanted
-            case ReadTree(session, root):
-                return (yield from self._read_tree(session, root))
-            case WriteProviders(session, root, writes):
-                tree = yield from self._read_tree(session, root)
-                if not tree:
-                    yield from self._check_new_root(session, root, writes)
-                if made := tuple(each.uuid for each in writes if isinstance(each, CreateProvider)):
-                    # Before they are there, so that none is left when the host is removed.
-                    yield from Write(self._database, NoteProviders(root, made)).do()
-                written: Written = yield from Ask(PROVIDERS, RelayWrites(root, writes)).do()
-                return written
+            case ReadTree() | ReadClaims() | WriteProviders() | Reshape():
+                return (yield from answer_of_tree(self._database, question))
             case RenewToken(session):
                 return (yield from self._renew_token(session))
             case Closing(session):
@@ -222,7 +217,8 @@ class AgentEndpoint:
             accepted = noted
         else:
             orders = self._orders(stored.work, known)
-        if not (orders or wants_guests or wants_reports or accepted) and left > 0:
+        is_wrong = poll.disabled is not None and stored.is_disabled not in (None, poll.disabled)
+        if not (orders or wants_guests or wants_reports or accepted or is_wrong) and left > 0:
             if poll.held is None:
                 orders = yield from self._wait(host, known, began + left)
             else:
@@ -236,6 +232,7 @@ class AgentEndpoint:
             # After the wait: placement is away.
             wants_reports=wants_reports or bool(new.unsure),
             accepted=accepted,
+            disabled=stored.is_disabled,
         )
 
     def _stored(self, poll: Poll, now: float) -> Machine[PollStored | NotStored]:
@@ -365,32 +362,3 @@ class AgentEndpoint:
         ):
             if uuids:
                 yield from Log(event, {**host, "instances": sorted(uuids)}, "warning").do()
-
-    # Providers
-
-    def _read_tree(self, session: SessionKey, root: str) -> Machine[tuple[ProviderState, ...]]:
-        """The tree of a node, if the session's host may reach it."""
-        reaches = yield from Read(self._database, ReachesRoot(session, root)).do()
-        if isinstance(reaches, SessionGone):
-            raise refusal_of(session)
-        tree: tuple[ProviderState, ...] = ()
-        if reaches is not False:
-            tree = yield from Ask(PROVIDERS, ReadProviders(root)).do()
-            # A node that was never reported is the host's own, which has its name.
-            reaches = reaches or all(each.name == session.host for each in tree if each.uuid == root)
-        if not reaches:
-            raise AccessRefused(f"provider {root} is no node of host {session.host}")
-        return tree
-
-    def _check_new_root(
-        self, session: SessionKey, root: str, writes: Sequence[ProviderWrite]
-    ) -> Machine[None]:
-        """Raises `AccessRefused` if a root would be made under a name that is not the host's to give."""
-        names = [each.name for each in writes if isinstance(each, CreateProvider) and each.uuid == root]
-        if any(name != session.host for name in names):
-            reaches = yield from Read(self._database, ReachesRoot(session, root)).do()
-            if reaches is not True:
-                raise AccessRefused(
-                    f"provider {root} is no node that host {session.host} has reported: "
-                    f"it cannot be made as {names[0]!r}"
-                )

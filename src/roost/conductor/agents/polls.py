@@ -11,9 +11,9 @@ from roost.cells.building import ReportResults, state_after
 from roost.cells.cell_work import CellWork
 from roost.cells.ending import Destroyed
 from roost.cells.guests import Compared, GuestsReported
-from roost.cells.node_reports import KeepReports
+from roost.cells.node_reports import DISABLED, KeepReports
 from roost.cells.orders import HostWork, WorkOfHosts
-from roost.cells.tables import leases, nodes
+from roost.cells.tables import cell_hosts, leases, nodes
 from roost.cells.watching import session_name
 from roost.conductor.agents.sessions import SessionGone, TakenBack, counters_of, judged
 from roost.model.instance import DESTROYED, BuildResult, DestroyOrder
@@ -27,7 +27,8 @@ class PollStored(msgspec.Struct, frozen=True):
 
     ``before``: the counter before it. ``ended``: the ends of attempts for the records. ``is_reported``: there
     is a report of the host; None if that was not looked at. ``refused``: nodes of reports that are another
-    host's. ``is_counted``: the counter is that of this poll now.
+    host's. ``is_counted``: the counter is that of this poll now. ``is_disabled``: an operator has disabled
+    the host; None if that was not looked at.
     """
 
     before: int
@@ -37,6 +38,7 @@ class PollStored(msgspec.Struct, frozen=True):
     is_reported: bool | None = None
     refused: frozenset[str] = frozenset()
     is_counted: bool = True
+    is_disabled: bool | None = None
 
 
 class PollLate(msgspec.Struct, frozen=True):
@@ -132,9 +134,9 @@ def _store_together(
         KeepReports(kept, first=max(int(at * 1000), 1))(connection)
     looked = [poll.session.host for poll in polls if poll.reports or poll.is_sign]
     reported = {
-        host
+        host: bool(is_disabled)
         for some in in_batches(looked)
-        for host in connection.execute(_REPORTED, {"hosts": some}).scalars()
+        for host, is_disabled in connection.execute(_REPORTED, {"hosts": some})
     }
     told = [
         GuestsReported(poll.session.host, poll.guests, poll.at) for poll in polls if poll.guests is not None
@@ -154,6 +156,7 @@ def _store_together(
             compared=compared.get(poll.session.host),
             is_reported=poll.session.host in reported if poll.reports or poll.is_sign else None,
             refused=others,
+            is_disabled=reported.get(poll.session.host),
         )
         for poll, of_it, others in zip(polls, ended, refused, strict=True)
     ]
@@ -187,7 +190,12 @@ _COUNT = (
     .where(leases.c.name == sa.bindparam("of_name"))
     .values(counter=sa.bindparam("new_counter"))
 )
-_REPORTED = sa.select(nodes.c.host).where(nodes.c.host.in_(sa.bindparam("hosts", expanding=True))).distinct()
+_REPORTED = (
+    sa.select(nodes.c.host, cell_hosts.c.host.is_not(None))
+    .select_from(nodes.outerjoin(cell_hosts, DISABLED))
+    .where(nodes.c.host.in_(sa.bindparam("hosts", expanding=True)))
+    .distinct()
+)
 _HOSTS_OF = sa.select(nodes.c.node, nodes.c.host).where(
     nodes.c.node.in_(sa.bindparam("nodes", expanding=True))
 )

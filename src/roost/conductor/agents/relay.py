@@ -1,6 +1,8 @@
 """Reads and writes the providers of nodes in placement, for their agents."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -9,6 +11,7 @@ from roost.agents.errors import AccessRefused, EndpointUnavailable
 from roost.agents.types import (
     CreateProvider,
     DeleteProvider,
+    MovedClaim,
     MoveProvider,
     ProviderRefusal,
     ProviderState,
@@ -16,10 +19,14 @@ from roost.agents.types import (
     SetAggregates,
     SetInventories,
     SetTraits,
+    TreeClaim,
     Written,
 )
-from roost.ledger import LedgerError
+from roost.conductor.agents.sharing import SharingProviders
+from roost.ledger import Held, LedgerError
 from roost.machine import Question, UnknownService
+from roost.placement.commands.allocations import ConsumerWrite
+from roost.placement.commands.reshape import NewInventories
 from roost.placement.errors import ConcurrentUpdate, NotFound, PlacementError
 from roost.placement.interface import Placement, Provider
 from roost.storage import StorageError
@@ -28,6 +35,9 @@ _UNAVAILABLE = (StorageError, LedgerError, httpx.HTTPError)
 _LEAST_SERVER_ERROR = 500
 _NOT_OF_THE_WRITE = frozenset((401, 403, 429))
 """Statuses by which placement refuses this process, and not what it writes."""
+
+AT_ONCE = 32
+"""Consumers that placement is asked for at the same time."""
 
 
 PROVIDERS = "providers"
@@ -46,6 +56,13 @@ class ReadProviders(Question[tuple[ProviderState, ...]], frozen=True):
     root: str
 
 
+class ReadSharing(Question[tuple[ProviderState, ...]], frozen=True):
+    """Asks for sharing providers, as `ProviderRelay.sharing` does."""
+
+    aggregates: frozenset[str]
+    wanted: tuple[str, ...]
+
+
 class RelayWrites(Question[Written], frozen=True):
     """Makes writes to the tree of a root, as `ProviderRelay.write` does."""
 
@@ -53,11 +70,42 @@ class RelayWrites(Question[Written], frozen=True):
     writes: tuple[ProviderWrite, ...]
 
 
-class ProviderRelay:
-    """Reads and writes trees of providers in a placement service."""
+class ReadTreeClaims(Question[dict[str, TreeClaim]], frozen=True):
+    """Asks for the claims on the tree of a root, as `ProviderRelay.claims` does."""
 
-    def __init__(self, placement: Placement) -> None:
+    root: str
+
+
+class RelayReshape(Question[ProviderRefusal | None], frozen=True):
+    """Makes a reshape of the tree of a root, as `ProviderRelay.reshape` does."""
+
+    root: str
+    inventories: tuple[SetInventories, ...]
+    claims: dict[str, MovedClaim]
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Reading from placement. What goes wrong is asked again later: raises `EndpointUnavailable`."""
+    try:
+        yield
+    except NotFound as error:
+        raise EndpointUnavailable(f"a provider was deleted while it was read: {error}") from error
+    except PlacementError as error:
+        raise EndpointUnavailable(f"placement does not answer: {error}") from error
+    except _UNAVAILABLE as error:
+        raise EndpointUnavailable("placement cannot be reached") from error
+
+
+class ProviderRelay:
+    """Reads and writes trees of providers in a placement service, and the sharing providers that serve them.
+
+    ``sharing``: the names of the sharing providers that may be written.
+    """
+
+    def __init__(self, placement: Placement, sharing: Collection[str] = ()) -> None:
         self._placement = placement
+        self._sharing = SharingProviders(placement, sharing)
 
     async def ask(self, question: Question[Any]) -> Any:
         """Answer one of the questions of this module."""
@@ -66,46 +114,61 @@ class ProviderRelay:
                 return await self.find(uuid)
             case ReadProviders(root):
                 return await self.read(root)
+            case ReadSharing(aggregates, wanted):
+                return await self.sharing(aggregates, wanted)
             case RelayWrites(root, writes):
                 return await self.write(root, writes)
+            case ReadTreeClaims(root):
+                return await self.claims(root)
+            case RelayReshape(root, inventories, claims):
+                return await self.reshape(root, inventories, claims)
         raise UnknownService(f"the relay does not answer {type(question).__name__}")
 
     async def find(self, uuid: str) -> Provider | None:
         """A provider; None if placement has none of this uuid. Raises `EndpointUnavailable`."""
-        try:
+        with _reading():
             return await self._placement.provider(uuid)
-        except PlacementError as error:
-            raise EndpointUnavailable(f"placement does not answer: {error}") from error
-        except _UNAVAILABLE as error:
-            raise EndpointUnavailable("placement cannot be reached") from error
 
     async def read(self, root: str) -> tuple[ProviderState, ...]:
         """The providers of the tree of a root; none if placement has none.
 
         Raises `AccessRefused` if it is no root, and `EndpointUnavailable`.
         """
-        try:
+        with _reading():
             return tuple([await self._state(provider) for provider in await self._tree(root)])
-        except NotFound as error:
-            raise EndpointUnavailable(f"a provider was deleted while its tree was read: {error}") from error
-        except PlacementError as error:
-            raise EndpointUnavailable(f"placement does not answer: {error}") from error
-        except _UNAVAILABLE as error:
-            raise EndpointUnavailable("placement cannot be reached") from error
+
+    async def sharing(self, aggregates: Collection[str], wanted: Sequence[str]) -> tuple[ProviderState, ...]:
+        """The sharing providers in any of some aggregates, and those of ``wanted`` that are there and may be
+        written.
+
+        Raises `EndpointUnavailable`.
+        """
+        with _reading():
+            serving = await self._sharing.serving(aggregates, wanted)
+            return tuple([await self._state(provider) for provider in serving])
 
     async def write(self, root: str, writes: Sequence[ProviderWrite]) -> Written:
-        """Make writes one after the other, up to the first that placement refuses.
+        """Make writes one after the other, up to the first that is refused.
 
-        Raises `AccessRefused` for a provider that is not in the tree of the root, `EndpointUnavailable`.
+        It is refused to write a sharing provider that may not be written. Raises `AccessRefused` for any
+        other that is not in the tree of the root, `EndpointUnavailable`.
         """
         done = 0
         try:
             in_tree = {provider.uuid for provider in await self._tree(root)}
             generations: dict[str, int] = {}
             for write in writes:
-                self._check(root, in_tree, write)
-                await self._write(root, write, generations)
-                in_tree.add(write.uuid)
+                judged = None
+                if write.uuid not in in_tree | {root}:
+                    judged = await self._sharing.judge(write)
+                if judged is None:
+                    self._check(root, in_tree, write)
+                    await self._write(root, write, generations)
+                    in_tree.add(write.uuid)
+                elif judged.refusal is not None:
+                    return Written(done, judged.refusal)
+                else:
+                    await self._write(write.uuid, write, generations)
                 done += 1
         except PlacementError as error:
             if error.status >= _LEAST_SERVER_ERROR or error.status in _NOT_OF_THE_WRITE:
@@ -114,6 +177,75 @@ class ProviderRelay:
         except _UNAVAILABLE as error:
             raise EndpointUnavailable("placement cannot be reached") from error
         return Written(done)
+
+    async def claims(self, root: str) -> dict[str, TreeClaim]:
+        """What each consumer holds that has an allocation of the tree of a root.
+
+        Raises `AccessRefused` if it is no root, and `EndpointUnavailable`.
+        """
+        with _reading():
+            tree = [provider.uuid for provider in await self._tree(root)]
+            some = await asyncio.gather(*map(self._placement.consumers_on, tree))
+            consumers = sorted({consumer for of_one in some for consumer in of_one})
+            held = await self._held(consumers)
+        return {
+            each.consumer.uuid: TreeClaim(
+                allocations=each.allocations,
+                generation=each.consumer.generation,
+                project_id=each.consumer.project_id,
+                user_id=each.consumer.user_id,
+                consumer_type=each.consumer.consumer_type,
+            )
+            for each in held
+        }
+
+    async def reshape(
+        self, root: str, inventories: Sequence[SetInventories], claims: Mapping[str, MovedClaim]
+    ) -> ProviderRefusal | None:
+        """Change inventories of the tree of a root and write claims, all or nothing; returns why not.
+
+        Raises `AccessRefused` for a provider that is not in the tree, `EndpointUnavailable`: then placement
+        may have made it.
+        """
+        try:
+            in_tree = {provider.uuid for provider in await self._tree(root)}
+            for each in inventories:
+                self._check(root, in_tree, each)
+            held = {each.consumer.uuid: each.consumer for each in await self._held([*claims])}
+            if gone := sorted(claims.keys() - held.keys()):
+                return ProviderRefusal(f"consumer {gone[0]} holds nothing any more", conflict=True)
+            writes = [
+                ConsumerWrite(
+                    consumer=uuid,
+                    allocations=claim.allocations,
+                    project_id=held[uuid].project_id,
+                    user_id=held[uuid].user_id,
+                    consumer_type=held[uuid].consumer_type,
+                    generation=claim.generation,
+                )
+                for uuid, claim in claims.items()
+            ]
+            for name in sorted({name for each in inventories for name in each.inventories}):
+                if name.startswith("CUSTOM_"):
+                    await self._placement.ensure_resource_class(name)
+            new = [NewInventories(each.uuid, each.inventories, each.generation) for each in inventories]
+            await self._placement.reshape(new, writes)
+        except PlacementError as error:
+            if error.status >= _LEAST_SERVER_ERROR or error.status in _NOT_OF_THE_WRITE:
+                raise EndpointUnavailable(f"placement does not answer: {error}") from error
+            return ProviderRefusal(str(error), isinstance(error, ConcurrentUpdate | NotFound))
+        except _UNAVAILABLE as error:
+            raise EndpointUnavailable("placement cannot be reached") from error
+        return None
+
+    async def _held(self, consumers: Sequence[str]) -> list[Held]:
+        """What consumers hold, without those that hold nothing."""
+        found: list[Held] = []
+        for first in range(0, len(consumers), AT_ONCE):
+            some = consumers[first : first + AT_ONCE]
+            there = await asyncio.gather(*map(self._placement.allocations_of, some))
+            found += [each for each in there if each is not None]
+        return found
 
     async def _tree(self, root: str) -> Sequence[Provider]:
         tree = await self._placement.tree(root)

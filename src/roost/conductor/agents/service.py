@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 import structlog
@@ -22,7 +22,10 @@ _log = structlog.get_logger()
 
 
 class AgentService:
-    """Answers the questions of the agents of one cell."""
+    """Answers the questions of the agents of one cell.
+
+    ``sharing``: the names of the sharing providers that they may write.
+    """
 
     def __init__(
         self,
@@ -30,6 +33,7 @@ class AgentService:
         placement: Placement,
         records: RecordSink | None = None,
         *,
+        sharing: Collection[str] = (),
         times: EndpointTimes | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -37,7 +41,7 @@ class AgentService:
         self._endpoint = AgentEndpoint(cell.name, times)
         self._performer = Performer(
             lambda _: cell,
-            {PROVIDERS: ProviderRelay(placement).ask},
+            {PROVIDERS: ProviderRelay(placement, sharing).ask},
             records=records,
             wakes=cell.wakes,
             clock=clock,

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from roost.cells.unknown_guests import UnknownGuest
 from roost.conductor.comparison import (
     LEAKED_CLAIM,
     MISSING_CLAIM,
@@ -16,10 +17,20 @@ from roost.conductor.comparison import (
 )
 from roost.conductor.mappings import InstanceMapping
 from roost.ledger import Held
-from roost.model.instance import Instance
+from roost.model.instance import ACTIVE, Instance
+
+UNKNOWN_GUEST = "unknown-guest"
+"""A host has a guest that no cell wants there."""
 
 FREE_CLAIM = "free-claim"
 """Write that the consumer holds nothing."""
+CLAIM_AGAIN = "claim-again"
+"""Write that the consumer holds what its instance was built with."""
+DESTROY_GUEST = "destroy-guest"
+"""Order the host to destroy the guest."""
+
+DRY_RUN = -1
+"""Stands for the number of repairs that an operator permits of a round that makes none, be they few."""
 
 EXPECTED: Mapping[str, str] = {
     LEAKED_CLAIM: "nothing is claimed for it",
@@ -29,18 +40,17 @@ EXPECTED: Mapping[str, str] = {
     UNMAPPED_INSTANCE: "it has a mapping to its cell",
     MISSING_INSTANCE: "its cell has it, or it has no mapping",
     TWO_CELLS: "one cell has it",
+    UNKNOWN_GUEST: "its host has no guest of it, or its cell knows of it",
 }
 """What should be, by the kind of the finding."""
-
-ACTIONS: Mapping[str, str] = {LEAKED_CLAIM: FREE_CLAIM}
-"""The repairs, by the kind of the finding. All other findings are told of and left to an operator."""
 
 
 class Observed(msgspec.Struct, frozen=True, kw_only=True):
     """A difference that one look saw, with all that was read of its instance.
 
     ``nodes``: the root providers of the hosts concerned. ``rows``: by cell. ``is_past``: it was an instance
-    of these conductors, and its end is known.
+    of these conductors, and its end is known. ``guests``: by cell, what hosts have that their cell does not
+    know.
     """
 
     kind: str
@@ -51,6 +61,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     rows: Mapping[str, Instance]
     nodes: tuple[str, ...]
     is_past: bool
+    guests: Mapping[str, Sequence[UnknownGuest]] = {}
 
     @property
     def is_own(self) -> bool:
@@ -76,7 +87,40 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
                 for cell, row in sorted(self.rows.items())
             },
             "is_past": self.is_past,
+            **({"guests": dict(self.guests)} if self.guests else {}),
         }
+
+    @property
+    def present(self) -> Instance | None:
+        """The instance, if it runs on a node of the one cell that has it and is mapped to that cell, and it
+        is known with which claim."""
+        if len(self.rows) != 1 or self.mapping is None or self.mapping.deleted:
+            return None
+        [(cell, row)] = self.rows.items()
+        is_known = row.selection is not None and row.selection.node == row.node
+        return row if self.mapping.cell == cell and row.state == ACTIVE and is_known else None
+
+    @property
+    def action(self) -> str | None:
+        """The repair; None if there is none that is certain, so that an operator has to look."""
+        if self.kind == LEAKED_CLAIM:
+            return FREE_CLAIM
+        if self.kind in (MISSING_CLAIM, WRONG_HOST) and self.present is not None:
+            return CLAIM_AGAIN
+        if self.kind == UNKNOWN_GUEST and all(self._is_over(cell, each) for cell, each in self.strays):
+            return DESTROY_GUEST
+        return None
+
+    @property
+    def strays(self) -> list[tuple[str, UnknownGuest]]:
+        """The unknown guests, each with its cell."""
+        return [(cell, each) for cell, guests in sorted(self.guests.items()) for each in guests]
+
+    def _is_over(self, cell: str, guest: UnknownGuest) -> bool:
+        """Whether the attempt of a guest is known to be wanted no more: the instance was deleted, or its cell
+        has assigned it again since. A cell that was restored from a backup knows less, never more."""
+        row = self.rows.get(cell)
+        return row.attempt > guest.attempt if row is not None else self.is_past and not self.rows
 
     def same_as(self, other: "Observed") -> bool:
         """Whether another look saw the same, and nothing has changed in between."""
@@ -95,9 +139,9 @@ class NodeSign(msgspec.Struct, frozen=True):
 class AuditFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A difference that both looks of a round saw.
 
-    ``subject`` is the instance. ``detail`` says what is there, ``expected`` what should be, ``proof`` what
-    was read, both times. ``action`` is the repair, None if there is none that is certain; ``waits_for`` says
-    what keeps it from being made.
+    ``subject`` is the instance, or the root provider of a node. ``detail`` says what is there, ``expected``
+    what should be, ``proof`` what was read, both times. ``action`` is the repair, None if there is none that
+    is certain; ``waits_for`` says what keeps it from being made.
     """
 
     kind: str
@@ -111,7 +155,7 @@ class AuditFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 def judged(observed: Observed, before: Mapping[str, NodeSign], after: Mapping[str, NodeSign]) -> AuditFinding:
     """What is to be done about a difference. ``before`` and ``after``: the nodes' hosts at the two looks."""
-    action = ACTIONS.get(observed.kind)
+    action = observed.action
     if not observed.is_own:
         waits: str | None = "no conductor knows of such an instance: another program may have claimed it"
     else:
@@ -152,6 +196,9 @@ def missing_report(
 def allowed(repairable: int, most: int, permitted: int) -> int:
     """How many of a round's repairs are made: all, if they are few or an operator permits them.
 
-    ``most``: repairs of a round without an operator. ``permitted``: those that an operator permits.
+    ``most``: repairs of a round without an operator. ``permitted``: those that an operator permits, or
+    `DRY_RUN`.
     """
+    if permitted == DRY_RUN:
+        return 0
     return repairable if repairable <= most else min(permitted, repairable)

@@ -2,9 +2,11 @@
 
 from typing import Protocol
 
+from roost.conductor.audit.findings import DRY_RUN
 from roost.conductor.audit.store import AskForRound, ReadFindings, ReadRepairs, ReadState
 from roost.conductor.audit.types import AskedRound, AuditQuery, RepairPage, ShownAudit, WantedRound
 from roost.conductor.requests import Requests
+from roost.web.errors import BadRequest
 from roost.web.request import Request, Response
 
 
@@ -45,4 +47,7 @@ async def list_repairs(service: Service, req: Request, resp: Response) -> Repair
 async def ask_for_round(service: Service, req: Request, resp: Response) -> AskedRound:
     """Ask for a round of the audit now, and permit repairs that are many at once."""
     wanted: WantedRound = req.body
-    return AskedRound(await service.requests.database.write(AskForRound(wanted.most)))
+    if wanted.dry_run and wanted.most:
+        raise BadRequest(f"a dry run makes no repairs: dry_run and most ({wanted.most}) exclude each other")
+    asked = AskForRound(DRY_RUN if wanted.dry_run else wanted.most)
+    return AskedRound(await service.requests.database.write(asked))

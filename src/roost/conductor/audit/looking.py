@@ -1,7 +1,7 @@
 """Reads all that the databases have of some instances, and compares it."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -10,20 +10,23 @@ from sqlalchemy.engine import Connection
 
 from roost.cells.arriving import FindInstances
 from roost.cells.held_hosts import ReadHeldHosts
+from roost.cells.orders import read_orders
 from roost.cells.tables import nodes
+from roost.cells.unknown_guests import UnknownGuest, unknown_guests_of
 from roost.cells.watching import session_name
-from roost.conductor.audit.findings import NodeSign, Observed
+from roost.conductor.audit.findings import UNKNOWN_GUEST, NodeSign, Observed
 from roost.conductor.build_requests import waiting_requests
 from roost.conductor.cell_mappings import CellMapping, mapped_cells
-from roost.conductor.comparison import ApiState, CellState, judge
+from roost.conductor.comparison import LEAKED_CLAIM, ApiState, CellState, judge
 from roost.conductor.history.past import PastInstances
+from roost.conductor.late_claims import NotedLate
 from roost.conductor.mappings import FindMappings, InstanceMapping
 from roost.conductor.questions import PLACEMENT, AllocationsOf, TraitsOf
 from roost.conductor.tables import API
 from roost.leases import read_stamps
 from roost.ledger import Held
 from roost.ledger.findings import Finding
-from roost.machine import Ask, Machine, Read, Together
+from roost.machine import Ask, Machine, Read
 from roost.model.instance import Instance
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.errors import NotFound
@@ -63,9 +66,11 @@ class WaitingInstances(msgspec.Struct, frozen=True):
 
 
 class InCell(msgspec.Struct, frozen=True):
-    """What a cell has of some instances: their rows, and the nodes that are theirs or their hosts'."""
+    """What a cell has of some instances: their rows, guests that it does not know and has not ordered to be
+    destroyed, and the nodes that are theirs or their hosts'."""
 
     instances: dict[str, Instance]
+    guests: dict[str, list[UnknownGuest]]
     nodes: dict[str, NodeSign]
 
 
@@ -78,7 +83,15 @@ class LookIntoCell(msgspec.Struct, frozen=True):
 
     def __call__(self, connection: Connection) -> InCell:
         found = FindInstances(self.uuids)(connection)
+        guests = unknown_guests_of(connection, self.uuids)
+        if guests:
+            owing = {
+                (each.host, each.instance, each.attempt)
+                for each in read_orders(connection, {guest.host for guest in guests})
+            }
+            guests = [each for each in guests if (each.host, each.instance, each.attempt) not in owing]
         hosts = {each.host for each in found.values() if each.host is not None}
+        hosts |= {each.host for each in guests}
         of_nodes: dict[str, str] = {}
         for column, names in ((nodes.c.node, self.nodes), (nodes.c.host, sorted(hosts))):
             for some in in_batches(names):
@@ -95,7 +108,10 @@ class LookIntoCell(msgspec.Struct, frozen=True):
             )
             for node, host in of_nodes.items()
         }
-        return InCell(found, signs)
+        strays: defaultdict[str, list[UnknownGuest]] = defaultdict(list)
+        for guest in guests:
+            strays[guest.instance].append(guest)
+        return InCell(found, dict(strays), signs)
 
 
 def look(uuids: Collection[str], roots: Mapping[str, str]) -> Machine[Look]:
@@ -104,7 +120,7 @@ def look(uuids: Collection[str], roots: Mapping[str, str]) -> Machine[Look]:
     Raises: `StorageError` of the API database, and what placement raises.
     """
     names = tuple(uuids)
-    claims = yield from _claims(names)
+    claims = yield from Ask(PLACEMENT, AllocationsOf(names)).do()
     mappings, cells = yield from Read(API, MappingsAndCells(names)).do()
     claimed = tuple(sorted({roots[each] for each in _providers(claims.values()) if each in roots}))
     found: dict[str, InCell] = {}
@@ -126,20 +142,28 @@ def look(uuids: Collection[str], roots: Mapping[str, str]) -> Machine[Look]:
         cells=cells,
     )
     states = {name: CellState([*cell.instances.values()], _by_host(cell)) for name, cell in found.items()}
-    suspects = frozenset(map(_uuid, judge(state, states)))
+    strays = [*_unknown_guests(found)]
+    suspects = frozenset(map(_uuid, (*judge(state, states), *strays)))
     if not suspects:
         return Look([], signs, unread)
     # Read only now: few instances are suspected, and many requests may wait.
     waiting = yield from Read(API, WaitingInstances(suspects)).do()
+    late = yield from Read(API, NotedLate(suspects)).do()
     past = yield from Read(API, PastInstances(tuple(sorted(suspects)))).do()
     observed = []
-    for finding in judge(msgspec.structs.replace(state, waiting=waiting), states):
+    for finding in (*judge(msgspec.structs.replace(state, waiting=waiting), states), *strays):
         uuid = _uuid(finding)
+        if finding.kind == LEAKED_CLAIM and uuid in late:
+            # It is looked at more often than an audit looks, and freed.
+            continue
         rows = {name: cell.instances[uuid] for name, cell in found.items() if uuid in cell.instances}
         held = claims.get(uuid)
         concerned = {row.node for row in rows.values() if row.node is not None}
         if held is not None:
             concerned |= {roots.get(each, each) for each in held.allocations if each not in state.sharing}
+        guests = {name: cell.guests[uuid] for name, cell in found.items() if uuid in cell.guests}
+        hosts = {guest.host for each in guests.values() for guest in each}
+        concerned |= {node for node, sign in signs.items() if sign.host in hosts}
         observed.append(
             Observed(
                 kind=finding.kind,
@@ -150,18 +174,21 @@ def look(uuids: Collection[str], roots: Mapping[str, str]) -> Machine[Look]:
                 rows=rows,
                 nodes=tuple(sorted(concerned)),
                 is_past=uuid in past,
+                guests=guests,
             )
         )
     return Look(observed, signs, unread)
 
 
-def _claims(uuids: tuple[str, ...]) -> Machine[dict[str, Held]]:
-    claims: dict[str, Held] = {}
-    for first in range(0, len(uuids), AT_ONCE):
-        some = uuids[first : first + AT_ONCE]
-        answers = yield from Together([Ask(PLACEMENT, AllocationsOf(uuid)).do() for uuid in some]).do()
-        claims.update((uuid, held) for uuid, held in zip(some, answers, strict=True) if held is not None)
-    return claims
+def _unknown_guests(found: Mapping[str, InCell]) -> Iterator[Finding]:
+    for name, cell in found.items():
+        for uuid, guests in cell.guests.items():
+            row = cell.instances.get(uuid)
+            known = "no such instance"
+            if row is not None:
+                known = f"it as {row.state} on host {row.host}, attempt {row.attempt}"
+            has = " and ".join(f"host {each.host} has a guest of attempt {each.attempt}" for each in guests)
+            yield Finding(UNKNOWN_GUEST, f"instance {uuid}", f"{has}, but cell {name} has {known}")
 
 
 def _sharing(

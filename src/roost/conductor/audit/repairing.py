@@ -1,11 +1,21 @@
-"""The repairs. Each is one write at what the looks have read, and is refused if that has changed."""
+"""The repairs. Each is a write at what the looks have read, and is refused if that has changed.
 
-from roost.conductor.audit.findings import FREE_CLAIM, Observed
+A claim of an instance that is deleted in the moment between the second look and the write is left behind, as
+placement knows no deleted consumers; the next round frees it.
+"""
+
+from collections.abc import Callable, Mapping
+
+from roost.cells.claimed_again import ClaimedAgain
+from roost.cells.orders import GiveOrders
+from roost.conductor.audit.findings import CLAIM_AGAIN, DESTROY_GUEST, FREE_CLAIM, Observed
 from roost.conductor.questions import PLACEMENT, WriteAllocations
-from roost.machine import Ask, Machine
+from roost.machine import Ask, Clock, Machine, Write
+from roost.model.instance import DestroyOrder
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
 from roost.scheduler.claim_result import is_outage, one_line
+from roost.scheduler.gateways.claiming import INSTANCE
 
 DONE = "done"
 """The result of a repair that was made; that of another one says why it was refused."""
@@ -16,9 +26,9 @@ def repair(action: str, observed: Observed) -> Machine[str]:
 
     Raises: `StorageError`, and what placement raises if it cannot be reached: the outcome is unknown then.
     """
-    assert action == FREE_CLAIM, action
+    assert action in _REPAIRS, action
     try:
-        yield from _free_claim(observed)
+        yield from _REPAIRS[action](observed)
     except PlacementError as error:
         if is_outage(error):
             raise
@@ -37,3 +47,39 @@ def _free_claim(observed: Observed) -> Machine[None]:
         generation=consumer.generation,
     )
     yield from Ask(PLACEMENT, WriteAllocations((write,))).do()
+
+
+def _claim_again(observed: Observed) -> Machine[None]:
+    instance = observed.present
+    assert instance is not None and instance.selection is not None
+    group = None if instance.spec is None else instance.spec.group
+    generation = None if observed.held is None else observed.held.consumer.generation
+    write = ConsumerWrite(
+        consumer=instance.uuid,
+        allocations=instance.selection.allocations,
+        project_id=instance.project_id,
+        user_id=instance.user_id,
+        consumer_type=INSTANCE,
+        generation=generation,
+        group=None if group is None else group.claim,
+        assignment=instance.selection.assignment,
+        mappings=instance.selection.mappings,
+    )
+    yield from Ask(PLACEMENT, WriteAllocations((write,))).do()
+    # Placement counts from 1, and each write counts.
+    noted = ClaimedAgain(instance.uuid, instance.attempt, (generation or 0) + 1)
+    yield from Write(f"cell/{instance.selection.cell}", noted).do()
+
+
+def _destroy_guest(observed: Observed) -> Machine[None]:
+    at = yield from Clock().do()
+    for cell, guest in observed.strays:
+        order = DestroyOrder(guest.instance, guest.attempt, guest.host)
+        yield from Write(f"cell/{cell}", GiveOrders((order,), at)).do()
+
+
+_REPAIRS: Mapping[str, Callable[[Observed], Machine[None]]] = {
+    FREE_CLAIM: _free_claim,
+    CLAIM_AGAIN: _claim_again,
+    DESTROY_GUEST: _destroy_guest,
+}

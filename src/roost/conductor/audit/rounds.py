@@ -5,8 +5,10 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from roost.cells.searching import SearchInstances
-from roost.conductor.audit.findings import AuditFinding, Observed, allowed, judged
+from roost.cells.unknown_guests import PageOfUnknownGuests
+from roost.conductor.audit.findings import DRY_RUN, AuditFinding, Observed, allowed, judged
 from roost.conductor.audit.looking import AT_ONCE, Look, look
+from roost.conductor.audit.places import Misplaced, Places, look_at_places
 from roost.conductor.audit.repairing import DONE, repair
 from roost.conductor.audit.store import (
     LEASE,
@@ -93,7 +95,8 @@ def audit_round(tenure: Tenure, options: AuditOptions) -> Machine[None]:
     number = before.begun + 1
     walk = _Walk(options.step)
     yield from walk.all()
-    again = yield from _second_look(walk, options.settle)
+    places = yield from look_at_places(walk.roots)
+    again, misplaced = yield from _second_look(walk, places, options.settle)
     confirmed = [each for each in again.observed if any(map(each.same_as, walk.first.observed))]
     findings = [judged(each, walk.first.signs, again.signs) for each in confirmed]
     due = [place for place, each in enumerate(findings) if each.action and not each.waits_for]
@@ -102,12 +105,15 @@ def audit_round(tenure: Tenure, options: AuditOptions) -> Machine[None]:
     if walk.cut_short:
         makes, asks = 0, f"more than {MOST_DIFFERENCES} differences: nothing is repaired"
     elif makes < len(due):
-        asks = f"{len(due)} repairs are due; more than {options.most_repairs} at once are left to an operator"
+        limit = f"more than {options.most_repairs} at once are left to an operator"
+        why = "this was a dry run" if before.permitted == DRY_RUN else limit
+        asks = f"{len(due)} repairs are due; {why}"
     repaired = set()
     for place in due[:makes]:
         if (yield from _repair(tenure, lease, findings[place], confirmed[place])):
             repaired.add(place)
     left = tuple(each for place, each in enumerate(findings) if place not in repaired)
+    left += tuple(each.finding() for each in sorted(misplaced))
     yield from _tell(left, asks)
     report = RoundReport(
         findings=len(left), instances=len(walk.seen), unread=walk.first.unread | again.unread, asks=asks
@@ -138,13 +144,16 @@ class _Walk:
             after = page[-1].instance_uuid
             yield from self._look(each.instance_uuid for each in page)
         for cell in sorted((yield from Read(API, mapped_cells).do())):
-            yield from self._look_through(cell)
+            yield from self._look_through(cell, SearchInstances)
+            yield from self._look_through(cell, PageOfUnknownGuests)
 
-    def _look_through(self, cell: str) -> Machine[None]:
+    def _look_through(
+        self, cell: str, pages: type[SearchInstances] | type[PageOfUnknownGuests]
+    ) -> Machine[None]:
         after = ""
         while True:
             try:
-                page = yield from Read(f"cell/{cell}", SearchInstances(most=PAGE, after=after)).do()
+                page = yield from Read(f"cell/{cell}", pages(most=PAGE, after=after)).do()
             except StorageError as error:
                 self.first.unread[cell] = one_line(error)
                 return
@@ -171,19 +180,22 @@ class _Walk:
         yield from Sleep(self._step).do()
 
 
-def _second_look(walk: _Walk, settle: float) -> Machine[Look]:
+def _second_look(walk: _Walk, places: Places, settle: float) -> Machine[tuple[Look, frozenset[Misplaced]]]:
+    """Look again at what differs. Returns what is seen of instances, and what differs of places still."""
     suspects = sorted({each.instance for each in walk.first.observed})
-    again = Look([], {}, {})
-    if not suspects:
-        return again
+    again = Look([], {}, dict(places.unread))
+    if not suspects and not places.misplaced:
+        return again, places.misplaced
     yield from Sleep(settle).do()
     roots = yield from Ask(PLACEMENT, ProviderRoots()).do()
+    later = (yield from look_at_places(roots)) if places.misplaced else places
     for start in range(0, len(suspects), PAGE):
         found = yield from look(suspects[start : start + PAGE], roots)
         again.observed.extend(found.observed)
         again.signs.update(found.signs)
         again.unread.update(found.unread)
-    return again
+    again.unread.update(later.unread)
+    return again, places.misplaced & later.misplaced
 
 
 def _repair(tenure: Tenure, lease: HeldLease, finding: AuditFinding, observed: Observed) -> Machine[bool]:

@@ -43,7 +43,8 @@ _REPORT = msgspec.json.Decoder(RoundReport)
 class AuditState(msgspec.Struct, frozen=True, kw_only=True):
     """The rounds: numbers of the last that began and of the last that ended, when that was, and its report.
 
-    ``asked``: an operator has asked for a round, which may make ``permitted`` repairs.
+    ``asked``: an operator has asked for a round, which may make ``permitted`` repairs;
+    `roost.conductor.audit.findings.DRY_RUN`: none at all.
     """
 
     begun: int = 0

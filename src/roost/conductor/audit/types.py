@@ -44,9 +44,11 @@ class RepairPage(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class WantedRound(msgspec.Struct, forbid_unknown_fields=True):
-    """The body that asks for a round now. It may make `most` repairs, though they are many at once."""
+    """The body that asks for a round now. It may make `most` repairs, though they are many at once; with
+    `dry_run` it makes none."""
 
     most: Annotated[int, Meta(ge=0, le=MAX_INT)] = 0
+    dry_run: bool = False
 
 
 class AskedRound(msgspec.Struct, forbid_unknown_fields=True):

@@ -11,7 +11,7 @@ from roost.cells.history import StoredHistory
 from roost.conductor.cell_mappings import CELL0
 from roost.conductor.history.past import KnownInstance
 from roost.conductor.history.types import HistoryEvent, InstanceAction
-from roost.model.history import GONE, Requester, Transition
+from roost.model.history import GONE, RESHAPED, Requester, Transition
 from roost.model.instance import (
     ABANDONED,
     ACTIVE,
@@ -83,6 +83,7 @@ class _Story:
             LOST: self._lose,
             DELETING: self._begin_deletion,
             DESTROYED: self._destroyed,
+            RESHAPED: self._reshape,
             GONE: self._end_free,
         }
 
@@ -120,6 +121,17 @@ class _Story:
         lost = InstanceAction(kind="lose", started_at=new.at, reason=new.reason)
         lost.events = [self._there("lose", new.at, finished_at=new.at, result="lost")]
         self.actions.append(lost)
+
+    def _reshape(self, new: Transition) -> None:
+        event = self._there("reshape", new.at, finished_at=new.at, result="moved", reason=new.reason)
+        if self._create.result is None:
+            self._create.events.append(event)
+            return
+        action = InstanceAction(kind="reshape", started_at=new.at, events=[event])
+        _finish(action, new.at, "success", new.reason)
+        # One that is under way goes on after it.
+        last = self.actions[-1]
+        self.actions.insert(len(self.actions) - (last.result is None), action)
 
     def _end_attempt(self, new: Transition) -> None:
         self._end_build(new, "failed")

@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 EventName = Literal[
-    "accept", "schedule", "claim", "build", "bury", "free", "lose", "find", "give_up", "destroy"
+    "accept", "schedule", "claim", "build", "bury", "free", "lose", "find", "reshape", "give_up", "destroy"
 ]
 
 
@@ -20,6 +20,7 @@ class HistoryEvent(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     - `bury`: an instance that no host can take is kept in cell0.
     - `free`: the claim is given back.
     - `lose`, `find`: the host says that the guest is not there, or there again.
+    - `reshape`: what the instance holds was moved to other providers of its node; its guest ran on.
     - `give_up`: an operator says that the guest is gone for good.
     - `destroy`: the host destroys the guest.
 
@@ -47,7 +48,7 @@ class InstanceAction(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     a guest. `result` is `success`, `error` or `abandoned`, and null while it lasts.
     """
 
-    kind: Literal["create", "lose", "give_up", "delete"]
+    kind: Literal["create", "lose", "reshape", "give_up", "delete"]
     request_id: str | None = None
     user_id: str | None = None
     project_id: str | None = None

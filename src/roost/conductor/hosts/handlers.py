@@ -202,6 +202,7 @@ def _shown(service: Service, located: Located) -> ShownHost:
         enabled=described.enabled,
         reason=described.reason,
         held=None if described.held is None else described.held.reason,
+        refused=described.refused,
         service_version=None if session is None else session.service_version,
         since=None if session is None else session.since,
         nodes=described.nodes,

@@ -99,8 +99,10 @@ class ShownHost(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     `state`: `up`, `down`, or `unknown` while its cell cannot be asked; then the rest is not known either.
     `enabled` and `reason`: whether an operator lets it have new instances. `held`: why its agent carries out
-    no orders, null if it does. `instances`: their numbers by state. `orders`: guests that it has not yet
-    acknowledged to have destroyed. `since`: when its agent opened the session, in seconds since the epoch.
+    no orders, null if it does. `refused`: why placement does not have all that its drivers tell, such as a
+    reshape that does not add up; null if it does. `instances`: their numbers by state. `orders`: guests that
+    it has not yet acknowledged to have destroyed. `since`: when its agent opened the session, in seconds
+    since the epoch.
     """
 
     host: str
@@ -109,6 +111,7 @@ class ShownHost(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     enabled: bool | None = None
     reason: str | None = None
     held: str | None = None
+    refused: str | None = None
     service_version: int | None = None
     since: float | None = None
     nodes: int | None = None

@@ -5,7 +5,7 @@ request each, and writes at these. Both are repeated after a conflict with anoth
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -63,6 +63,9 @@ _V1_ALLOCATIONS = "/v1/allocations"
 _V1_CANDIDATES = "/v1/allocation_candidates"
 _NO_GROUP = "00000000-0000-0000-0000-000000000000"
 """A group without members, to ask whether the service knows groups."""
+
+CONSUMERS_AT_ONCE = 50
+"""Consumers whose allocations are asked for at the same time."""
 
 NODES_AT_ONCE = 100
 """Nodes whose assignments are asked for in one request."""
@@ -227,6 +230,11 @@ class HttpPlacement:
         found = await self._transport.call("GET", "/resource_providers", params=[("member_of", aggregate)])
         return frozenset(each["uuid"] for each in found["resource_providers"])
 
+    async def sharing_providers(self, aggregates: Collection[str]) -> list[Provider]:
+        params = [("member_of", f"in:{','.join(sorted(aggregates))}"), ("required", SHARING_TRAIT)]
+        found = await self._transport.call("GET", "/resource_providers", params=params)
+        return sorted(map(provider_in, found["resource_providers"]), key=lambda each: each.uuid)
+
     async def set_inventories(
         self, provider: str, inventories: Mapping[str, Inventory], generation: int | None = None
     ) -> int:
@@ -296,6 +304,15 @@ class HttpPlacement:
             consumer_type=found.get("consumer_type"),
         )
         return Held(owner, {provider: each["resources"] for provider, each in found["allocations"].items()})
+
+    async def holdings(self, consumers: Collection[str]) -> dict[str, Held]:
+        names = list(consumers)
+        found: dict[str, Held] = {}
+        for first in range(0, len(names), CONSUMERS_AT_ONCE):
+            some = names[first : first + CONSUMERS_AT_ONCE]
+            answers = await asyncio.gather(*map(self.allocations_of, some))
+            found.update((name, held) for name, held in zip(some, answers, strict=True) if held is not None)
+        return found
 
     async def group_members(self, group: str) -> dict[str, list[str]] | None:
         """The members of a server group: consumer -> uuids of its hosts, which are root providers.

@@ -1,4 +1,4 @@
-"""The NUMA cells and PCI devices of a simulated host, with what its guests use."""
+"""The NUMA cells and PCI devices that a driver reports, with what its guests use."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,0 +1,79 @@
+"""``roost redfish``: the bare metal nodes of an agent, on the machine of the agent."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from roost.cli.options import as_json, print_json, print_table
+from roost.compute.drivers.redfish.words import NodeStatus, Word, read_told, say
+
+state_dir = click.option(
+    "--state-dir",
+    required=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="The state directory of the agent.",
+)
+node = click.argument("node", metavar="NODE")
+
+
+@click.group()
+def redfish() -> None:
+    """Show and clean the bare metal nodes of an agent, on its machine and by its state directory.
+
+    The agent takes a word at its next look at the nodes, and need not run when it is said.
+
+    Exit status: 0 done, 2 could not run.
+    """
+
+
+@redfish.command(epilog="Example: roost redfish nodes --state-dir /var/lib/roost-agent --reserved")
+@state_dir
+@click.option("--reserved", is_flag=True, help="Only nodes that are not offered, and why.")
+@as_json
+def nodes(state_dir: Path, reserved: bool, as_json: bool) -> None:
+    """List nodes as the agent has seen them last: NODE is a name or uuid of this list elsewhere."""
+    found = [each for each in read_told(state_dir).nodes if each.phase != "free" or not reserved]
+    if as_json:
+        print_json({"nodes": [msgspec.to_builtins(each) for each in found]})
+        return
+    rows = [
+        (
+            each.name,
+            each.uuid,
+            each.resource_class,
+            {True: "on", False: "off", None: "unknown"}[each.on],
+            each.phase,
+            each.instance or "",
+            _why(each),
+        )
+        for each in found
+    ]
+    print_table(("node", "uuid", "class", "power", "phase", "instance", "why it is not offered"), rows)
+
+
+@redfish.command(epilog="Example: roost redfish clean --state-dir /var/lib/roost-agent rack1-07")
+@state_dir
+@node
+def clean(state_dir: Path, node: str) -> None:
+    """Clean a node once more that was not cleaned."""
+    _say(state_dir, node, "clean")
+
+
+@redfish.command(epilog="Example: roost redfish release --state-dir /var/lib/roost-agent rack1-07")
+@state_dir
+@node
+def release(state_dir: Path, node: str) -> None:
+    """Offer a node that was not cleaned as it is: its next user gets what the last one left on it."""
+    _say(state_dir, node, "release")
+
+
+def _say(state_dir: Path, node: str, word: Word) -> None:
+    status = say(state_dir, node, word)
+    told = {"clean": "is cleaned", "release": "is offered as it is"}[word]
+    click.echo(f"node {status.name} {told} at the next look of the agent")
+
+
+def _why(status: NodeStatus) -> str:
+    # That it has an instance is in the column before.
+    return "" if status.phase in ("building", "starting", "running", "ending") else status.why

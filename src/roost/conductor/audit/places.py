@@ -1,0 +1,175 @@
+"""What there is of hosts and aggregates in placement and in the cells, compared.
+
+Nothing of it is repaired here: agents make their providers again, and the mirror writes the members of host
+aggregates. What both looks of a round see is what they have not done.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.cells.tables import cell_hosts, nodes
+from roost.conductor.aggregates.differences import differences
+from roost.conductor.audit.findings import AuditFinding
+from roost.conductor.cell_mappings import mapped_cells
+from roost.conductor.questions import PLACEMENT, ProvidersIn, TraitsOf, TreeOf
+from roost.conductor.tables import API, host_aggregate_members, host_aggregates
+from roost.machine import Ask, Machine, Read
+from roost.model.provider_names import provider_uuid
+from roost.model.vocabulary import SHARING_TRAIT
+from roost.placement.errors import NotFound
+from roost.scheduler.claim_result import one_line
+from roost.storage import StorageError
+
+MISSING_PROVIDER = "missing-provider"
+"""A host reports a node whose root provider is not in placement."""
+LEFT_PROVIDER = "left-provider"
+"""An agent has made a root provider, and no cell has such a node or host."""
+WRONG_AGGREGATE = "wrong-aggregate"
+"""The root provider of a node is not in the aggregates in placement that its host aggregates say."""
+
+MOST_PLACES = 1000
+"""Differences that a look tells, the first ones by their kinds and subjects."""
+
+_VERSION, _OF_A_NAME = slice(14, 15), "5"
+"""Where a uuid has its version, and that of those made of a name. Others are those of other programs."""
+
+_EXPECTED = {
+    MISSING_PROVIDER: "placement has the root provider of each node",
+    LEFT_PROVIDER: "a host reports for it, or it is deleted",
+    WRONG_AGGREGATE: "it is in the aggregates of the host aggregates that the node is a member of",
+}
+_HEALED_BY = {
+    MISSING_PROVIDER: "the host's agent, which makes it again",
+    LEFT_PROVIDER: None,
+    WRONG_AGGREGATE: "the mirror of host aggregates, which writes it each minute",
+}
+
+
+class Misplaced(msgspec.Struct, frozen=True, order=True):
+    """A difference. ``subject`` is the uuid of a root provider."""
+
+    kind: str
+    subject: str
+    detail: str
+
+    def finding(self) -> AuditFinding:
+        """The finding of a round whose both looks saw it."""
+        return AuditFinding(
+            kind=self.kind,
+            subject=self.subject,
+            detail=self.detail,
+            expected=_EXPECTED[self.kind],
+            proof={},
+            action=None,
+            waits_for=_HEALED_BY[self.kind],
+        )
+
+
+class Place(NamedTuple):
+    """The host of a node, and its cell."""
+
+    host: str
+    cell: str
+
+
+class ReadPlaces(msgspec.Struct, frozen=True):
+    """Answers the hosts of a cell's nodes by the node, and all its hosts, those without nodes too."""
+
+    def __call__(self, connection: Connection) -> tuple[dict[str, str], frozenset[str]]:
+        of_nodes = dict(connection.execute(sa.select(nodes.c.node, nodes.c.host)).all())
+        hosts = connection.execute(sa.select(cell_hosts.c.host)).scalars()
+        return of_nodes, frozenset((*of_nodes.values(), *hosts))
+
+
+class ReadMembers(msgspec.Struct, frozen=True):
+    """Answers the members of each host aggregate."""
+
+    def __call__(self, connection: Connection) -> dict[str, set[str]]:
+        members: dict[str, set[str]] = {
+            uuid: set() for uuid in connection.execute(sa.select(host_aggregates.c.uuid)).scalars()
+        }
+        table = host_aggregate_members
+        for aggregate, node in connection.execute(sa.select(table.c.aggregate_uuid, table.c.node)):
+            if aggregate in members:
+                members[aggregate].add(node)
+        return members
+
+
+class Places(NamedTuple):
+    """What one look saw: differences, and the cells that could not be read."""
+
+    misplaced: frozenset[Misplaced]
+    unread: dict[str, str]
+
+
+def look_at_places(roots: Mapping[str, str]) -> Machine[Places]:
+    """Compare nodes, hosts and aggregates with placement. ``roots``: the root of each provider.
+
+    Raises: `StorageError` of the API database, and what placement raises.
+    """
+    places: dict[str, Place] = {}
+    hosts: set[str] = set()
+    unread: dict[str, str] = {}
+    for cell in sorted((yield from Read(API, mapped_cells).do())):
+        try:
+            of_nodes, of_cell = yield from Read(f"cell/{cell}", ReadPlaces()).do()
+        except StorageError as error:
+            unread[cell] = one_line(error)
+        else:
+            places.update((node, Place(host, cell)) for node, host in of_nodes.items())
+            hosts |= of_cell
+    found = [*_missing(places, roots)]
+    if not unread:
+        # A node of a cell that could not be read is not left over.
+        found += yield from _left(places, hosts, roots)
+    found += yield from _wrong_aggregates(places, roots)
+    return Places(frozenset(sorted(found)[:MOST_PLACES]), unread)
+
+
+def _missing(places: Mapping[str, Place], roots: Mapping[str, str]) -> Iterator[Misplaced]:
+    for node, place in places.items():
+        if node not in roots:
+            detail = f"host {place.host} in cell {place.cell} reports it; placement has no such provider"
+            yield Misplaced(MISSING_PROVIDER, node, detail)
+
+
+def _left(places: Mapping[str, Place], hosts: set[str], roots: Mapping[str, str]) -> Machine[list[Misplaced]]:
+    """The root providers that agents have made for hosts that are in no cell, as their names tell."""
+    found = []
+    for root in sorted(uuid for uuid, above in roots.items() if uuid == above and uuid not in places):
+        if root[_VERSION] != _OF_A_NAME:
+            continue
+        tree = yield from Ask(PLACEMENT, TreeOf(root)).do()
+        name = next((each.name for each in tree if each.uuid == root), None)
+        if name is None or name in hosts or provider_uuid(name) != root:
+            continue
+        try:
+            traits = yield from Ask(PLACEMENT, TraitsOf(root)).do()
+        except NotFound:
+            continue
+        if SHARING_TRAIT not in traits:
+            more = f" and {len(tree) - 1} below it" if len(tree) > 1 else ""
+            detail = f"placement has provider {name}{more}; no cell has a host or node of this name"
+            found.append(Misplaced(LEFT_PROVIDER, root, detail))
+    return found
+
+
+def _wrong_aggregates(places: Mapping[str, Place], roots: Mapping[str, str]) -> Machine[list[Misplaced]]:
+    """The providers that the mirror of host aggregates is to write."""
+    wanted = yield from Read(API, ReadMembers()).do()
+    present = {}
+    for aggregate in sorted(wanted):
+        present[aggregate] = yield from Ask(PLACEMENT, ProvidersIn(aggregate)).do()
+    found = []
+    for provider, difference in differences(wanted, present, places.keys()).items():
+        if provider not in roots:
+            continue
+        parts = [f"placement lacks it in {', '.join(sorted(difference.join))}"] if difference.join else []
+        if difference.leave:
+            parts.append(f"placement has it in {', '.join(sorted(difference.leave))}")
+        found.append(Misplaced(WRONG_AGGREGATE, provider, "; ".join(parts)))
+    return found

@@ -1,0 +1,12 @@
+"""The uuids of the providers that agents make."""
+
+import uuid
+from functools import lru_cache
+
+_NAMESPACE = uuid.UUID("6f0d2a3e-6f57-4c3b-9d0a-7a1f6b5c2e11")
+
+
+@lru_cache(maxsize=10_000)
+def provider_uuid(name: str) -> str:
+    """The uuid that a provider made by an agent has: the same for the same name, after every start."""
+    return str(uuid.uuid5(_NAMESPACE, name))

@@ -1,0 +1,70 @@
+"""A BMC that does not answer, or lets nobody in."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import structlog.testing
+
+from roost.compute.drivers.redfish.words import read_told
+from roost.compute.errors import BuildFailed
+from support.redfish_emulator import Emulator
+from support.redfish_hosts import (
+    build,
+    driver_of,
+    eventually,
+    is_offered,
+    node_lines,
+    reserved,
+    wanted,
+    write_nodes,
+)
+
+
+def test_nodes_of_a_bmc_that_is_silent_are_reserved_until_it_answers(tmp_path: Path) -> None:
+    async def run() -> None:
+        with Emulator(tmp_path, 2) as bmc:
+            nodes = write_nodes(tmp_path / "nodes.toml", {bmc.url: [node_lines(0), node_lines(1)]})
+            async with driver_of(nodes, tmp_path) as driver:
+                await build(driver, wanted("i", 0))
+                with structlog.testing.capture_logs() as logs:
+                    bmc.stop()
+                    await is_offered(driver, 1, offered=False)
+                    # Its instance is there all the same: only a BMC can tell that it is not.
+                    assert (driver.guests(), reserved(driver, 0)) == ({"i": 1}, 1)
+                    with pytest.raises(BuildFailed, match="does not answer") as failed:
+                        await driver.prepare(wanted("other", 1))
+                    assert failed.value.retryable
+                    await eventually(lambda: "does not answer" in read_told(tmp_path).nodes[1].why)
+                    bmc.start()
+                    await is_offered(driver, 1)
+                *begun, over = [each["event"] for each in logs if "BMC" in each["event"]]
+                # Each of the two nodes may be seen to fail first.
+                assert len(begun) <= 2
+                assert set(begun) == {"a BMC does not tell the power of its nodes"}
+                assert over == "a BMC tells the power of its nodes again"
+
+    asyncio.run(run())
+
+
+def test_a_wrong_password_is_told_without_it(tmp_path: Path) -> None:
+    async def run() -> None:
+        users = tmp_path / "users"
+        # The hash of "right", by bcrypt.
+        users.write_text("root:$2y$05$2cWzS8cnp8VnTJNIuMBnIOBHYCQW2lmYHlnKaIgDaKCYQ8Oi2hH4e\n")
+        (tmp_path / "password").write_text("wrong-password\n")
+        with Emulator(tmp_path, 1, users=users) as bmc:
+            nodes = write_nodes(tmp_path / "nodes.toml", {bmc.url: [node_lines(0)]})
+            text = nodes.read_text().replace(
+                f'endpoint = "{bmc.url}"',
+                f'endpoint = "{bmc.url}"\nusername = "root"\npassword_file = "{tmp_path / "password"}"',
+            )
+            nodes.write_text(text)
+            async with driver_of(nodes, tmp_path) as driver:
+                assert reserved(driver, 0) == 1
+                await eventually((tmp_path / "redfish" / "nodes.json").exists)
+                [told] = read_told(tmp_path).nodes
+                assert "power is not known" in told.why
+                assert "wrong-password" not in told.why
+
+    asyncio.run(run())
