@@ -1,7 +1,9 @@
 """Everything is killed, stopped, cut off and restarted at random; nothing is lost, and nothing runs twice."""
 
 import asyncio
+import contextlib
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from roost.bench.server_process import ServerProcess
 from roost.cli.verification import verify_database
 from support.databases import Servers
 from support.seeds import nightly_seed
+from support.servers import Galera
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.36"}
 SETTLE_SECONDS = 300.0
@@ -118,26 +121,26 @@ def wait_until_ready(http: httpx.Client, made: Cloud) -> None:
             time.sleep(0.2)
 
 
-def started(servers: Servers, kind: str) -> ServerProcess:
+@contextlib.contextmanager
+def started(servers: Servers, kind: str) -> Iterator[ServerProcess]:
+    """A server of a kind for a cloud. Of a Galera cluster it is a node, and the weather falls on that one."""
     server = servers.new(kind, "chaos")
-    assert isinstance(server, ServerProcess)
-    server.start()
-    return server
-
-
-def test_a_cloud_in_bad_weather(tmp_path: Path, servers: Servers) -> None:
-    server = started(servers, "postgresql")
     try:
-        run(tmp_path, server, "weather", hosts=45, agents=1, users=4, lifetimes=1000, seconds=20.0)
+        server.start()
+        yield server.nodes[1] if isinstance(server, Galera) else server
     finally:
         server.kill()
 
 
+def test_a_cloud_in_bad_weather(tmp_path: Path, servers: Servers) -> None:
+    with started(servers, "postgresql") as server:
+        run(tmp_path, server, "weather", hosts=45, agents=1, users=4, lifetimes=1000, seconds=20.0)
+
+
 @pytest.mark.nightly
-@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb", "galera"])
 def test_twenty_thousand_lifetimes_in_bad_weather(tmp_path: Path, servers: Servers, kind: str) -> None:
-    server = started(servers, kind)
-    try:
+    with started(servers, kind) as server:
         run(
             tmp_path,
             server,
@@ -148,5 +151,3 @@ def test_twenty_thousand_lifetimes_in_bad_weather(tmp_path: Path, servers: Serve
             lifetimes=20_000,
             seconds=6 * 3600.0,
         )
-    finally:
-        server.kill()

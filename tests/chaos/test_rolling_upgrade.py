@@ -37,27 +37,26 @@ def earlier_sources(folder: Path) -> Path:
 
 def test_processes_are_exchanged_one_by_one_under_load_and_back(tmp_path: Path, servers: Servers) -> None:
     source = earlier_sources(tmp_path / "earlier")
-    server = started(servers, "postgresql")
     books = Books()
-    try:
-        with cloud(tmp_path, server, hosts=18, agents=1, seed="rolling", source=source) as made:
-            load = Load([User(books, f"rolling.{number}", made.conductors) for number in range(2)], HEADERS)
-            live(books, made)
-            made.source = None
-            made.upgrade("--rolling")
-            live(books, made)
-            for sources in (None, source):
-                made.source = sources
-                # Of two that do the same one is there at any time.
-                for some in (made.programs[0::2], made.programs[1::2]):
-                    made.replace(some)
-                    live(books, made)
-            load.end()
-            assert not any(program.ended for program in made.programs), made.logs[-10_000:]
-            wrong = check(made, books)
-            assert not wrong, f"{books.answers}\n" + "\n".join(wrong[:50])
-    finally:
-        server.kill()
+    with (
+        started(servers, "postgresql") as server,
+        cloud(tmp_path, server, hosts=18, agents=1, seed="rolling", source=source) as made,
+    ):
+        load = Load([User(books, f"rolling.{number}", made.conductors) for number in range(2)], HEADERS)
+        live(books, made)
+        made.source = None
+        made.upgrade("--rolling")
+        live(books, made)
+        for sources in (None, source):
+            made.source = sources
+            # Of two that do the same one is there at any time.
+            for some in (made.programs[0::2], made.programs[1::2]):
+                made.replace(some)
+                live(books, made)
+        load.end()
+        assert not any(program.ended for program in made.programs), made.logs[-10_000:]
+        wrong = check(made, books)
+        assert not wrong, f"{books.answers}\n" + "\n".join(wrong[:50])
 
 
 def live(books: Books, made: Cloud) -> None:

@@ -66,8 +66,12 @@ class Servers:
         self.tested.setdefault(kind, kind)
 
     def running(self, kind: str) -> PostgreSQL | MariaDB | Galera:
-        """Return the session's server of a kind. A failed start is repeated, and the summary says so."""
+        """Return the session's server of a kind. A failed start is repeated, and one that died is followed
+        by another; the summary says so."""
         failures = self.not_started.setdefault(kind, [])
+        if death := _death(self._running.get(kind)):
+            failures.append(death)
+            del self._running[kind]
         while kind not in self._running:
             if len(failures) == TRIES:
                 raise DidNotStart(failures[-1])
@@ -110,3 +114,9 @@ class Servers:
     def close(self) -> None:
         """Stop all servers."""
         self._stack.close()
+
+
+def _death(server: PostgreSQL | MariaDB | Galera | None) -> str | None:
+    """How a server, or the first such node of a cluster, ended by itself."""
+    nodes = server.nodes if isinstance(server, Galera) else [] if server is None else [server]
+    return next((death for node in nodes if (death := node.death) is not None), None)

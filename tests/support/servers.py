@@ -89,6 +89,7 @@ class GaleraNode(MariaDB):
         super().__init__(folder, durable, template)
         self.group_port, self._ist_port, self._sst_port = free_ports(3)
         self.peers: Sequence[GaleraNode] = ()
+        self._has_run = False
 
     @property
     def _command(self) -> Sequence[str]:
@@ -118,6 +119,15 @@ class GaleraNode(MariaDB):
             "innodb-autoinc-lock-mode": 2,
         }
         return [*super()._command, *(f"--{key}={value}" for key, value in settings.items())]
+
+    def start(self, *more: str) -> None:
+        """Start, and wait until it answers. One that has run before goes on from its data."""
+        if self._has_run:
+            self.recover()
+        else:
+            self.launch(*more)
+        self._has_run = True
+        self.wait()
 
     def answers(self) -> bool:
         try:

@@ -138,6 +138,13 @@ class ServerProcess(ABC):
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def death(self) -> str | None:
+        """How the process ended by itself, with the end of its log. None if it runs or was ended by us."""
+        if self._process is None or self._process.poll() is None:
+            return None
+        return f"{type(self).__name__} ended with {self._process.returncode}:\n{self.log.read_text()[-3000:]}"
+
     _gentle = signal.SIGTERM
 
     def _end(self, number: signal.Signals) -> None:

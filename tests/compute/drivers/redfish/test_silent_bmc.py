@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import structlog.testing
 
+from roost.compute.drivers.redfish.errors import BmcSilent
 from roost.compute.drivers.redfish.words import read_told
 from roost.compute.errors import BuildFailed
 from support.redfish_emulator import Emulator
@@ -66,5 +67,54 @@ def test_a_wrong_password_is_told_without_it(tmp_path: Path) -> None:
                 [told] = read_told(tmp_path).nodes
                 assert "power is not known" in told.why
                 assert "wrong-password" not in told.why
+
+    asyncio.run(run())
+
+
+def test_a_build_that_a_silent_bmc_ends_leaves_its_node_free(tmp_path: Path) -> None:
+    async def run() -> None:
+        with Emulator(tmp_path, 1) as bmc:
+            nodes = write_nodes(tmp_path / "nodes.toml", {bmc.url: [node_lines(0)]})
+            async with driver_of(nodes, tmp_path) as driver:
+                instance = wanted("i", 0)
+                await driver.prepare(instance)
+                bmc.stop()
+                with pytest.raises(BuildFailed, match="does not answer"):
+                    await driver.start(instance)
+                # It may have been switched on, so it is not given up before it is seen.
+                with pytest.raises(BmcSilent):
+                    await driver.destroy("i")
+                bmc.start()
+                await driver.destroy("i")
+                await is_offered(driver, 0)
+                await driver.prepare(wanted("next", 0))
+                bmc.stop()
+                # Nothing was switched on for this one.
+                with structlog.testing.capture_logs() as logs:
+                    await driver.destroy("next")
+                assert "the boot of a node could not be set back" in [each["event"] for each in logs]
+                bmc.start()
+                await is_offered(driver, 0)
+
+    asyncio.run(run())
+
+
+def test_authorities_that_cannot_be_read_keep_no_other_bmc_from_being_watched(tmp_path: Path) -> None:
+    async def run() -> None:
+        authorities = tmp_path / "authorities.pem"
+        authorities.touch()
+        with Emulator(tmp_path / "a", 1) as bmc, Emulator(tmp_path / "b", 1) as other:
+            bmcs = {bmc.url: [node_lines(0)], other.url: [node_lines(1)]}
+            nodes = write_nodes(tmp_path / "nodes.toml", bmcs)
+            endpoint = f'endpoint = "{bmc.url}"'
+            nodes.write_text(nodes.read_text().replace(endpoint, f'{endpoint}\nverify = "{authorities}"'))
+            async with driver_of(nodes, tmp_path) as driver:
+                await is_offered(driver, 1)
+                authorities.unlink()
+                await is_offered(driver, 0, offered=False)
+                other.stop()
+                await is_offered(driver, 1, offered=False)
+                other.start()
+                await is_offered(driver, 1)
 
     asyncio.run(run())

@@ -140,8 +140,19 @@ class Bmc:
             # Without a session every machine gets the same answer.
             self._forget()
             raise BmcSilent(f"{self._bmc.endpoint} refuses the login: {_text(error)}") from None
+        except OSError as error:
+            # Such as authorities that cannot be read: nothing was asked.
+            self._forget()
+            raise BmcSilent(f"{self._bmc.endpoint} cannot be asked: {_text(error)}") from None
         # Sushy lets what a BMC sends and nobody expects through as what it causes.
-        except (exceptions.SushyError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (
+            exceptions.SushyError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             self._systems.pop(path, None)
             raise BmcFailed(f"{self._bmc.endpoint}{path}: {_text(error)}") from None
 

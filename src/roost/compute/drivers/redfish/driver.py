@@ -169,7 +169,11 @@ class RedfishDriver:
         if entry is None or entry.phase not in CARRYING:
             return
         if entry.phase == "building":
-            await self._machines.unset_boot(machine, machine.node.boot)
+            try:
+                await self._machines.unset_boot(machine, machine.node.boot)
+            except RedfishError as error:
+                # Nothing was ever switched on, and the next build sets its own boot.
+                _log.warning("the boot of a node could not be set back", node=node, error=str(error))
             self._book.remove(node)
             return
         if entry.phase == "starting" and await machine.look() is not True:

@@ -151,6 +151,8 @@ def _bmc(where: str, entry: BmcEntry, said: _File, host: str, environment: Mappi
         raise OperatorError(f"{where}.endpoint: {entry.endpoint} is no http or https URL")
     if parts.username is not None or parts.password is not None:
         raise OperatorError(f"{where}.endpoint: who logs in is said by username and password_file")
+    if isinstance(entry.verify, str) and not os.access(entry.verify, os.R_OK):
+        raise OperatorError(f"{where}.verify: {entry.verify} cannot be read")
     return BmcNodes(
         endpoint=entry.endpoint.rstrip("/"),
         username=entry.username,
