@@ -5,10 +5,11 @@ import asyncio
 from roost.cells.tables import SCHEMA as CELL
 from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.ledger import SCHEMA as LEDGER
+from roost.neighbours.tables import SCHEMA as NEIGHBOURS
 from roost.records.tables import SCHEMA as RECORDS
 from roost.storage import Database
 
-SCHEMAS = [LEDGER, CONDUCTOR, CELL, RECORDS]
+SCHEMAS = [LEDGER, CONDUCTOR, CELL, RECORDS, NEIGHBOURS]
 
 
 def prepare(url: str) -> str:

@@ -3,10 +3,11 @@
 from roost.cells.tables import SCHEMA as CELL
 from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.ledger import SCHEMA as LEDGER
+from roost.neighbours.tables import SCHEMA as NEIGHBOURS
 from roost.records.tables import SCHEMA as RECORDS
 from roost.storage import Database, Schema
 
-ROLES = {"api": (LEDGER, CONDUCTOR), "cell": (CELL,), "records": (RECORDS,)}
+ROLES = {"api": (LEDGER, CONDUCTOR), "cell": (CELL,), "records": (RECORDS,), "neighbours": (NEIGHBOURS,)}
 """The schemas that belong in each kind of database."""
 
 SCHEMAS = {schema.name: schema for schemas in ROLES.values() for schema in schemas}

@@ -9,7 +9,7 @@ from oslo_config import cfg
 
 from roost.auth import Source
 from roost.auth.source import Setting
-from roost.cli.configuration import PLACEMENT, SCHEDULER_SERVICE, system_options
+from roost.cli.configuration import CLIENTS, system_options
 from roost.cli.options import as_json, print_json
 from roost.placement.options import GROUPS
 
@@ -74,7 +74,7 @@ def keystone_groups() -> Mapping[str, Sequence[cfg.Opt]]:
     from roost.auth.keystone_credentials import client_options
     from roost.auth.token_check import known_options
 
-    clients = (PLACEMENT, SCHEDULER_SERVICE)
+    clients = CLIENTS
     source = Source(
         settings=tuple(Setting(group, "auth_type", _AUTH_TYPE) for group in (*clients, _KEYSTONE))
     )

@@ -16,6 +16,7 @@ SYSTEM_GROUPS = {
     "api_database": "roost.conductor.api_database",
     "conductor": "roost.conductor.options",
     "libvirt": "roost.compute.drivers.libvirt.options",
+    "neighbours": "roost.neighbours.options",
     "records": "roost.records.options",
     "redfish": "roost.compute.drivers.redfish.options",
     "scheduler": "roost.scheduling.options",
@@ -33,6 +34,9 @@ PLACEMENT = "placement"
 
 SCHEDULER_SERVICE = "scheduler_service"
 """The group whose options of keystoneauth1 say how conductors reach a scheduler over HTTP."""
+
+CLIENTS = (PLACEMENT, SCHEDULER_SERVICE, "cyborg", "neutron")
+"""The groups with options of keystoneauth1 alone; those of the last two say how agents reach neighbours."""
 
 
 def system_options() -> Mapping[str, Sequence[cfg.Opt]]:
@@ -66,7 +70,7 @@ def options_without_effect(
     from roost.auth.keystone_credentials import client_options
 
     groups = {group: [*options] for group, options in system_options().items()}
-    for group in (PLACEMENT, SCHEDULER_SERVICE):
+    for group in CLIENTS:
         groups.setdefault(group, []).extend(client_options(source, group))
     groups |= cell_sections(source)
     return unsupported_options(source, auth_strategy, groups)

@@ -34,6 +34,7 @@ COMMANDS = {
     "instance": "roost.cli.instance:instance",
     "man": "roost.cli.man:man",
     "metrics": "roost.cli.metrics:metrics",
+    "neighbours": "roost.cli.neighbours:neighbours",
     "node": "roost.cli.host:node",
     "records": "roost.cli.records:records",
     "redfish": "roost.cli.redfish:redfish",

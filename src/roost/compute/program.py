@@ -16,6 +16,7 @@ from roost.auth import Source
 from roost.compute.drivers.loading import load_driver
 from roost.compute.hosting import Hosting
 from roost.compute.keeping import StateDirectory
+from roost.compute.neighbours.attaching import AttachingDriver
 from roost.compute.options import GROUP, OPTIONS, times_from
 from roost.compute.provider_config import read_provider_config
 from roost.logs import LogOptions
@@ -105,7 +106,12 @@ async def run_agents(plan: AgentPlan, on_ready: Callable[[], None]) -> None:
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    # Imported only here: keystoneauth1 takes long.
+    from roost.compute.neighbours.options import configured_neighbours
+
     async with AsyncExitStack() as stack:
+        neighbours = configured_neighbours(plan.source)
+        stack.push_async_callback(neighbours.close)
         hosts = []
         for host, directory in plan.hosts.items():
             state = StateDirectory(directory)
@@ -113,7 +119,10 @@ async def run_agents(plan: AgentPlan, on_ready: Callable[[], None]) -> None:
             state.take_given(plan.tokens[host])
             endpoint = HttpEndpoint(plan.endpoint, _tokens(state, plan.tokens[host]), context)
             stack.push_async_callback(endpoint.close)
-            hosts.append((host, endpoint, make(host, directory), state))
+            driver = make(host, directory)
+            if near := neighbours.of(host):
+                driver = AttachingDriver(driver, near, directory)
+            hosts.append((host, endpoint, driver, state))
         hosting = Hosting(hosts, times=times_from(conf), config=config)
         running = asyncio.create_task(hosting.run())
         starting = asyncio.create_task(_announce(hosting, on_ready))

@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 import structlog.testing
 
+from roost.bench.loopback import free_port
 from roost.compute.drivers.redfish.errors import BmcSilent
+from roost.compute.drivers.redfish.nodes_file import read_nodes_file
 from roost.compute.drivers.redfish.words import read_told
 from roost.compute.errors import BuildFailed
+from roost.model.errors import OperatorError
 from support.redfish_emulator import Emulator
 from support.redfish_hosts import (
     build,
@@ -103,18 +106,25 @@ def test_authorities_that_cannot_be_read_keep_no_other_bmc_from_being_watched(tm
     async def run() -> None:
         authorities = tmp_path / "authorities.pem"
         authorities.touch()
-        with Emulator(tmp_path / "a", 1) as bmc, Emulator(tmp_path / "b", 1) as other:
-            bmcs = {bmc.url: [node_lines(0)], other.url: [node_lines(1)]}
-            nodes = write_nodes(tmp_path / "nodes.toml", bmcs)
-            endpoint = f'endpoint = "{bmc.url}"'
+        with Emulator(tmp_path, 2) as bmc:
+            url = f"https://127.0.0.1:{free_port()}"
+            nodes = write_nodes(tmp_path / "nodes.toml", {url: [node_lines(0)], bmc.url: [node_lines(1)]})
+            endpoint = f'endpoint = "{url}"'
             nodes.write_text(nodes.read_text().replace(endpoint, f'{endpoint}\nverify = "{authorities}"'))
             async with driver_of(nodes, tmp_path) as driver:
                 await is_offered(driver, 1)
                 authorities.unlink()
-                await is_offered(driver, 0, offered=False)
-                other.stop()
+                await eventually(lambda: "cannot be asked" in read_told(tmp_path).nodes[0].why)
+                bmc.stop()
                 await is_offered(driver, 1, offered=False)
-                other.start()
+                bmc.start()
                 await is_offered(driver, 1)
 
     asyncio.run(run())
+
+
+def test_authorities_that_are_not_there_are_an_error_of_the_file(tmp_path: Path) -> None:
+    nodes = write_nodes(tmp_path / "nodes.toml", {"https://127.0.0.1:1": [node_lines(0)]})
+    nodes.write_text(nodes.read_text().replace(':1"', ':1"\nverify = "/no/such/ca.pem"'))
+    with pytest.raises(OperatorError, match=r"verify: /no/such/ca.pem cannot be read"):
+        read_nodes_file(nodes, "host")

@@ -1,0 +1,52 @@
+"""The options of `roost neighbours`, in group ``neighbours``."""
+
+import msgspec
+from oslo_config import cfg
+
+from roost.auth import Source
+from roost.model.errors import OperatorError
+from roost.placement.options import PlacementOptions, read_options
+from roost.placement.options import shown_options as shown_http_options
+from roost.report import masked_options
+
+GROUP = "neighbours"
+
+OPTIONS = [
+    cfg.StrOpt(
+        "connection",
+        default="sqlite:///neighbours.db",
+        secret=True,
+        help="The database of `roost neighbours`, the small service of ports and accelerators.",
+    ),
+]
+
+
+class NeighbourOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """``http``: of tokens, policy, limits, logs and whatever all services have alike. ``database``: a URL."""
+
+    http: PlacementOptions
+    source: Source
+    database: str
+
+    @property
+    def databases(self) -> dict[str, str | None]:
+        """The URLs that change only with a restart, by the name of the option."""
+        return {"[neighbours] connection": self.database}
+
+
+def read_neighbour_options(source: Source, database: str | None = None) -> NeighbourOptions:
+    """Read the options. ``database``: the URL by the command line. Raises `OperatorError`."""
+    conf = source.open()
+    source.register(conf, GROUP, OPTIONS)
+    try:
+        url = database or conf[GROUP].connection
+    except (cfg.Error, ValueError) as error:
+        raise OperatorError(f"configuration: {' '.join(str(error).split())}") from error
+    return NeighbourOptions(http=read_options(source), source=source, database=url)
+
+
+def shown_options(options: NeighbourOptions) -> dict[str, object]:
+    """All options with their values, secrets masked, for a report of a process."""
+    conf = options.source.open()
+    options.source.register(conf, GROUP, OPTIONS)
+    return {**shown_http_options(options.http), **masked_options(conf, {GROUP: OPTIONS})}

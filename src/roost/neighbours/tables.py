@@ -1,0 +1,42 @@
+"""The tables of the service: its resources, and the units of pools that are taken."""
+
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.mysql import LONGTEXT
+
+from roost.storage import EXACT, Schema
+
+metadata = sa.MetaData()
+
+BIG_TEXT = sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb")
+
+resources = sa.Table(
+    "neighbour_resources",
+    metadata,
+    sa.Column("kind", sa.String(32), primary_key=True),
+    sa.Column("uuid", sa.String(36), primary_key=True),
+    # Of a port or subnet its network, of an accelerator request its profile.
+    sa.Column("parent", sa.String(36)),
+    # The instance that has it.
+    sa.Column("instance", sa.String(255)),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("body", BIG_TEXT, nullable=False),
+    sa.Index("neighbour_resources_by_parent", "parent"),
+    sa.Index("neighbour_resources_by_instance", "instance"),
+    **EXACT,
+)
+"""``body``: the resource in JSON, as its API shows it but for ``revision``."""
+
+units = sa.Table(
+    "neighbour_units",
+    metadata,
+    sa.Column("pool", sa.String(36), primary_key=True),
+    sa.Column("unit", sa.String(255), primary_key=True),
+    sa.Column("holder", sa.String(36), nullable=False),
+    sa.Index("neighbour_units_by_holder", "holder"),
+    **EXACT,
+)
+"""What is taken of pools: addresses of a subnet, devices of a provider."""
+
+SCHEMA = Schema("neighbours", Path(__file__).parent / "migrations", metadata)
