@@ -106,6 +106,8 @@ def test_what_is_used_is_not_removed(database_url: str) -> None:
         ("ports", {"port": {"network_id": NONE}}, 404, NONE),
         ("ports", {"port": {"network_id": NONE, "qos_policy_id": "q"}}, 400, "qos_policy_id"),
         ("ports", {"port": {"network_id": "n"}}, 400, "network_id"),
+        ("ports", {"port": {"network_id": NONE, "mac_address": "02:00"}}, 400, "mac_address"),
+        ("networks", {"network": {"id": NONE}}, 400, NONE),
     ],
 )
 def test_wrong_bodies_are_refused(

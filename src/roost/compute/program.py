@@ -17,6 +17,7 @@ from roost.compute.drivers.loading import load_driver
 from roost.compute.hosting import Hosting
 from roost.compute.keeping import StateDirectory
 from roost.compute.neighbours.attaching import AttachingDriver
+from roost.compute.neighbours.options import configured_neighbours
 from roost.compute.options import GROUP, OPTIONS, times_from
 from roost.compute.provider_config import read_provider_config
 from roost.logs import LogOptions
@@ -106,9 +107,6 @@ async def run_agents(plan: AgentPlan, on_ready: Callable[[], None]) -> None:
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
-    # Imported only here: keystoneauth1 takes long.
-    from roost.compute.neighbours.options import configured_neighbours
-
     async with AsyncExitStack() as stack:
         neighbours = configured_neighbours(plan.source)
         stack.push_async_callback(neighbours.close)

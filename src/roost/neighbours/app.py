@@ -19,7 +19,7 @@ from roost.web.app import create_app as create_web_app
 from roost.web.conventions import Conventions
 from roost.web.errors import BadRequest, HTTPError
 from roost.web.forwarded import through_proxies
-from roost.web.operation import Operation
+from roost.web.operation import Handler, Operation
 from roost.web.policy import Policy, Rule
 from roost.web.query import read_parameters
 from roost.web.request import Request, Response
@@ -30,7 +30,7 @@ _NETWORKS: Final = "/v2.0"
 
 
 class _Filters:
-    """Query parameters that compare a field each, and fields that the client does not ask for."""
+    """Query parameters, each of which may be there once; an unknown one is refused."""
 
     def __init__(self, *names: str) -> None:
         self._names = names
@@ -56,25 +56,66 @@ _WHICH_ARQS: Final = _Filters("arqs", "instance")
 _PROFILE: Final = _Filters("name")
 
 
-def _resource(path: str, one: str, body: Any, filters: _Filters) -> tuple[Operation, ...]:
+def _resource(
+    path: str,
+    body: Any,
+    filters: _Filters,
+    *,
+    create: Handler,
+    listed: Handler,
+    show: Handler,
+    delete: Handler,
+) -> tuple[Operation, ...]:
     """What all resources have: to be made, listed, shown and deleted."""
-    many = f"{path}/{{uuid}}"
+    one = f"{path}/{{uuid}}"
     return (
-        Operation("POST", path, _RULE, getattr(do, f"create_{one}"), body=body, takes=(), status=201),
-        Operation("GET", path, _RULE, getattr(do, f"list_{one}s"), query=filters),
-        Operation("GET", many, _RULE, getattr(do, f"show_{one}")),
-        Operation("DELETE", many, _RULE, getattr(do, f"delete_{one}"), status=204, provides=()),
+        Operation("POST", path, _RULE, create, body=body, takes=(), status=201),
+        Operation("GET", path, _RULE, listed, query=filters),
+        Operation("GET", one, _RULE, show),
+        Operation("DELETE", one, _RULE, delete, status=204, provides=()),
     )
 
 
 _ARQS: Final = "/v2/accelerator_requests"
 
 OPERATIONS: Final = (
-    *_resource(f"{_NETWORKS}/networks", "network", OneNetwork, _NAMED),
-    *_resource(f"{_NETWORKS}/subnets", "subnet", OneSubnet, _OF_SUBNETS),
-    *_resource(f"{_NETWORKS}/ports", "port", OnePort, _OF_PORTS),
+    *_resource(
+        f"{_NETWORKS}/networks",
+        OneNetwork,
+        _NAMED,
+        create=do.create_network,
+        listed=do.list_networks,
+        show=do.show_network,
+        delete=do.delete_network,
+    ),
+    *_resource(
+        f"{_NETWORKS}/subnets",
+        OneSubnet,
+        _OF_SUBNETS,
+        create=do.create_subnet,
+        listed=do.list_subnets,
+        show=do.show_subnet,
+        delete=do.delete_subnet,
+    ),
+    *_resource(
+        f"{_NETWORKS}/ports",
+        OnePort,
+        _OF_PORTS,
+        create=do.create_port,
+        listed=do.list_ports,
+        show=do.show_port,
+        delete=do.delete_port,
+    ),
     Operation("PUT", f"{_NETWORKS}/ports/{{uuid}}", _RULE, do.update_port, body=OnePortChange, takes=()),
-    *_resource("/v2/device_profiles", "profile", list[DeviceProfile], _PROFILE),
+    *_resource(
+        "/v2/device_profiles",
+        list[DeviceProfile],
+        _PROFILE,
+        create=do.create_profile,
+        listed=do.list_profiles,
+        show=do.show_profile,
+        delete=do.delete_profile,
+    ),
     Operation("POST", _ARQS, _RULE, do.create_arqs, body=WantedArqs, takes=(), status=201),
     Operation("GET", _ARQS, _RULE, do.list_arqs, query=_OF_ARQS),
     Operation("GET", f"{_ARQS}/{{uuid}}", _RULE, do.show_arq),

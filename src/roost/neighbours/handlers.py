@@ -17,6 +17,7 @@ from roost.storage import Database
 from roost.web.request import Request, Response
 
 T = TypeVar("T")
+Body = TypeVar("Body", bound=msgspec.Struct)
 
 _REVISION: Final = re.compile(r"revision_number=([0-9]{1,9})")
 
@@ -74,12 +75,21 @@ def shown(resource: Resource) -> dict[str, Any]:
     return found
 
 
+def _without(value: Body, *names: str) -> Body:
+    """What a client has sent, without the fields that the service sets. Raises `Wrong`."""
+    for name in names:
+        default = next(each.default for each in msgspec.structs.fields(value) if each.name == name)
+        if (given := getattr(value, name)) not in (default, []):
+            raise Wrong(f"{name} {given} is not for the client to say")
+    return value
+
+
 # Networks, subnets, ports
 
 
 async def create_network(service: Service, req: Request, resp: Response) -> object:
     """Make a network."""
-    wanted = req.body.network
+    wanted = _without(req.body.network, "id")
     return {"network": shown(await service.write(lambda c: networks.add_network(c, wanted)))}
 
 
@@ -100,7 +110,7 @@ async def delete_network(service: Service, req: Request, resp: Response, uuid: s
 
 async def create_subnet(service: Service, req: Request, resp: Response) -> object:
     """Make a subnet with its pools of addresses."""
-    wanted = req.body.subnet
+    wanted = _without(req.body.subnet, "id")
     return {"subnet": shown(await service.write(lambda c: networks.add_subnet(c, wanted)))}
 
 
@@ -121,7 +131,7 @@ async def delete_subnet(service: Service, req: Request, resp: Response, uuid: st
 
 async def create_port(service: Service, req: Request, resp: Response) -> object:
     """Make a port with its addresses."""
-    wanted = req.body.port
+    wanted = _without(req.body.port, "id", "mac_address", "fixed_ips", "vif_type")
     return {"port": shown(await service.write(lambda c: networks.add_port(c, wanted)))}
 
 
@@ -164,7 +174,8 @@ async def create_profile(service: Service, req: Request, resp: Response) -> obje
     wanted: list[DeviceProfile] = req.body
     if len(wanted) != 1:
         raise Wrong(f"{len(wanted)} device profiles: one is made at a time")
-    return shown(await service.write(lambda c: accelerators.add_profile(c, wanted[0])))
+    profile = _without(wanted[0], "uuid")
+    return shown(await service.write(lambda c: accelerators.add_profile(c, profile)))
 
 
 async def list_profiles(service: Service, req: Request, resp: Response) -> object:

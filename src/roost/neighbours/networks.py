@@ -3,6 +3,7 @@
 import uuid as uuids
 from collections.abc import Iterator
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from itertools import chain
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -58,7 +59,7 @@ class Subnet(msgspec.Struct, forbid_unknown_fields=True):
             first, last = ip_address(pool.start), ip_address(pool.end)
             if first not in net or last not in net or int(first) > int(last):
                 raise ValueError(f"allocation pool {pool.start} to {pool.end} is not within {self.cidr}")
-        if sum(1 for _ in _numbers(self, net, MOST_ADDRESSES + 1)) > MOST_ADDRESSES:
+        if sum(len(numbers) for numbers in _ranges(self, net)) > MOST_ADDRESSES:
             raise ValueError(f"the pools of {self.cidr} have more than {MOST_ADDRESSES} addresses")
 
 
@@ -213,26 +214,26 @@ def remove_port(connection: Connection, uuid: str, seen: int | None) -> None:
 def addresses(subnet: Subnet) -> Iterator[str]:
     """The addresses that ports of a subnet may have, in their order."""
     net = ip_network(subnet.cidr)
-    for number in _numbers(subnet, net, None):
-        yield str(net.network_address.__class__(number))
-
-
-def _numbers(subnet: Subnet, net: IPv4Network | IPv6Network, most: int | None) -> Iterator[int]:
-    first, last = int(net.network_address), int(net.broadcast_address)
-    if net.num_addresses > 2:
-        first, last = first + 1, last - 1
-    pools = [(int(ip_address(each.start)), int(ip_address(each.end))) for each in subnet.allocation_pools]
     gateway = subnet.gateway_ip
     without = int(ip_address(gateway)) if isinstance(gateway, str) else None
-    count = 0
-    for start, end in pools or [(first, last)]:
-        for number in range(start, end + 1):
-            if number == without:
-                continue
-            count += 1
-            if most is not None and count > most:
-                return
-            yield number
+    for number in chain.from_iterable(_ranges(subnet, net)):
+        if number != without:
+            yield str(net.network_address.__class__(number))
+
+
+def _ranges(subnet: Subnet, net: IPv4Network | IPv6Network) -> list[range]:
+    """The pools of a subnet as numbers. Without any they are all but its own address and the broadcast."""
+    if subnet.allocation_pools:
+        pools = [(ip_address(each.start), ip_address(each.end)) for each in subnet.allocation_pools]
+        return [_within(int(first), int(last)) for first, last in pools]
+    first, last = int(net.network_address), int(net.broadcast_address)
+    is_small = net.prefixlen >= net.max_prefixlen - 1
+    return [_within(first, last) if is_small else _within(first + 1, last - 1)]
+
+
+def _within(first: int, last: int) -> range:
+    # A range of more numbers than the limit tells nothing that this one does not, and has no length.
+    return range(first, min(last, first + MOST_ADDRESSES) + 1)
 
 
 def _vif(host: str) -> str:

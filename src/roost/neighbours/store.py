@@ -1,7 +1,7 @@
 """Reads and writes of resources, within one transaction."""
 
 from collections.abc import Iterable
-from typing import Any, Final, TypeVar
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -11,11 +11,6 @@ from sqlalchemy.exc import IntegrityError
 from roost.neighbours.errors import Changed, Missing
 from roost.neighbours.tables import resources, units
 from roost.storage.errors import ConflictRolledBack
-
-T = TypeVar("T", bound=msgspec.Struct)
-
-LONGEST_LIST: Final = 10_000
-"""Resources of a list at most."""
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -64,7 +59,7 @@ def every(
         query = query.where(resources.c.parent == parent)
     if instance is not None:
         query = query.where(resources.c.instance == instance)
-    rows = connection.execute(query.order_by(resources.c.uuid).limit(LONGEST_LIST)).all()
+    rows = connection.execute(query.order_by(resources.c.uuid)).all()
     return [Resource(msgspec.json.decode(row.body, type=kind.form), row.revision) for row in rows]
 
 

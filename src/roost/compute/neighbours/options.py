@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import httpx
-from keystoneauth1 import loading
+from oslo_config import cfg
 
 from roost.auth import Source
 from roost.auth.calling import Caller
@@ -58,11 +58,12 @@ def configured_neighbours(source: Source) -> Neighbours:
 
 def _is_used(source: Source, group: str) -> bool:
     conf = source.open()
-    source.register(conf, group, loading.get_auth_common_conf_options())
+    source.register(conf, group, [cfg.StrOpt("auth_type"), cfg.StrOpt("auth_section")])
     return conf[group].auth_type is not None or conf[group].auth_section is not None
 
 
 def _api(source: Source, group: str) -> NeighbourApi:
+    # Imported only here: its import takes as long as all others together.
     from roost.auth.keystone_credentials import read_client_options
 
     kind = GROUPS[group]
