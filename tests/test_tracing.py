@@ -1,6 +1,7 @@
 """Traces: one from a request through scheduler, commit and conductor; nothing is imported while it is off."""
 
 import asyncio
+import contextlib
 import subprocess
 import sys
 import threading
@@ -210,7 +211,9 @@ def test_spans_reach_a_collector_by_otlp(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
-def test_workers_of_a_service_send_their_spans(tmp_path: Path) -> None:
+@contextlib.contextmanager
+def collector() -> Iterator[tuple[str, list[bytes]]]:
+    """A collector of spans: its URL, and the bodies that it has got."""
     received: list[bytes] = []
 
     class Collector(BaseHTTPRequestHandler):
@@ -223,17 +226,25 @@ def test_workers_of_a_service_send_their_spans(tmp_path: Path) -> None:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as collector:
-        threading.Thread(target=collector.serve_forever, daemon=True).start()
-        endpoint = f"tracing.endpoint=http://127.0.0.1:{collector.server_port}/v1/traces"
-        settings = ("tracing.enabled=true", endpoint, "tracing.service_name=placement-of-test")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1/traces", received
+        server.shutdown()
+
+
+def test_workers_of_a_service_send_their_spans(tmp_path: Path) -> None:
+    with collector() as (url, received):
+        settings = (
+            "tracing.enabled=true",
+            f"tracing.endpoint={url}",
+            "tracing.service_name=placement-of-test",
+        )
         serving = Serving(f"sqlite:///{tmp_path}/roost.db", tmp_path / "log", settings=settings)
         try:
             assert serving.ask("PUT", "/resource_classes/CUSTOM_TRACED").status_code == 201
         finally:
             serving.terminate()
             serving.wait()
-        collector.shutdown()
     sent = b"".join(received)
     for expected in (
         b"placement-of-test",
@@ -247,15 +258,18 @@ def test_workers_of_a_service_send_their_spans(tmp_path: Path) -> None:
 def test_a_ratio_of_zero_records_nothing_of_its_own_and_follows_the_client() -> None:
     from roost.tracing.opentelemetry import open_tracer
 
-    tracer = open_tracer(TracingOptions(True, "http://127.0.0.1:1/v1/traces", 0.0))
-    with tracer.span("own", "server", None, {}):
-        assert not int(tracer.headers()["traceparent"].rpartition("-")[2], 16) & SAMPLED
-    with tracer.span("of client", "server", {"traceparent": PARENT}, {}):
-        context, _, flags = tracer.headers()["traceparent"].rpartition("-")
-        assert context.startswith(f"00-{TRACE}-") and int(flags, 16) & SAMPLED
-    tracing.use(tracer)
-    tracing.stop()
-    assert not tracing.is_on()
+    # Without a collector the thread that sends would tell of it in the middle of some later test.
+    with collector() as (url, received):
+        tracer = open_tracer(TracingOptions(True, url, 0.0))
+        with tracer.span("own", "server", None, {}):
+            assert not int(tracer.headers()["traceparent"].rpartition("-")[2], 16) & SAMPLED
+        with tracer.span("of client", "server", {"traceparent": PARENT}, {}):
+            context, _, flags = tracer.headers()["traceparent"].rpartition("-")
+            assert context.startswith(f"00-{TRACE}-") and int(flags, 16) & SAMPLED
+        tracing.use(tracer)
+        tracing.stop()
+        assert not tracing.is_on()
+    assert len(received) == 1
 
 
 def test_while_tracing_is_off_nothing_of_it_is_imported() -> None:

@@ -1,6 +1,5 @@
 """Ports and accelerators with conductors, agents and `roost neighbours` as processes."""
 
-import json
 import signal
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from support.waiting import wait_for
 
 GROUPS = [{"resources:FPGA": "1", "trait:CUSTOM_FPGA_FUNCTION_CRYPTO": "required"}]
 PROFILE = {"name": "crypto", "groups": GROUPS}
+GROUP = "11111111-1111-1111-1111-111111111111"
 FLAVOR = {"vcpus": 1, "memory_mb": 64, "disk_gb": 1}
 
 
@@ -33,21 +33,15 @@ def made(client: httpx.Client, path: str, body: object) -> Any:
 
 
 def test_guests_have_their_ports_and_accelerators_and_give_them_back(tmp_path: Path, servers: Any) -> None:
-    cloud = ProfiledCloud(
-        tmp_path, servers.running("postgresql"), accelerators=f"device_profile = {json.dumps(PROFILE)}"
-    )
+    cloud = ProfiledCloud(tmp_path, servers.running("postgresql"))
     hosts = ("sound-0001", "weak-0001")
+    database = f"sqlite:///{tmp_path / 'neighbours.db'}"
     with (
-        Program(tmp_path, "conductor", config=cloud.config) as conductor,
-        Program(tmp_path, "cell-conductor", "cell1", config=cloud.config, name="cell") as cell,
         Program(
-            tmp_path,
-            "neighbours",
-            "--database",
-            f"sqlite:///{tmp_path / 'neighbours.db'}",
-            config=cloud.config,
-            name="neighbours",
+            tmp_path, "neighbours", "--database", database, config=cloud.config, name="neighbours"
         ) as neighbours,
+        Program(tmp_path, "conductor", config=cloud.config, settings=near(neighbours)) as conductor,
+        Program(tmp_path, "cell-conductor", "cell1", config=cloud.config, name="cell") as cell,
     ):
         ask, ports = conductor.client, neighbours.client
         assert ask.post("/v1/cells", json={"name": "cell1"}).is_success
@@ -91,6 +85,21 @@ def test_guests_have_their_ports_and_accelerators_and_give_them_back(tmp_path: P
         assert first["claim"][arq["device_rp_uuid"]] == {"FPGA": 1}
         [port] = ports.get("/v2.0/ports").json()["ports"]
         assert (port["device_id"], port["binding:host_id"]) == (first["uuid"], first["host"])
+
+        # What a port needs is known to the network service alone.
+        group = {"id": GROUP, "resources": {"FPGA": 1}, "required": ["CUSTOM_FPGA_FUNCTION_GZIP"]}
+        other = made(ports, "/v2.0/networks", {"network": {}})["id"]
+        body = {"network_id": other, "resource_request": {"request_groups": [group]}}
+        given = made(ports, "/v2.0/ports", {"port": body})["id"]
+        on_port = until_active(networks=[{"port_id": given}])
+        bound = ports.get(f"/v2.0/ports/{given}").json()["port"]
+        provider = bound["binding:profile"]["allocation"][GROUP]
+        assert on_port["claim"][provider] == {"FPGA": 1}
+        refused = ask.post("/v1/instances", json={"flavor": FLAVOR, "networks": [{"port_id": given}]})
+        assert (refused.status_code, on_port["uuid"] in refused.text) == (409, True)
+        ask.delete(f"/v1/instances/{on_port['uuid']}")
+        wait_for(lambda: ports.get(f"/v2.0/ports/{given}").json()["port"]["device_id"] == "")
+        assert ports.delete(f"/v2.0/ports/{given}").status_code == 204
 
         # No address is left: each host is tried, and the reason is there.
         seen = [until_active(ignore_hosts=[each for each in hosts if each != host]) for host in hosts]

@@ -8,8 +8,8 @@ import httpx
 from roost.auth import NoAuth
 from roost.auth.calling import Caller
 from roost.auth.credentials import FixedCredentials
+from roost.auth.json_service import JsonService
 from roost.auth.rules import Rules
-from roost.compute.neighbours.calling import NeighbourApi
 from roost.neighbours.app import create_app, default_rules
 from roost.neighbours.handlers import Service
 from roost.neighbours.tables import SCHEMA
@@ -46,10 +46,10 @@ class NeighbourApp:
         self.transport = Transport(httpx.ASGITransport(app))
         self.http = httpx.AsyncClient(transport=self.transport, base_url="http://near", headers=TOKEN)
 
-    def api(self, name: str = "the service") -> NeighbourApi:
+    def api(self, name: str = "the service") -> JsonService:
         """The service as an agent asks it."""
         client = httpx.AsyncClient(transport=self.transport)
-        return NeighbourApi(name, Caller(FixedCredentials("http://near", "admin"), client))
+        return JsonService(name, Caller(FixedCredentials("http://near", "admin"), client))
 
     async def made(self, path: str, body: object) -> dict:
         """Make a resource; returns it."""

@@ -13,8 +13,6 @@ ComputeError
 ├── HypervisorAway      the hypervisor cannot be asked now
 ├── UnreadableDescription  a hypervisor describes its host in a way that cannot be read
 ├── UnusableOptions     the options of a driver do not fit the host
-├── NeighbourAway       a service of ports or accelerators does not answer
-├── NeighbourRefused    such a service refuses a request
 └── StateUnusable       the agent's state directory cannot be read or written, or another agent uses it
 """
 
@@ -89,17 +87,3 @@ class UnreadableDescription(ComputeError):
 
 class UnusableOptions(ComputeError):
     """The options of a driver do not fit the host, or are no options; the text says which."""
-
-
-class NeighbourAway(ComputeError):
-    """A service of ports or accelerators does not answer, or not as it should; the text says which."""
-
-
-class NeighbourRefused(ComputeError):
-    """A service of ports or accelerators refuses a request. ``status``: of HTTP; ``kind``: the name that the
-    service has for the error, empty if it tells none."""
-
-    def __init__(self, text: str, status: int, kind: str = "") -> None:
-        super().__init__(text)
-        self.status = status
-        self.kind = kind

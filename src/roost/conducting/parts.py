@@ -18,6 +18,7 @@ from roost.conductor.aggregates.host_aggregates import HostAggregates
 from roost.conductor.aggregates.mirror import AggregateMirror
 from roost.conductor.aggregates.store import AggregateStore
 from roost.conductor.cell_conductor import CellConductor
+from roost.conductor.neighbours import Neighbours
 from roost.conductor.open_cells import OpenCells
 from roost.conductor.requests import Requests
 from roost.conductor.server_groups.store import ServerGroups
@@ -38,6 +39,7 @@ class Conducting(NamedTuple):
     groups: ServerGroups
     placement: Placement
     records: RecordQueue
+    neighbours: Neighbours
 
 
 async def open_cells(
@@ -142,7 +144,10 @@ async def open_super_conductor(
     await conductor.begin(alone=alone)
     await conductor.resume()
     metrics.BUILD_REQUESTS.follow(lambda: conductor.in_progress)
-    return Conducting(conductor, Requests(api), aggregates, ServerGroups(api), asked.placement, records)
+    neighbours = Neighbours.configured(options.source)
+    stack.push_async_callback(neighbours.close)
+    groups = ServerGroups(api)
+    return Conducting(conductor, Requests(api), aggregates, groups, asked.placement, records, neighbours)
 
 
 def conductor_application(
@@ -163,5 +168,6 @@ def conductor_application(
         rules,
         options.http,
         records=conducting.records,
+        neighbours=conducting.neighbours,
         documented=documented,
     )

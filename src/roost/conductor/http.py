@@ -36,6 +36,7 @@ from roost.conductor.instance_types import (
 )
 from roost.conductor.instance_views import InstanceViews
 from roost.conductor.mappings import InstanceMapping
+from roost.conductor.neighbours import Neighbours
 from roost.conductor.requester import owner_of, requester_of
 from roost.conductor.requests import Requests
 from roost.conductor.server_groups.operations import PATH as SERVER_GROUPS
@@ -99,6 +100,7 @@ class Service:
     hosts: Hosts
     cells: CellRegistry
     watch: ServiceWatch
+    neighbours: Neighbours
 
 
 def create_app(
@@ -112,13 +114,14 @@ def create_app(
     options: PlacementOptions | None = None,
     *,
     records: RecordQueue | None = None,
+    neighbours: Neighbours | None = None,
     documented: bool = False,
 ) -> falcon.asgi.App:  # type: ignore[type-arg]
     """The API of a super conductor.
 
     ``rules`` are by default those without a policy file. ``records``: where the runs of the scheduler are
-    found for histories. ``documented``: it has the OpenAPI document of these
-    operations, as in a process that serves nothing else.
+    found for histories. ``neighbours``: who knows ports and device profiles; None: nobody.
+    ``documented``: it has the OpenAPI document of these operations, as in a process that serves nothing else.
     """
     instances = InstanceViews(requests, conductor.cells)
     histories = Histories(requests.database, conductor.cells, records)
@@ -135,6 +138,7 @@ def create_app(
         hosts,
         known,
         conductor.watch,
+        neighbours or Neighbours(),
     )
     operations = (*OPERATIONS, DOCUMENT) if documented else OPERATIONS
     options = options or PlacementOptions()
@@ -158,8 +162,8 @@ def default_rules() -> list[RuleDefault]:
 
 async def create_instances(service: Service, req: Request, resp: Response) -> AcceptedInstances:
     """Ask for instances. The request is durable when it is answered."""
-    wanted: WantedInstances = req.body
     project_id, user_id = owner_of(req)
+    wanted, of_profiles = await service.neighbours.completed(req.body, req.projects.include)
     request = BuildRequest(
         request_id=req.request_id,
         global_request_id=req.observation.ids.of_caller,
@@ -170,7 +174,7 @@ async def create_instances(service: Service, req: Request, resp: Response) -> Ac
             flavor=Flavor(**msgspec.structs.asdict(wanted.flavor)),
             availability_zone=wanted.availability_zone,
             group=await _group_of(service, req, wanted),
-            requested_resources=wanted.port_groups,
+            requested_resources=(*wanted.port_groups, *of_profiles),
             same_subtree=wanted.subtrees,
             requested_networks=tuple(network.requested for network in wanted.networks),
             pci_requests=tuple(
@@ -296,6 +300,7 @@ OPERATIONS: Final = (
         takes=(),  # curl -d says that its data is a form
         answer=AcceptedInstances,
         status=202,
+        raises=(Conflict,),
     ),
     Operation(
         "GET",

@@ -5,7 +5,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import LONGTEXT
 
-from roost.storage import EXACT, Schema
+from roost.storage import EXACT, Schema, identity_table
 
 metadata = sa.MetaData()
 
@@ -38,5 +38,7 @@ units = sa.Table(
     **EXACT,
 )
 """What is taken of pools: addresses of a subnet, devices of a provider."""
+
+database_identity = identity_table(metadata)
 
 SCHEMA = Schema("neighbours", Path(__file__).parent / "migrations", metadata)

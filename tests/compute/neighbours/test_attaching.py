@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from roost.compute.errors import BuildFailed, NeighbourAway
+from roost.auth.json_service import ServiceAway
+from roost.compute.errors import BuildFailed
 from roost.compute.neighbours.accelerators import Accelerators
 from roost.compute.neighbours.attaching import AttachingDriver
 from roost.compute.neighbours.ports import Ports
@@ -206,7 +207,7 @@ def test_what_could_not_be_freed_is_freed_later_also_by_the_next_agent(tmp_path:
             with pytest.raises(BuildFailed, match="no room"):
                 await host.driver.prepare(wanted(RequestedNetwork(network_id=network), uuid=uuid))
             app.transport.away = 1
-            with pytest.raises(NeighbourAway):
+            with pytest.raises(ServiceAway):
                 await host.driver.destroy(uuid)
             assert [port["device_id"] for port in await app.ports()] == [uuid]
             if uuid == "i":

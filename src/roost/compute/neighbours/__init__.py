@@ -23,11 +23,11 @@ class Neighbour(Protocol):
     async def attach(self, instance: Instance) -> None:
         """Attach all that an attempt needs. What is attached already stays, so it may be done again.
 
-        Raises `BuildFailed`, and `NeighbourAway` if the service does not answer.
+        Raises `BuildFailed`, and `roost.auth.json_service.ServiceAway` if the service does not answer.
         """
 
     async def detach(self, instance: str) -> None:
         """Detach what an instance has on this host, and nothing that it has on another one.
 
-        Raises `NeighbourAway` and `NeighbourRefused`.
+        Raises `ServiceAway` and `ServiceRefused`.
         """

@@ -13,12 +13,11 @@ from typing import Final
 
 import msgspec
 
-from roost.compute.errors import BuildFailed, NeighbourAway, NeighbourRefused
-from roost.compute.neighbours.calling import NeighbourApi
+from roost.auth.json_service import JsonService, ServiceAway, ServiceRefused
+from roost.compute.errors import BuildFailed
+from roost.model.device_profiles import PROFILE, SUFFIX
 from roost.model.instance import Instance
 
-PROFILE: Final = "accel:device_profile"
-SUFFIX: Final = "device_profile_"
 _PATH: Final = "/v2/accelerator_requests"
 
 NO_PROFILE = "NoSuchDeviceProfile"
@@ -57,7 +56,7 @@ class Accelerators:
 
     traits: tuple[str, ...] = ("COMPUTE_ACCELERATORS",)
 
-    def __init__(self, api: NeighbourApi, host: str) -> None:
+    def __init__(self, api: JsonService, host: str) -> None:
         self._api = api
         self._host = host
 
@@ -73,7 +72,7 @@ class Accelerators:
             # Left by a build that was interrupted: no guest uses them, as none was started.
             await self._delete(await self._of(instance.uuid))
             await self._bind(instance.uuid, wanted, mappings)
-        except NeighbourRefused as error:
+        except ServiceRefused as error:
             raise BuildFailed(str(error), NOT_BOUND) from error
 
     async def detach(self, instance: str) -> None:
@@ -95,7 +94,7 @@ class Accelerators:
     async def _make(self, profile: str) -> list[_Arq]:
         try:
             answer = await self._api.ask("POST", _PATH, {"device_profile_name": profile})
-        except NeighbourRefused as error:
+        except ServiceRefused as error:
             # Cyborg has no other word for it.
             if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST):
                 raise BuildFailed(str(error), NO_PROFILE, retryable=False) from error
@@ -128,7 +127,7 @@ class Accelerators:
             return
         try:
             await self._api.ask("DELETE", _PATH, query={"arqs": ",".join(arq.uuid for arq in arqs)})
-        except NeighbourRefused as error:
+        except ServiceRefused as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
 
@@ -153,4 +152,4 @@ def _arqs_in(answer: object) -> list[_Arq]:
     try:
         return msgspec.convert(answer, _Arqs).arqs
     except msgspec.ValidationError as error:
-        raise NeighbourAway(f"accelerators: the answer cannot be read: {error}") from error
+        raise ServiceAway(f"accelerators: the answer cannot be read: {error}") from error

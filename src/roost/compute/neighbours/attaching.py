@@ -9,8 +9,9 @@ from weakref import WeakValueDictionary
 import msgspec
 import structlog
 
+from roost.auth.json_service import ServiceAway
 from roost.compute.drivers import Driver
-from roost.compute.errors import BuildFailed, NeighbourAway, StateUnusable
+from roost.compute.errors import BuildFailed, StateUnusable
 from roost.compute.hardware import Hardware
 from roost.compute.neighbours import Neighbour
 from roost.compute.provider_tree import ProviderTree
@@ -79,7 +80,7 @@ class AttachingDriver:
                 try:
                     for neighbour in self._neighbours:
                         await neighbour.attach(instance)
-                except NeighbourAway as error:
+                except ServiceAway as error:
                     raise BuildFailed(error_text(error), AWAY) from error
         await self._driver.prepare(instance)
 

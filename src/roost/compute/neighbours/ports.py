@@ -11,11 +11,12 @@ Source: Neutron's API v2.0 (port bindings, port-resource-request, revision-if-ma
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import quote
 
 import msgspec
 
-from roost.compute.errors import BuildFailed, NeighbourAway, NeighbourRefused
-from roost.compute.neighbours.calling import NeighbourApi
+from roost.auth.json_service import JsonService, ServiceAway, ServiceRefused
+from roost.compute.errors import BuildFailed
 from roost.model.instance import Instance
 from roost.model.spec import RequestedNetwork
 
@@ -83,7 +84,7 @@ class Ports:
 
     traits: tuple[str, ...] = ()
 
-    def __init__(self, api: NeighbourApi, host: str) -> None:
+    def __init__(self, api: JsonService, host: str) -> None:
         self._api = api
         self._host = host
 
@@ -104,7 +105,7 @@ class Ports:
                     await self._bind(there.id, instance, MADE)
                 else:
                     await self._make(name, wanted, instance)
-        except NeighbourRefused as error:
+        except ServiceRefused as error:
             raise _failure(error) from error
 
     async def detach(self, instance: str) -> None:
@@ -123,7 +124,7 @@ class Ports:
 
     async def _bind(self, uuid: str, instance: Instance, owner: str) -> None:
         for _ in range(_TRIES):
-            port = _read(await self._api.ask("GET", f"{_PATH}/{uuid}"), _One).port
+            port = _read(await self._api.ask("GET", f"{_PATH}/{quote(uuid, safe='')}"), _One).port
             if port.device_id not in ("", instance.uuid):
                 raise BuildFailed(f"port {uuid} is in use by {port.device_id}", IN_USE, retryable=False)
             if port.profile.get(_ATTEMPT, 0) > instance.attempt:
@@ -153,7 +154,7 @@ class Ports:
             answer = await self._api.ask(
                 "PUT", f"{_PATH}/{port.id}", {"port": changes}, revision=port.revision_number
             )
-        except NeighbourRefused as error:
+        except ServiceRefused as error:
             if error.status == HTTPStatus.PRECONDITION_FAILED:
                 return None
             raise
@@ -174,13 +175,13 @@ class Ports:
                 if await self._change(port, freed) is not None:
                     return
                 port = _read(await self._api.ask("GET", f"{_PATH}/{port.id}"), _One).port
-            except NeighbourRefused as error:
+            except ServiceRefused as error:
                 if error.status == HTTPStatus.NOT_FOUND:
                     return
                 if error.status != HTTPStatus.PRECONDITION_FAILED:
                     raise
                 port = _read(await self._api.ask("GET", f"{_PATH}/{port.id}"), _One).port
-        raise NeighbourAway(f"port {port.id} is being changed all the time")
+        raise ServiceAway(f"port {port.id} is being changed all the time")
 
     async def _of(self, instance: str, **query: str) -> list[_Port]:
         answer = await self._api.ask("GET", _PATH, query={"device_id": instance, **query})
@@ -203,7 +204,7 @@ def _allocation(port: _Port, instance: Instance) -> dict[str, Any]:
     return {_ALLOCATION: served[port.id] if groups is None else served}
 
 
-def _failure(error: NeighbourRefused) -> BuildFailed:
+def _failure(error: ServiceRefused) -> BuildFailed:
     if error.kind.startswith(_NO_ADDRESSES):
         return BuildFailed(str(error), NO_ADDRESS)
     if error.kind == "OverQuota":
@@ -217,4 +218,4 @@ def _read(answer: object, form: Any) -> Any:
     try:
         return msgspec.convert(answer, form)
     except msgspec.ValidationError as error:
-        raise NeighbourAway(f"ports: the answer cannot be read: {error}") from error
+        raise ServiceAway(f"ports: the answer cannot be read: {error}") from error

@@ -1,10 +1,10 @@
 """Flavors with a device profile need nodes that can attach accelerators."""
 
+from roost.model.device_profiles import PROFILE
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request_filters.narrowing import with_root_traits
-from roost.scheduler.requested.accelerators import PROFILE
 
 
 def require_accelerators(

@@ -5,18 +5,15 @@ groups that they come to.
 """
 
 from collections.abc import Iterator
-from typing import Final
 
 import msgspec
 
+from roost.model.device_profiles import PROFILE, SUFFIX
 from roost.model.request import RequestGroup, all_of
 from roost.model.spec import RequestSpec
 from roost.scheduler.accelerator_options import Profiles
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.options import SchedulerOptions
-
-PROFILE: Final = "accel:device_profile"
-SUFFIX: Final = "device_profile_"
 
 
 def with_accelerator_groups(spec: RequestSpec, options: SchedulerOptions) -> RequestSpec:
@@ -35,12 +32,12 @@ def with_accelerator_groups(spec: RequestSpec, options: SchedulerOptions) -> Req
     there = {group.suffix for group in spec.requested_resources}
     groups: list[RequestGroup] = []
     if named and f"{SUFFIX}0" not in there:
-        groups.extend(_groups(named, options.accelerators.profiles, f"flavor {spec.flavor.name}"))
+        groups.extend(profile_groups(named, options.accelerators.profiles, f"flavor {spec.flavor.name}"))
     for port in of_ports:
         owner, profile = port.port_id or "", port.device_profile or ""
         if f"{SUFFIX}0{owner}" in there:
             continue
-        found = list(_groups(profile, options.accelerators.profiles, f"port {owner}", owner))
+        found = list(profile_groups(profile, options.accelerators.profiles, f"port {owner}", owner))
         if sum(amount for group in found for amount in group.resources.values()) > 1:
             raise BadRequestSpec(f"port {owner}: device profile {profile!r} has several devices")
         groups.extend(found)
@@ -49,10 +46,14 @@ def with_accelerator_groups(spec: RequestSpec, options: SchedulerOptions) -> Req
     return msgspec.structs.replace(spec, requested_resources=(*spec.requested_resources, *groups))
 
 
-def _groups(name: str, profiles: Profiles, what: str, owner: str = "") -> Iterator[RequestGroup]:
+def profile_groups(name: str, profiles: Profiles, what: str, owner: str = "") -> Iterator[RequestGroup]:
+    """The request groups of a device profile. ``what`` asks for it; ``owner``: the port that does.
+
+    Raises `BadRequestSpec` if there is no profile of this name.
+    """
     profile = profiles.get(name)
     if profile is None:
-        raise BadRequestSpec(f"{what}: {name!r} is none of the device profiles in [accelerators]")
+        raise BadRequestSpec(f"{what}: {name!r} is none of the device profiles")
     for number, group in enumerate(profile):
         yield RequestGroup(
             resources=group.resources,

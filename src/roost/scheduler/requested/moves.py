@@ -7,11 +7,11 @@ Source: ``_check_can_migrate_pci`` of ``nova/conductor/tasks/live_migrate.py``, 
 from typing import Final
 
 from roost.hardware.pci_pools import VDPA
+from roost.model.device_profiles import PROFILE
 from roost.model.pci import PciRequest
 from roost.model.spec import RequestSpec
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes import NodeTable
-from roost.scheduler.requested.accelerators import PROFILE
 
 VDPA_SERVICE_VERSION: Final = 63
 """The version of nova-compute from which on it can live migrate vDPA devices."""

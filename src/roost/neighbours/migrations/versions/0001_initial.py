@@ -5,6 +5,7 @@ from alembic import op
 from sqlalchemy.dialects.mysql import LONGTEXT
 
 from roost.storage import EXACT
+from roost.storage.identity import create_identity
 
 revision = "0001"
 down_revision = None
@@ -40,3 +41,4 @@ def upgrade() -> None:
         **EXACT,
     )
     op.create_index("neighbour_units_by_holder", "neighbour_units", ["holder"], if_not_exists=True)
+    create_identity(op.get_bind())

@@ -1,27 +1,61 @@
-"""Requests to the API of a neighbour."""
+"""Another service whose API speaks JSON, such as Neutron or Cyborg."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 
 import httpx
 import msgspec
+from oslo_config import cfg
 
 from roost.auth.authenticator import IdentityUnavailable
 from roost.auth.calling import Caller
-from roost.compute.errors import NeighbourAway, NeighbourRefused
+from roost.auth.source import Source
 
 _PASSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 _NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-class NeighbourApi:
+ANSWER_SECONDS: Final = 60
+"""Seconds that a service may take to connect, and between two parts of its answer."""
+
+
+class ServiceAway(Exception):
+    """A service does not answer, or not as it should; the text says which."""
+
+
+class ServiceRefused(Exception):
+    """A service refuses a request. ``status``: of HTTP; ``kind``: the name that the service has for the
+    error, empty if it tells none."""
+
+    def __init__(self, text: str, status: int, kind: str = "") -> None:
+        super().__init__(text)
+        self.status = status
+        self.kind = kind
+
+
+class JsonService:
     """The API of one service. ``name``: as errors call it."""
 
     def __init__(self, name: str, caller: Caller) -> None:
         self._name = name
         self._caller = caller
+
+    @classmethod
+    def configured(cls, source: Source, group: str, service_type: str, name: str) -> "JsonService | None":
+        """The service that a group of the configuration describes, with the options of keystoneauth1; None
+        if the group has no ``auth_type``. Raises `OperatorError`."""
+        conf = source.open()
+        source.register(conf, group, [cfg.StrOpt("auth_type"), cfg.StrOpt("auth_section")])
+        if conf[group].auth_type is None and conf[group].auth_section is None:
+            return None
+        # Imported only here: its import takes as long as all others together.
+        from roost.auth.keystone_credentials import read_client_options
+
+        options = read_client_options(source, group, service_type)
+        client = httpx.AsyncClient(timeout=ANSWER_SECONDS, verify=options.verify)
+        return cls(name, Caller(options.credentials, client))
 
     async def close(self) -> None:
         """Close all connections."""
@@ -40,7 +74,7 @@ class NeighbourApi:
 
         ``revision``: the number of changes that the resource must have had, for services that count them.
 
-        Raises `NeighbourAway`, `NeighbourRefused`.
+        Raises `ServiceAway`, `ServiceRefused`.
         """
         headers = {"accept": "application/json", "content-type": "application/json"}
         if revision is not None:
@@ -50,19 +84,19 @@ class NeighbourApi:
         try:
             response = await self._caller.send(method, target, headers, content)
         except (httpx.HTTPError, httpx.InvalidURL, IdentityUnavailable) as error:
-            raise NeighbourAway(f"{self._name} does not answer: {error or type(error).__name__}") from error
+            raise ServiceAway(f"{self._name} does not answer: {error or type(error).__name__}") from error
         status = response.status_code
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _PASSING:
-            raise NeighbourAway(f"{self._name} answers {status} to {method} {path}")
+            raise ServiceAway(f"{self._name} answers {status} to {method} {path}")
         try:
             answer = msgspec.json.decode(response.content) if response.content.strip() else None
         except _NOT_JSON as error:
             if status < HTTPStatus.MULTIPLE_CHOICES:
-                raise NeighbourAway(f"{self._name} answers {method} {path} by no JSON") from error
+                raise ServiceAway(f"{self._name} answers {method} {path} by no JSON") from error
             answer = None
         if status >= HTTPStatus.MULTIPLE_CHOICES:
             kind, text = _error_in(answer)
-            raise NeighbourRefused(f"{self._name}: {text or f'{status} to {method} {path}'}", status, kind)
+            raise ServiceRefused(f"{self._name}: {text or f'{status} to {method} {path}'}", status, kind)
         return answer
 
 
