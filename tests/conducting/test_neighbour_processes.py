@@ -33,10 +33,10 @@ def made(client: httpx.Client, path: str, body: object) -> Any:
 
 
 def test_guests_have_their_ports_and_accelerators_and_give_them_back(tmp_path: Path, servers: Any) -> None:
-    cloud = ProfiledCloud(tmp_path, servers.running("postgresql"))
     hosts = ("sound-0001", "weak-0001")
     database = f"sqlite:///{tmp_path / 'neighbours.db'}"
     with (
+        ProfiledCloud(tmp_path, servers.running("postgresql")) as cloud,
         Program(
             tmp_path, "neighbours", "--database", database, config=cloud.config, name="neighbours"
         ) as neighbours,
@@ -112,7 +112,7 @@ def test_guests_have_their_ports_and_accelerators_and_give_them_back(tmp_path: P
         # The address of the first is free when it ends, and so is its accelerator.
         ask.delete(f"/v1/instances/{first['uuid']}")
         wait_for(lambda: ports.get("/v2.0/ports").json()["ports"] == [])
-        assert ports.get("/v2/accelerator_requests").json()["arqs"] == []
+        wait_for(lambda: ports.get("/v2/accelerator_requests").json()["arqs"] == [])
         third = asked(networks=[{"network_id": network}])
         assert third["state"] == "active"
         for each in (*seen, second, third):

@@ -26,10 +26,12 @@ def few_nodes(folder: Path) -> str:
 
 
 def test_instances_run_on_hosts_of_every_profile(tmp_path: Path, servers: Any) -> None:
-    cloud = ProfiledCloud(tmp_path, servers.running("postgresql"), conductor=f"sharing_providers = {STORAGE}")
     prefixes = {f"{profile}-": profile for profile in CASES}
     hosts = {f"{prefix}0001": profile for prefix, profile in prefixes.items()}
     with (
+        ProfiledCloud(
+            tmp_path, servers.running("postgresql"), conductor=f"sharing_providers = {STORAGE}"
+        ) as cloud,
         Program(tmp_path, "conductor", config=cloud.config) as conductor,
         Program(tmp_path, "cell-conductor", "cell1", config=cloud.config, name="cell") as cell,
     ):

@@ -82,9 +82,9 @@ class Metal:
 
 @pytest.mark.parametrize("machines", [4, pytest.param(100, marks=pytest.mark.nightly)])
 def test_bare_metal_from_nothing_to_instances_and_back(tmp_path: Path, servers: Any, machines: int) -> None:
-    cloud = ProfiledCloud(tmp_path, servers.running("postgresql"))
     (tmp_path / "bmc").mkdir()
     with (
+        ProfiledCloud(tmp_path, servers.running("postgresql")) as cloud,
         Program(tmp_path, "conductor", config=cloud.config) as conductor,
         Program(tmp_path, "cell-conductor", "cell1", config=cloud.config, name="cell") as cell,
         Emulator(tmp_path / "bmc", machines, on=frozenset({FOREIGN}), delay=1.0) as bmc,

@@ -57,8 +57,10 @@ def test_host_is_reshaped_under_its_instances_and_its_agent_may_be_killed(
 ) -> None:
     change = CASES[case]
     numa_model = "trees" if case == "numa" else "objects"
-    cloud = ProfiledCloud(tmp_path, servers.running("postgresql"), scheduler=f"numa_model = {numa_model}")
     with (
+        ProfiledCloud(
+            tmp_path, servers.running("postgresql"), scheduler=f"numa_model = {numa_model}"
+        ) as cloud,
         Program(tmp_path, "conductor", config=cloud.config) as conductor,
         Program(tmp_path, "cell-conductor", "cell1", config=cloud.config, name="cell") as cell,
     ):

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Self
 
 import sqlalchemy as sa
 
@@ -21,7 +22,10 @@ from support.serving import ENVIRONMENT
 
 class ProfiledCloud:
     """The databases of a conductor and of cell cell1's conductor on one server, and agents of hosts of some
-    profile. ``sections``: what the configuration has beside the databases."""
+    profile. ``sections``: what the configuration has beside the databases.
+
+    Agents that run at the end of a ``with`` block are killed, so that a test that fails leaves nothing
+    behind."""
 
     def __init__(self, folder: Path, server: PostgreSQL, **sections: str) -> None:
         self.folder = folder
@@ -44,7 +48,15 @@ class ProfiledCloud:
             cell_cell1=connections["cell1"],
             **sections,
         )
-        self.agents = 0
+        self.agents: list[Forked] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for agent in self.agents:
+            agent.kill()
+            agent.wait()
 
     def agent(self, endpoint: str, prefix: str, profile: str) -> tuple[Forked, Path]:
         """Start the agent of the simulated host ``PREFIX0001``; returns it and its log."""
@@ -52,14 +64,15 @@ class ProfiledCloud:
 
     def agent_with(self, endpoint: str, prefix: str, *options: str) -> tuple[Forked, Path]:
         """Start the agent of the host ``PREFIX0001`` with some options; returns it and its log."""
-        self.agents += 1
-        log = self.folder / f"agent-{self.agents}.log"
+        log = self.folder / f"agent-{len(self.agents) + 1}.log"
         values = ("agent.poll_seconds=1", "agent.retry_seconds=0.1", *options)
         settings = [part for each in values for part in ("--set", each)]
         command = ("--hosts", "1", "--host-prefix", prefix, "--state-dir", self.folder / "state")
         tokens = ("--token-file", self.folder / "tokens", "--endpoint", endpoint)
         with log.open("ab") as file:
-            return Forked("agent", *command, *tokens, *settings, env=ENVIRONMENT, stderr=file), log
+            agent = Forked("agent", *command, *tokens, *settings, env=ENVIRONMENT, stderr=file)
+        self.agents.append(agent)
+        return agent, log
 
     def differences(self) -> list[object]:
         """What `roost db verify` finds."""

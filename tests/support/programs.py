@@ -17,7 +17,7 @@ TOKEN = {"x-auth-token": "admin"}
 
 class Program:
     """A running program, such as ``conductor`` or ``cell-conductor rack1``; it is killed at the end of a
-    ``with`` block if it runs.
+    ``with`` block if it runs, so that a test that fails leaves nothing behind.
 
     ``folder`` has its log. ``waits``: until it says that it serves. ``name``: of its log.
     """
@@ -50,8 +50,9 @@ class Program:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
+        self.client.close()
+        self.process.kill()
+        self.process.wait()
 
     def said(self) -> str:
         """The log."""
