@@ -7,6 +7,7 @@ import httpx
 
 from roost.auth import NoAuth
 from roost.conductor.http import create_app
+from roost.conductor.neighbours import Neighbours
 from support.conducting import Conductors, conducting
 
 FLAVOR = {"vcpus": 1, "memory_mb": 0}
@@ -17,9 +18,10 @@ ADMIN = {"X-Auth-Token": "admin", "X-Roles": "admin"}
 
 
 @asynccontextmanager
-async def api(directory):
+async def api(directory, neighbours: Neighbours | None = None):
     async with conducting(directory) as now:
-        app = create_app(now.super, now.requests, now.aggregates, now.groups, now.placement, NoAuth())
+        rooms = (now.super, now.requests, now.aggregates, now.groups, now.placement, NoAuth())
+        app = create_app(*rooms, neighbours=neighbours)
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://roost", headers=TOKEN) as client:
             yield now, client

@@ -17,6 +17,7 @@ from roost.cells.watching import SESSION, session_name
 from roost.model.instance import DestroyOrder, Instance
 from roost.model.node import NodeReport
 from roost.model.record import RecordSink
+from roost.model.service_version import SERVICE_VERSION
 from roost.model.spec import Selection
 from roost.model.text import is_storable
 from roost.storage import Database, in_batches
@@ -104,7 +105,7 @@ class BeatHosts(CellWork, frozen=True):
                 "epoch": 1,
                 "counter": 0,
                 "host": host,
-                "service_version": 0,
+                "service_version": SERVICE_VERSION,
                 "since": self.at,
             }
             for name, host in names.items()

@@ -46,7 +46,8 @@ class Poll(Question[Polled], frozen=True, kw_only=True, omit_defaults=True):
     the agent knows, by instance and attempt; the endpoint does not send them again. ``held``: why the agent
     carries out no orders. ``counted``: the last poll of the session that the agent knows to be counted, 0 if
     that does not matter to it. ``disabled``: whether an operator has disabled the host, as far as the agent
-    knows; it is told at once if it is wrong.
+    knows; it is told at once if it is wrong. ``service_version`` is the agent's; the first one did not tell
+    it here.
 
     Raises `SessionLost`, `CellTakenBack`, `LateMessage`.
     """
@@ -65,6 +66,7 @@ class Poll(Question[Polled], frozen=True, kw_only=True, omit_defaults=True):
     destroying: tuple[tuple[str, int], ...] = ()
     held: str | None = None
     disabled: bool | None = None
+    service_version: int = 1
 
 
 class Confirm(Question[bool], frozen=True):

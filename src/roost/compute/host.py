@@ -276,6 +276,7 @@ class HostAgent:
             destroying=self._work.known(destroying=True),
             held=self.held,
             disabled=self._is_disabled,
+            service_version=SERVICE_VERSION,
         )
         self._sent.add(poll.counter)
         try:

@@ -20,6 +20,7 @@ from roost.conductor.aggregates.operations import AGGREGATE_OPERATIONS, AGGREGAT
 from roost.conductor.aggregates.operations import PATH as AGGREGATES
 from roost.conductor.audit.operations import AUDIT_OPERATIONS, AUDIT_RULES
 from roost.conductor.audit.operations import PATH as AUDIT
+from roost.conductor.features import check_feature
 from roost.conductor.history.operations import HISTORY_RULES, history_operation
 from roost.conductor.history.views import Histories
 from roost.conductor.hosts.cells import CellRegistry
@@ -44,6 +45,7 @@ from roost.conductor.server_groups.operations import SERVER_GROUP_OPERATIONS, SE
 from roost.conductor.server_groups.store import NoSuchServerGroup, ServerGroups
 from roost.conductor.super_conductor import SuperConductor
 from roost.model.instance import BuildRequest
+from roost.model.service_version import ATTACHMENTS
 from roost.model.spec import Flavor, Image, RequestSpec, ServerGroup
 from roost.placement.interface import Placement
 from roost.placement.options import PlacementOptions
@@ -164,6 +166,9 @@ async def create_instances(service: Service, req: Request, resp: Response) -> Ac
     """Ask for instances. The request is durable when it is answered."""
     project_id, user_id = owner_of(req)
     wanted, of_profiles = await service.neighbours.completed(req.body, req.projects.include)
+    attaches = service.neighbours.attaches(wanted)
+    if attaches:
+        check_feature(service.watch, ATTACHMENTS)
     request = BuildRequest(
         request_id=req.request_id,
         global_request_id=req.observation.ids.of_caller,
@@ -189,6 +194,7 @@ async def create_instances(service: Service, req: Request, resp: Response) -> Ac
             force_nodes=(wanted.forced_node,) if wanted.forced_node is not None else (),
             ignore_hosts=wanted.ignore_hosts,
             scheduler_hints=wanted.hints,
+            needs_version=ATTACHMENTS.since if attaches else 0,
         ),
         instances=tuple(str(uuids.uuid4()) for _ in range(wanted.count)),
         min_count=wanted.min_count or wanted.count,

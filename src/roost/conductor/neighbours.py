@@ -116,6 +116,13 @@ class Neighbours:
         except (ServiceRefused, BadRequestSpec, ValueError) as error:
             raise BadRequest(str(error)) from error
 
+    def attaches(self, wanted: WantedInstances) -> bool:
+        """Whether agents attach something to the guests of a request."""
+        profiles = [wanted.flavor.extra_specs.get(PROFILE)]
+        profiles += [each.device_profile for each in wanted.networks]
+        has_ports = self._networks is not None and bool(wanted.networks)
+        return has_ports or (self._accelerators is not None and any(profiles))
+
     async def _completed(self, network: WantedNetwork, may_use: Callable[[str], bool]) -> WantedNetwork:
         if self._networks is None or network.port_id is None:
             return network

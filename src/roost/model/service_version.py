@@ -1,11 +1,27 @@
-"""The version that processes tell of themselves, for operators who exchange them one by one.
+"""The version that processes tell of themselves, and the features that all of them must know.
 
-It is raised by each change of what a process understands of the others: messages, leases, what is in rows. A
-feature that all processes must know is turned on by comparing it with the least version that is there.
+It is raised by each change of what a process understands of the others: messages, leases, what is in rows.
+While processes are exchanged one by one, a feature stays off until the least version that is there knows it.
 
     1   the first one; processes of before tell 0
+    2   agents attach the ports and accelerators of guests
 """
 
 from typing import Final
 
-SERVICE_VERSION: Final = 1
+import msgspec
+
+SERVICE_VERSION: Final = 2
+
+
+class Feature(msgspec.Struct, frozen=True):
+    """What all processes must know before it is used, and the version from which they do."""
+
+    name: str
+    since: int
+    what: str
+
+
+ATTACHMENTS: Final = Feature("attachments", 2, "ports and accelerators are attached to guests")
+FEATURES: Final = (ATTACHMENTS,)
+"""The features that a process of an earlier version would pass over in silence."""

@@ -117,6 +117,7 @@ class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
     - ``volume_backed``: the root disk is a volume, so that hosts provide none.
     - ``ignore_hosts``: hosts that are not used; ``retried_hosts``: hosts that have failed this request.
     - ``force_hosts``, ``force_nodes``: the only hosts and nodes that are used. No filter judges them.
+    - ``needs_version``: the least service version of an agent that builds it whole.
     - ``image.properties`` and ``scheduler_hints`` have free keys; records redact values that look like
       secrets.
     """
@@ -145,6 +146,7 @@ class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
     ignore_hosts: frozenset[str] = frozenset()
     retried_hosts: frozenset[str] = frozenset()
     scheduler_hints: Hints = {}
+    needs_version: int = 0
 
     @property
     def image_properties(self) -> dict[str, str]:

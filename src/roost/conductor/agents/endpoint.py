@@ -40,6 +40,7 @@ from roost.conductor.agents.new_work import Known, new_work
 from roost.conductor.agents.polls import NotStored, PollLate, PollStored, StorePoll
 from roost.conductor.agents.reshaping import settle_cut_off
 from roost.conductor.agents.sessions import CloseSession, HoldSession, OpenSession, refusal_of
+from roost.conductor.agents.too_old import work_for
 from roost.conductor.agents.trees import answer_of_tree
 from roost.conductor.agents.works import ConfirmBuild, ReadIdentity, RenewHostToken
 from roost.leases import LeaseTimes, watch_leases
@@ -216,11 +217,11 @@ class AgentEndpoint:
                 raise refusal_of(poll.session)
             accepted = noted
         else:
-            orders = self._orders(stored.work, known)
+            orders = yield from self._orders(stored.work, known, poll.service_version)
         is_wrong = poll.disabled is not None and stored.is_disabled not in (None, poll.disabled)
         if not (orders or wants_guests or wants_reports or accepted or is_wrong) and left > 0:
             if poll.held is None:
-                orders = yield from self._wait(host, known, began + left)
+                orders = yield from self._wait(poll, known, began + left)
             else:
                 yield from Sleep(left).do()
         position = yield from self._position(poll.session.epoch, stored.before)
@@ -280,8 +281,9 @@ class AgentEndpoint:
             self._identity = yield from Read(self._database, ReadIdentity()).do()
         return Position(self._identity.uuid, self._identity.incarnation, epoch, counter)
 
-    def _wait(self, host: str, known: Known, until: float) -> Machine[tuple[Order, ...]]:
+    def _wait(self, poll: Poll, known: Known, until: float) -> Machine[tuple[Order, ...]]:
         """Wait for something to do for a host that it does not know."""
+        host = poll.session.host
         topic = f"{orders_topic(self.cell)}/{host}"
         self._found.pop(host, None)
         try:
@@ -289,7 +291,9 @@ class AgentEndpoint:
                 self._waiting[host] = known
                 yield from Await(topic, left).do()
                 work = self._found.pop(host, None)
-                if work is not None and (orders := self._orders(work, known)):
+                if work is None:
+                    continue
+                if orders := (yield from self._orders(work, known, poll.service_version)):
                     return orders
             return ()
         finally:
@@ -297,7 +301,9 @@ class AgentEndpoint:
             if self._waiting.get(host) is known:
                 del self._waiting[host]
 
-    def _orders(self, work: HostWork, known: Known) -> tuple[Order, ...]:
+    def _orders(self, work: HostWork, known: Known, version: int) -> Machine[tuple[Order, ...]]:
+        """What an agent of a version is to do that it does not know."""
+        work = yield from work_for(self._database, self.cell, work, version)
         orders: list[Order] = []
         for each in work.instances:
             if each.state == DELETING:

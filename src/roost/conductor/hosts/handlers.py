@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from roost.conductor.features import held_back_by
 from roost.conductor.hosts.cells import CellRegistry, SeenCell
 from roost.conductor.hosts.registry import Hosts, Located
 from roost.conductor.hosts.types import (
@@ -19,6 +20,7 @@ from roost.conductor.hosts.types import (
     ServiceList,
     ServicesQuery,
     ShownCell,
+    ShownFeature,
     ShownHost,
     ShownNode,
     ShownService,
@@ -29,6 +31,7 @@ from roost.conductor.hosts.types import (
 )
 from roost.conductor.hosts.watch import DOWN, UNKNOWN, UP, ServiceWatch
 from roost.conductor.requester import owner_of, requester_of
+from roost.model.service_version import FEATURES
 from roost.placement.interface import Provider
 from roost.web.errors import BadRequest
 from roost.web.request import Request, Response
@@ -155,7 +158,11 @@ async def list_services(service: Service, req: Request, resp: Response) -> Servi
         for each in found
         if query.cell is None or each.cell == query.cell
     ]
-    return ServiceList(shown, service.watch.silent())
+    features = [
+        ShownFeature(each.name, each.since, each.what, len(held_back_by(service.watch, each)))
+        for each in FEATURES
+    ]
+    return ServiceList(shown, features, service.watch.silent())
 
 
 async def add_cell(service: Service, req: Request, resp: Response) -> ShownCell:

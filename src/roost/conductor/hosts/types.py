@@ -189,10 +189,24 @@ class ServicesQuery(msgspec.Struct, forbid_unknown_fields=True):
     cell: Annotated[str | None, Meta(description="Only those of one cell.")] = None
 
 
+class ShownFeature(msgspec.Struct, forbid_unknown_fields=True):
+    """A feature that all processes must know before it is used, from service version `since` on.
+
+    `held_back_by`: how many processes and agents of an earlier version there are; with none, it is on.
+    """
+
+    name: str
+    since: int
+    what: str
+    held_back_by: int
+
+
 class ServiceList(msgspec.Struct, forbid_unknown_fields=True):
-    """Services in order of cells and names. `cells_down`: cells that cannot be asked."""
+    """Services in order of cells and names, and what their versions allow. `cells_down`: cells that cannot be
+    asked."""
 
     services: list[ShownService]
+    features: list[ShownFeature]
     cells_down: list[str]
 
 

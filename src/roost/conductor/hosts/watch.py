@@ -12,6 +12,7 @@ from roost.cells.watching import SESSION
 from roost.conductor.audit.store import LEASE as AUDIT
 from roost.conductor.liveness import Liveness
 from roost.leases import Lease, LeaseTimes, ReadAllLeases
+from roost.model.service_version import SERVICE_VERSION
 from roost.storage import Database, StorageError
 
 UP = "up"
@@ -41,6 +42,7 @@ class _Place:
         self.processes = Liveness(times.lease)
         self.hosts = Liveness(down_seconds)
         self.leases: list[Lease] = []
+        self.behind: list[Lease] = []
         self.answers = True
 
     def state_of(self, lease: Lease) -> str:
@@ -103,6 +105,16 @@ class ServiceWatch:
             if (lease.kind not in ON_REQUEST if kinds is None else lease.kind in kinds)
         ]
 
+    def behind(self) -> list[Seen]:
+        """The leases of earlier service versions than this process's that were seen last, of all kinds,
+        without those that are down."""
+        found = (
+            Seen(lease, place.state_of(lease), cell)
+            for cell, place in sorted(self._places.items(), key=lambda each: each[0] or "")
+            for lease in place.behind
+        )
+        return [each for each in found if each.state != DOWN]
+
     def state_of(self, cell: str, session: Lease | None) -> str:
         """The state of the host of a session in a cell."""
         place = self._places.get(cell)
@@ -135,6 +147,7 @@ class ServiceWatch:
         ended = self._monotonic()
         held = [lease for lease in leases if not lease.vacant]
         place.leases, place.answers = leases, True
+        place.behind = [lease for lease in held if lease.service_version < SERVICE_VERSION]
         processes = {lease.name: lease.stamp for lease in held if lease.kind != SESSION}
         place.processes.look(processes, frozenset(), began, ended)
         # A host that owes an order gets no new instances, and is alive: what it has may not be given up.

@@ -1,0 +1,102 @@
+"""Features that processes of earlier versions do not know wait until all do, and never run without it."""
+
+import asyncio
+
+from roost.agents.questions import Opening, Poll
+from roost.agents.types import Build, SessionKey
+from roost.cells.attempts import AttemptsOf
+from roost.conductor.agents.sessions import CloseSession, OpenSession, SessionOpened
+from roost.conductor.neighbours import Neighbours
+from roost.model.service_version import ATTACHMENTS, SERVICE_VERSION
+from roost.model.spec import Flavor, RequestSpec
+from support.cells import instance
+from support.conductor_api import ADMIN, FLAVOR, api, detail
+from support.neighbour_app import neighbour_app
+from support.served_agents import served
+
+NEEDING = RequestSpec(project_id="p", user_id="u", flavor=Flavor("f", 1, 1), needs_version=ATTACHMENTS.since)
+
+
+def test_request_waits_for_the_last_old_agent(tmp_path) -> None:
+    async def run() -> None:
+        async with (
+            neighbour_app(f"sqlite:///{tmp_path / 'near.db'}") as app,
+            api(tmp_path, Neighbours(app.api(), app.api())) as (now, client),
+        ):
+            plain, cell = {"flavor": FLAVOR}, now.cells["cell1"]
+            on_network = {**plain, "networks": [{"network_id": await app.network("192.0.2.0/24")}]}
+            nonces = {}
+            for number in range(5):
+                opening = OpenSession(
+                    host=f"old-{number}", nonce=f"n{number}", previous=(), service_version=1, at=1.0
+                )
+                opened = await cell.write(opening)
+                assert isinstance(opened, SessionOpened)
+                nonces[opening.host] = SessionKey(opening.host, opening.nonce, opened.epoch)
+            await now.super.watch.look()
+            refused = await client.post("/v1/instances", json=on_network)
+            assert (refused.status_code, detail(refused)) == (
+                409,
+                "ports and accelerators are attached to guests once all processes have service version 2: "
+                "the agent of host old-0 of cell cell1 has 1, the agent of host old-1 of cell cell1 has 1, "
+                "the agent of host old-2 of cell cell1 has 1 and 2 more; see `roost service list`",
+            )
+            assert refused.json()["errors"][0]["code"] == "roost.feature_off"
+            [feature] = (await client.get("/v1/services", headers=ADMIN)).json()["features"]
+            assert (feature["name"], feature["since"], feature["held_back_by"]) == ("attachments", 2, 5)
+            # What the others do goes on.
+            assert (await client.post("/v1/instances", json=plain)).status_code == 202
+            # Those that are down do not count, nor those that are new.
+            for host, key in nonces.items():
+                await cell.write(CloseSession(key))
+                if host == "old-0":
+                    new = OpenSession(
+                        host=host, nonce="new", previous=(), service_version=SERVICE_VERSION, at=2.0
+                    )
+                    await cell.write(new)
+            await now.super.watch.look()
+            accepted = await client.post("/v1/instances", json=on_network)
+            assert accepted.status_code == 202, accepted.text
+            [feature] = (await client.get("/v1/services", headers=ADMIN)).json()["features"]
+            assert feature["held_back_by"] == 0
+            await now.arrive()
+            [uuid] = accepted.json()["instances"]
+            spec = (await now.instances())[uuid].spec
+            assert spec is not None
+            assert spec.needs_version == 2
+
+    asyncio.run(run())
+
+
+def test_without_neighbours_no_version_matters(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            opening = OpenSession(host="old", nonce="n", previous=(), service_version=0, at=1.0)
+            await now.cells["cell1"].write(opening)
+            await now.super.watch.look()
+            networks = [{"network_id": "somewhere"}]
+            answer = await client.post("/v1/instances", json={"flavor": FLAVOR, "networks": networks})
+            assert answer.status_code == 202, answer.text
+
+    asyncio.run(run())
+
+
+def test_agent_that_comes_back_old_is_passed_over(tmp_path) -> None:
+    async def run() -> None:
+        async with served(tmp_path) as server:
+            client = server.client(await server.token("a"))
+            opened = await client.ask(Opening(host="a", nonce="1", service_version=1))
+            await server.world.cell.add([instance("new", spec=NEEDING, alternates="b"), instance("plain")])
+            answer = await client.ask(Poll(session=opened.session, counter=1))
+            assert [order.key for order in answer.orders if isinstance(order, Build)] == [("plain", 1)]
+            there = (await server.world.cell.find(["new"]))["new"]
+            [attempt] = await server.world.cell.read(AttemptsOf("new"))
+            assert (there.state, attempt.code) == ("failed", "AgentTooOld")
+            assert attempt.reason == "the agent of host a has service version 1, and this needs 2"
+            # Today's gets it.
+            await server.world.cell.add([instance("next", spec=NEEDING)])
+            today = Poll(session=opened.session, counter=2, service_version=SERVICE_VERSION, wait_seconds=5.0)
+            answer = await client.ask(today)
+            assert ("next", 1) in [order.key for order in answer.orders]
+
+    asyncio.run(run())
