@@ -9,10 +9,12 @@ import msgspec
 import pytest
 
 from roost.auth.json_service import ServiceAway
+from roost.compute.attached import Attached
 from roost.compute.errors import BuildFailed
 from roost.compute.neighbours.accelerators import Accelerators
 from roost.compute.neighbours.attaching import AttachingDriver
 from roost.compute.neighbours.ports import Ports
+from roost.model.assignment import AssignedDevices, Assignment
 from roost.model.instance import Instance
 from roost.model.spec import Flavor, RequestedNetwork, RequestSpec
 from support.cells import instance, selection
@@ -44,6 +46,17 @@ class Guests:
 
     async def destroy(self, uuid: str) -> None:
         self.there.pop(uuid, None)
+
+
+class Plugging(Guests):
+    """A driver that plugs in what its guests are attached to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: dict[str, Attached] = {}
+
+    async def prepare_attached(self, wanted: Instance, attached: Attached) -> None:
+        self.told[wanted.uuid] = attached
 
 
 class Host:
@@ -237,5 +250,42 @@ def test_service_that_does_not_answer_fails_the_build_and_names_itself(tmp_path:
         with pytest.raises(BuildFailed, match="the service does not answer: away") as failed:
             await Host(app, "a", tmp_path).driver.prepare(wanted(RequestedNetwork(network_id=network)))
         assert (failed.value.code, failed.value.retryable) == ("NeighbourAway", True)
+
+    run(tmp_path, test)
+
+
+def test_driver_that_plugs_in_is_told_all_in_order_and_the_service_which_device(tmp_path: Path) -> None:
+    async def test(app: NeighbourApp) -> None:
+        given = (await app.made("/v2.0/ports", {"port": {"network_id": await app.network()}}))["id"]
+        await app.made("/v2/device_profiles", [{"name": "crypto", "groups": [{"resources:FPGA": "1"}]}])
+        plugging = Plugging()
+        (tmp_path / "a").mkdir()
+        near = (Accelerators(app.api(), "a"), Ports(app.api(), "a"))
+        driver = AttachingDriver(plugging, near, tmp_path / "a")  # type: ignore[arg-type]
+        networks = (RequestedNetwork(network_id=await app.network()), RequestedNetwork(port_id=given))
+        asked = wanted(*networks, profile="crypto", mappings={"device_profile_0": ["provider"]})
+        device = AssignedDevices(given, "pool", 1, ("0000:3b:10.2",))
+        assert asked.selection is not None
+        chosen = msgspec.structs.replace(asked.selection, assignment=Assignment("node", (), (device,)))
+        await driver.prepare(msgspec.structs.replace(asked, selection=chosen))
+        ports = {each["id"]: each for each in await app.ports()}
+        told = plugging.told["i"]
+        assert [(each.id, each.address) for each in told.ports] == [
+            *((uuid, None) for uuid in ports if uuid != given),
+            (given, "0000:3b:10.2"),
+        ]
+        assert {each.mac for each in told.ports} == {each["mac_address"] for each in ports.values()}
+        assert {each.kind for each in told.ports} == {"other"}
+        assert ports[given]["binding:profile"] == {"roost_attempt": 1, "pci_slot": "0000:3b:10.2"}
+        [arq] = await app.arqs()
+        assert [(each.id, each.kind, each.handle) for each in told.devices] == [
+            (arq["uuid"], arq["attach_handle_type"], arq["attach_handle_info"])
+        ]
+        await driver.destroy("i")
+        [port] = await app.ports()
+        assert (port["id"], port["binding:profile"]) == (given, {})
+        # Nothing to plug in: it is told that.
+        await driver.prepare(wanted(uuid="plain"))
+        assert plugging.told["plain"] == Attached()
 
     run(tmp_path, test)

@@ -1,8 +1,9 @@
 """Drivers: how one kind of host describes itself, builds and destroys."""
 
 from collections.abc import Collection, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
+from roost.compute.attached import Attached
 from roost.compute.hardware import Hardware
 from roost.compute.provider_tree import ProviderTree
 from roost.model.instance import Instance
@@ -67,3 +68,11 @@ class Driver(Protocol):
 
     async def destroy(self, instance: str) -> None:
         """Remove every trace of an instance; one that is not there is fine."""
+
+
+@runtime_checkable
+class PluggingDriver(Protocol):
+    """What a driver has beside `Driver` if it plugs in the ports and accelerators of its guests."""
+
+    async def prepare_attached(self, instance: Instance, attached: Attached) -> None:
+        """`Driver.prepare`, for a guest that has ports and accelerators. Raises `BuildFailed`."""

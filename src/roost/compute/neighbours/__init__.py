@@ -6,6 +6,7 @@ it. The shapes are those of the real APIs, so a cloud's own services and `roost 
 
 from typing import Protocol
 
+from roost.compute.attached import Attached
 from roost.model.instance import Instance
 
 
@@ -20,8 +21,9 @@ class Neighbour(Protocol):
     def serves(self, instance: Instance) -> bool:
         """Whether an instance needs anything of this service."""
 
-    async def attach(self, instance: Instance) -> None:
-        """Attach all that an attempt needs. What is attached already stays, so it may be done again.
+    async def attach(self, instance: Instance) -> Attached:
+        """Attach all that an attempt needs, and tell it. What is attached already stays, so it may be done
+        again.
 
         Raises `BuildFailed`, and `roost.auth.json_service.ServiceAway` if the service does not answer.
         """

@@ -9,11 +9,12 @@ Source: Cyborg's API v2, and ``nova/accelerator/cyborg.py``.
 import asyncio
 from collections.abc import Collection, Mapping
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from roost.auth.json_service import JsonService, ServiceAway, ServiceRefused
+from roost.compute.attached import Attached, AttachedDevice
 from roost.compute.errors import BuildFailed
 from roost.model.device_profiles import PROFILE, SUFFIX
 from roost.model.instance import Instance
@@ -38,6 +39,8 @@ class _Arq(msgspec.Struct, frozen=True):
     hostname: str | None = None
     instance_uuid: str | None = None
     device_rp_uuid: str | None = None
+    attach_handle_type: str | None = None
+    attach_handle_info: dict[str, Any] | None = None
 
 
 class _Arqs(msgspec.Struct, frozen=True):
@@ -63,22 +66,25 @@ class Accelerators:
     def serves(self, instance: Instance) -> bool:
         return bool(_wanted_by(instance))
 
-    async def attach(self, instance: Instance) -> None:
+    async def attach(self, instance: Instance) -> Attached:
         wanted = _wanted_by(instance)
         if not wanted:
-            return
+            return Attached()
         mappings = {} if instance.selection is None else instance.selection.mappings
         try:
             # Left by a build that was interrupted: no guest uses them, as none was started.
             await self._delete(await self._of(instance.uuid))
-            await self._bind(instance.uuid, wanted, mappings)
+            bound = await self._bind(instance.uuid, wanted, mappings)
         except ServiceRefused as error:
             raise BuildFailed(str(error), NOT_BOUND) from error
+        return Attached(devices=tuple(_attached(arq) for arq in bound))
 
     async def detach(self, instance: str) -> None:
         await self._delete(await self._of(instance))
 
-    async def _bind(self, instance: str, wanted: list[_Wanted], mappings: Mapping[str, list[str]]) -> None:
+    async def _bind(
+        self, instance: str, wanted: list[_Wanted], mappings: Mapping[str, list[str]]
+    ) -> list[_Arq]:
         bindings: dict[str, list[dict[str, str]]] = {}
         for each in wanted:
             made = await self._make(each.profile)
@@ -89,7 +95,8 @@ class Accelerators:
                     raise BuildFailed(f"the claim has no provider for {suffix} of {each.profile}", NOT_BOUND)
                 bindings[arq.uuid] = _patch(self._host, providers[0], instance)
         await self._api.ask("PATCH", _PATH, bindings)
-        await self._bound(instance, bindings.keys())
+        bound = {arq.uuid: arq for arq in await self._bound(instance, bindings.keys())}
+        return [bound[uuid] for uuid in bindings]
 
     async def _make(self, profile: str) -> list[_Arq]:
         try:
@@ -101,8 +108,8 @@ class Accelerators:
             raise
         return _arqs_in(answer)
 
-    async def _bound(self, instance: str, arqs: Collection[str]) -> None:
-        """Wait until all are bound; the time of the build limits it. Raises `BuildFailed`."""
+    async def _bound(self, instance: str, arqs: Collection[str]) -> list[_Arq]:
+        """Those that are bound, once all are; the time of the build limits it. Raises `BuildFailed`."""
         pause = FIRST_PAUSE
         while True:
             mine = [arq for arq in await self._of(instance) if arq.uuid in arqs]
@@ -111,7 +118,7 @@ class Accelerators:
                 lost = failed or sorted(set(arqs) - {arq.uuid for arq in mine})
                 raise BuildFailed(f"accelerator request {lost[0]} is not bound on {self._host}", NOT_BOUND)
             if all(arq.state == "Bound" for arq in mine):
-                return
+                return mine
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -146,6 +153,11 @@ def _wanted_by(instance: Instance) -> list[_Wanted]:
 def _patch(host: str, provider: str, instance: str) -> list[dict[str, str]]:
     values = {"/hostname": host, "/device_rp_uuid": provider, "/instance_uuid": instance}
     return [{"path": path, "op": "add", "value": value} for path, value in values.items()]
+
+
+def _attached(arq: _Arq) -> AttachedDevice:
+    handle = {key: str(value) for key, value in (arq.attach_handle_info or {}).items()}
+    return AttachedDevice(arq.uuid, arq.attach_handle_type or "", handle)
 
 
 def _arqs_in(answer: object) -> list[_Arq]:

@@ -10,7 +10,8 @@ import msgspec
 import structlog
 
 from roost.auth.json_service import ServiceAway
-from roost.compute.drivers import Driver
+from roost.compute.attached import Attached
+from roost.compute.drivers import Driver, PluggingDriver
 from roost.compute.errors import BuildFailed, StateUnusable
 from roost.compute.hardware import Hardware
 from roost.compute.neighbours import Neighbour
@@ -31,7 +32,8 @@ class AttachingDriver:
 
     ``folder``: where it keeps which instances may be attached: before the first of them is asked, and until
     the last has let go. What could not be detached at the end of a build is tried again with every build and
-    every end of a guest, and after a start. Raises `StateUnusable`.
+    every end of a guest, and after a start. A `PluggingDriver` is told what its guest is attached to. Raises
+    `StateUnusable`.
     """
 
     def __init__(self, driver: Driver, neighbours: Sequence[Neighbour], folder: Path) -> None:
@@ -73,16 +75,11 @@ class AttachingDriver:
 
     async def prepare(self, instance: Instance) -> None:
         await self._detach_left(but=instance.uuid)
-        if self._is_wanted(instance):
-            async with self._lock(instance.uuid):
-                self._left.discard(instance.uuid)
-                self._keep({*self._attached, instance.uuid})
-                try:
-                    for neighbour in self._neighbours:
-                        await neighbour.attach(instance)
-                except ServiceAway as error:
-                    raise BuildFailed(error_text(error), AWAY) from error
-        await self._driver.prepare(instance)
+        attached = await self._attach(instance) if self._is_wanted(instance) else Attached()
+        if isinstance(self._driver, PluggingDriver):
+            await self._driver.prepare_attached(instance, attached)
+        else:
+            await self._driver.prepare(instance)
 
     async def start(self, instance: Instance) -> None:
         await self._driver.start(instance)
@@ -93,6 +90,17 @@ class AttachingDriver:
             self._left.add(instance)
             await self._detach(instance)
         await self._detach_left()
+
+    async def _attach(self, instance: Instance) -> Attached:
+        async with self._lock(instance.uuid):
+            self._left.discard(instance.uuid)
+            self._keep({*self._attached, instance.uuid})
+            try:
+                parts = [await neighbour.attach(instance) for neighbour in self._neighbours]
+            except ServiceAway as error:
+                raise BuildFailed(error_text(error), AWAY) from error
+        ports = tuple(port for part in parts for port in part.ports)
+        return Attached(ports, tuple(device for part in parts for device in part.devices))
 
     def _is_wanted(self, instance: Instance) -> bool:
         return any(neighbour.serves(instance) for neighbour in self._neighbours)

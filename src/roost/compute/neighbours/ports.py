@@ -16,6 +16,7 @@ from urllib.parse import quote
 import msgspec
 
 from roost.auth.json_service import JsonService, ServiceAway, ServiceRefused
+from roost.compute.attached import Attached, AttachedPort
 from roost.compute.errors import BuildFailed
 from roost.model.instance import Instance
 from roost.model.spec import RequestedNetwork
@@ -42,7 +43,8 @@ MADE: Final = "compute:roost-made"
 _PATH: Final = "/v2.0/ports"
 _ATTEMPT: Final = "roost_attempt"
 _ALLOCATION: Final = "allocation"
-_OURS: Final = (_ATTEMPT, _ALLOCATION)
+_ADDRESS: Final = "pci_slot"
+_OURS: Final = (_ATTEMPT, _ALLOCATION, _ADDRESS)
 _NO_ADDRESSES: Final = ("IpAddressGenerationFailure", "ExternalIpAddressExhausted")
 _TRIES: Final = 10
 """So often a port is read and changed while others change it."""
@@ -67,6 +69,8 @@ class _Port(msgspec.Struct, frozen=True, rename={"host": "binding:host_id", "pro
     host: str = ""
     profile: dict[str, Any] = {}
     vif_type: str = msgspec.field(default="", name="binding:vif_type")
+    vif_details: dict[str, Any] | None = msgspec.field(default=None, name="binding:vif_details")
+    mac_address: str = ""
     resource_request: _Resources | None = None
     revision_number: int | None = None
 
@@ -91,28 +95,30 @@ class Ports:
     def serves(self, instance: Instance) -> bool:
         return instance.spec is not None and bool(instance.spec.requested_networks)
 
-    async def attach(self, instance: Instance) -> None:
+    async def attach(self, instance: Instance) -> Attached:
         if instance.spec is None or not instance.spec.requested_networks:
-            return
+            return Attached()
+        bound: list[_Port] = []
         try:
             made = {port.name: port for port in await self._of(instance.uuid) if port.device_owner == MADE}
             for number, wanted in enumerate(instance.spec.requested_networks):
                 if wanted.port_id is not None:
-                    await self._bind(wanted.port_id, instance, GIVEN)
+                    bound.append(await self._bind(wanted.port_id, instance, GIVEN))
                     continue
                 name = f"roost-{instance.uuid}-{number}"
                 if (there := made.get(name)) is not None:
-                    await self._bind(there.id, instance, MADE)
+                    bound.append(await self._bind(there.id, instance, MADE))
                 else:
-                    await self._make(name, wanted, instance)
+                    bound.append(await self._make(name, wanted, instance))
         except ServiceRefused as error:
             raise _failure(error) from error
+        return Attached(ports=tuple(_attached(port) for port in bound))
 
     async def detach(self, instance: str) -> None:
         for port in await self._of(instance, **{"binding:host_id": self._host}):
             await self._release(port, instance)
 
-    async def _make(self, name: str, wanted: RequestedNetwork, instance: Instance) -> None:
+    async def _make(self, name: str, wanted: RequestedNetwork, instance: Instance) -> _Port:
         body = {
             "name": name,
             "network_id": wanted.network_id,
@@ -120,9 +126,9 @@ class Ports:
             "admin_state_up": True,
             **self._binding(instance, MADE, {}),
         }
-        self._check(_read(await self._api.ask("POST", _PATH, {"port": body}), _One).port)
+        return self._checked(_read(await self._api.ask("POST", _PATH, {"port": body}), _One).port)
 
-    async def _bind(self, uuid: str, instance: Instance, owner: str) -> None:
+    async def _bind(self, uuid: str, instance: Instance, owner: str) -> _Port:
         for _ in range(_TRIES):
             port = _read(await self._api.ask("GET", f"{_PATH}/{quote(uuid, safe='')}"), _One).port
             if port.device_id not in ("", instance.uuid):
@@ -130,9 +136,10 @@ class Ports:
             if port.profile.get(_ATTEMPT, 0) > instance.attempt:
                 raise BuildFailed(f"a later attempt has port {uuid} on {port.host}", OUTRANKED)
             kept = {key: value for key, value in port.profile.items() if key not in _OURS}
-            changes = self._binding(instance, owner, kept | _allocation(port, instance))
-            if (changed := await self._change(port, changes)) is not None:
-                return self._check(changed)
+            profile = kept | _allocation(port, instance) | _device(port, instance)
+            changed = await self._change(port, self._binding(instance, owner, profile))
+            if changed is not None:
+                return self._checked(changed)
         raise BuildFailed(f"port {uuid} is being changed all the time", NOT_BOUND)
 
     def _binding(self, instance: Instance, owner: str, profile: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,10 +150,11 @@ class Ports:
             "binding:profile": {**profile, _ATTEMPT: instance.attempt},
         }
 
-    def _check(self, port: _Port) -> None:
-        """Raises `BuildFailed` if the network cannot serve the port on this host."""
+    def _checked(self, port: _Port) -> _Port:
+        """The port. Raises `BuildFailed` if the network cannot serve the port on this host."""
         if port.vif_type == "binding_failed":
             raise BuildFailed(f"port {port.id} cannot be bound on {self._host}", NOT_BOUND)
+        return port
 
     async def _change(self, port: _Port, changes: Mapping[str, Any]) -> _Port | None:
         """The changed port, None if others have changed it since it was read."""
@@ -202,6 +210,25 @@ def _allocation(port: _Port, instance: Instance) -> dict[str, Any]:
         raise BuildFailed(text, NOT_BOUND, retryable=False)
     served = {suffix: mappings[suffix][0] for suffix in suffixes}
     return {_ALLOCATION: served[port.id] if groups is None else served}
+
+
+def _device(port: _Port, instance: Instance) -> dict[str, str]:
+    """The PCI device that was chosen for a port, as its binding profile tells Neutron."""
+    assignment = None if instance.selection is None else instance.selection.assignment
+    found = [] if assignment is None else [each for each in assignment.devices if each.request == port.id]
+    addresses = [address for devices in found for address in devices.addresses]
+    return {_ADDRESS: addresses[0]} if addresses else {}
+
+
+def _attached(port: _Port) -> AttachedPort:
+    return AttachedPort(
+        id=port.id,
+        network_id=port.network_id,
+        mac=port.mac_address,
+        kind=port.vif_type,
+        details=port.vif_details or {},
+        address=port.profile.get(_ADDRESS),
+    )
 
 
 def _failure(error: ServiceRefused) -> BuildFailed:

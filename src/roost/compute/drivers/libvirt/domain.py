@@ -10,9 +10,16 @@ from xml.etree.ElementTree import Element, SubElement
 
 import msgspec
 
+from roost.compute.attached import Attached
 from roost.compute.drivers.libvirt import metadata
 from roost.compute.drivers.libvirt.domain_capabilities import SEV_ES, DomainCapabilities
 from roost.compute.drivers.libvirt.placing import Placing, placing_of
+from roost.compute.drivers.libvirt.plugging import (
+    accelerator_addresses,
+    function_addresses,
+    pci_address,
+    write_interfaces,
+)
 from roost.compute.drivers.libvirt.traits import QEMU
 from roost.compute.errors import BuildFailed
 from roost.compute.hardware import assignment_of
@@ -43,13 +50,15 @@ class GuestOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 class GuestParts(msgspec.Struct, frozen=True, kw_only=True):
     """What was made for a guest: its disk and the format of it, the file of its serial console, the uuids of
-    its mediated devices. ``encryption``: the kind of its memory encryption."""
+    its mediated devices. ``encryption``: the kind of its memory encryption. ``attached``: its ports and
+    accelerators."""
 
     disk: Path | None = None
     disk_format: str = "qcow2"
     console: Path | None = None
     mdevs: tuple[str, ...] = ()
     encryption: str | None = None
+    attached: Attached = Attached()
 
 
 def domain_name(instance: str) -> str:
@@ -106,6 +115,7 @@ def domain_xml(
     _text(domain, "on_crash", "destroy")
     devices = SubElement(domain, "devices")
     _disk(devices, guests, properties, parts)
+    write_interfaces(devices, parts.attached, properties.get("hw_vif_model", "virtio"))
     if parts.console is not None and guests.domain_type in QEMU:
         serial = SubElement(devices, "serial", type="file")
         SubElement(serial, "source", path=str(parts.console))
@@ -200,12 +210,11 @@ def _tpm(devices: Element, guests: DomainCapabilities, flavor: Flavor, propertie
 
 def _host_devices(devices: Element, instance: Instance, parts: GuestParts) -> None:
     assignment = assignment_of(instance)
-    for address in sorted(() if assignment is None else assignment.addresses):
-        domain, bus, rest = address.split(":")
-        slot, function = rest.split(".")
+    assigned = frozenset[str]() if assignment is None else assignment.addresses
+    whole = assigned - function_addresses(parts.attached)
+    for address in sorted({*whole, *accelerator_addresses(parts.attached)}):
         hostdev = SubElement(devices, "hostdev", mode="subsystem", type="pci", managed="yes")
-        named = {"domain": domain, "bus": bus, "slot": slot, "function": function}
-        SubElement(SubElement(hostdev, "source"), "address", {k: f"0x{each}" for k, each in named.items()})
+        pci_address(SubElement(hostdev, "source"), address)
     for each in parts.mdevs:
         hostdev = SubElement(devices, "hostdev", mode="subsystem", type="mdev", model="vfio-pci")
         SubElement(SubElement(hostdev, "source"), "address", uuid=each)

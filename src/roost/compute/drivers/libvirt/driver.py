@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
+from roost.compute.attached import Attached
 from roost.compute.drivers.libvirt import machinery
 from roost.compute.drivers.libvirt.connection import Connection
 from roost.compute.drivers.libvirt.domain import GuestParts, domain_name, domain_xml, mdev_uuid
@@ -98,6 +99,9 @@ class LibvirtDriver:
             raise self._trouble
 
     async def prepare(self, instance: Instance) -> None:
+        await self.prepare_attached(instance, Attached())
+
+    async def prepare_attached(self, instance: Instance, attached: Attached) -> None:
         name = domain_name(instance.uuid)
         if instance.spec is None:
             raise BuildFailed("the instance has no flavor: it was stored by an earlier version")
@@ -111,6 +115,7 @@ class LibvirtDriver:
             console=self._options.disks.instances / name / "console.log",
             mdevs=tuple(uuid for uuid, _ in mdevs),
             encryption=self._encryption(instance),
+            attached=attached,
         )
         options = guest_options(self._options, view, self._cpus)
         text = domain_xml(instance, view.guests, options, parts, shared_of_cell(view, self._cpus))

@@ -1,6 +1,6 @@
 """`Domain`: a guest on a host, ours or one that others have made."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from xml.etree.ElementTree import Element
 
 from roost.compute.drivers.libvirt import metadata
@@ -27,18 +27,20 @@ class Domain(NamedTuple):
     has_nvram: bool
 
 
+_DEVICES: Final = {
+    "pci": ("hostdev[@type='pci']", "interface[@type='hostdev']"),
+    "mdev": ("hostdev[@type='mdev']",),
+}
+"""Where a domain names the devices that it has to itself."""
+
+
 def read_domain(text: str, active: bool) -> Domain:
     """A domain from its XML. Raises `UnreadableDescription`."""
     domain = parsed(text, "domain")
     memory = domain.find("memory")
-    hostdevs = domain.findall("devices/hostdev")
     sources = {
-        kind: [
-            source
-            for each in hostdevs
-            if each.get("type") == kind and (source := each.find("source/address")) is not None
-        ]
-        for kind in ("pci", "mdev")
+        kind: [source for path in paths for source in domain.findall(f"devices/{path}/source/address")]
+        for kind, paths in _DEVICES.items()
     }
     return Domain(
         domain.findtext("name") or "",
