@@ -95,8 +95,18 @@ def test_agent_that_comes_back_old_is_passed_over(tmp_path) -> None:
             assert attempt.reason == "the agent of host a has service version 1, and this needs 2"
             # Today's gets it.
             await server.world.cell.add([instance("next", spec=NEEDING)])
-            today = Poll(session=opened.session, counter=2, service_version=SERVICE_VERSION, wait_seconds=5.0)
-            answer = await client.ask(today)
-            assert ("next", 1) in [order.key for order in answer.orders]
+            found: set[tuple[str, int]] = set()
+            for counter in range(2, 200):
+                today = Poll(
+                    session=opened.session,
+                    counter=counter,
+                    service_version=SERVICE_VERSION,
+                    wait_seconds=5.0,
+                    building=(("plain", 1),),
+                )
+                found = {order.key for order in (await client.ask(today)).orders}
+                if found:
+                    break
+            assert found == {("next", 1)}
 
     asyncio.run(run())

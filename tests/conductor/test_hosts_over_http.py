@@ -12,6 +12,7 @@ from roost.model.node import NodeReport
 from roost.model.service_version import SERVICE_VERSION
 from roost.model.token import token_digest
 from roost.placement.commands.allocations import ConsumerWrite
+from roost.storage import DatabaseUnavailable
 from support.conductor_api import ADMIN, TOKEN, api, asked_for, detail
 
 CELL1 = {"cell": "cell1", "hosts": ["new-1", "new-2"]}
@@ -273,5 +274,22 @@ def test_host_that_burned_is_removed_by_an_operators_word(tmp_path) -> None:
             assert await now.placement.provider(f"node-{host}") is None
             for uuid in there:
                 assert await now.placement.allocations_of(uuid) is None
+
+    asyncio.run(run())
+
+
+def test_refusal_for_a_cell_that_does_not_answer_names_it(tmp_path, monkeypatch) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+
+            async def down(work):
+                raise DatabaseUnavailable("it is stopped")
+
+            monkeypatch.setattr(now.cells["cell2"].database, "write", down)
+            body = {"cell": "cell2", "hosts": ["new"]}
+            refused = await client.post("/v1/hosts", json=body, headers=ADMIN)
+            assert (refused.status_code, detail(refused)) == (
+                503, "Cell cell2: The database cannot be reached or is busy; try again."
+            )  # fmt: skip
 
     asyncio.run(run())

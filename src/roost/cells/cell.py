@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import NamedTuple, TypeVar
 
 import sqlalchemy as sa
@@ -32,7 +32,7 @@ from roost.model.instance import (
 )
 from roost.model.node import NodeReport
 from roost.model.record import Attempt, RecordSink
-from roost.storage import Database, in_batches
+from roost.storage import Database, StorageError, in_batches
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ class Cell:
                 for row in connection.execute(sa.select(*columns).where(instances.c.uuid.in_(some)))
             }
 
-        return await self.database.read(read)
+        return await self.read(read)
 
     async def outcomes(self, uuids: Collection[str]) -> list[Outcome]:
         """State, attempt and reason of those of the named instances that are here."""
@@ -118,7 +118,7 @@ class Cell:
                 for row in connection.execute(sa.select(*columns).where(instances.c.uuid.in_(some)))
             ]
 
-        return await self.database.read(read)
+        return await self.read(read)
 
     # Instances
 
@@ -128,32 +128,28 @@ class Cell:
 
     async def find(self, uuids: Collection[str]) -> dict[str, Instance]:
         """Those of the named instances that are here."""
-        return await self.database.read(FindInstances(tuple(uuids)))
+        return await self.read(FindInstances(tuple(uuids)))
 
     async def in_state(self, *states: str, host: str | None = None) -> list[Instance]:
         """All instances in one of the states, of one host if it is named."""
         query = INSTANCES.where(instances.c.state.in_(states))
         if host is not None:
             query = query.where(instances.c.host == host)
-        return await self.database.read(
-            lambda connection: [instance_of(row) for row in connection.execute(query)]
-        )
+        return await self.read(lambda connection: [instance_of(row) for row in connection.execute(query)])
 
     async def every(self, request_id: str | None = None) -> list[Instance]:
         """All instances, or those of one request."""
         query = INSTANCES if request_id is None else INSTANCES.where(instances.c.request_id == request_id)
-        return await self.database.read(
-            lambda connection: [instance_of(row) for row in connection.execute(query)]
-        )
+        return await self.read(lambda connection: [instance_of(row) for row in connection.execute(query)])
 
     async def unsettled(self) -> int:
         """How many instances somebody has work to do for."""
         count = sa.select(sa.func.count()).where(instances.c.state.in_(UNSETTLED))
-        return await self.database.read(lambda connection: connection.execute(count).scalar_one())
+        return await self.read(lambda connection: connection.execute(count).scalar_one())
 
     async def faults_of(self, uuid: str) -> list[Fault]:
         """Why attempts at an instance failed, in order."""
-        ended = await self.database.read(AttemptsOf(uuid))
+        ended = await self.read(AttemptsOf(uuid))
         return [
             Fault(uuid, each.attempt, each.host, each.reason, each.ended)
             for each in ended
@@ -173,7 +169,7 @@ class Cell:
 
     async def nodes(self) -> list[NodeReport]:
         """All nodes as they were reported last, in order of names."""
-        return await self.database.read(ReadReports(self.name))
+        return await self.read(ReadReports(self.name))
 
     async def remove_nodes(self, uuids: Collection[str]) -> None:
         """Forget nodes, by the uuid of the root provider. One that is not here is left out."""
@@ -187,24 +183,27 @@ class Cell:
     async def node_uuids(self) -> frozenset[str]:
         """The root providers of all nodes that are here."""
         query = sa.select(nodes.c.node)
-        return await self.database.read(lambda connection: frozenset(connection.execute(query).scalars()))
+        return await self.read(lambda connection: frozenset(connection.execute(query).scalars()))
 
     async def count_nodes(self) -> int:
         """How many nodes are here."""
         query = sa.select(sa.func.count()).select_from(nodes)
-        return await self.database.read(lambda connection: connection.execute(query).scalar_one())
+        return await self.read(lambda connection: connection.execute(query).scalar_one())
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Run a work that reads. Raises `StorageError`."""
-        return await self.database.read(work)
+        with self._named():
+            return await self.database.read(work)
 
     async def autocommit_read(self, work: Callable[[Connection], T]) -> T:
         """Run a work of one short statement that reads, outside of transactions. Raises `StorageError`."""
-        return await self.database.autocommit_read(work)
+        with self._named():
+            return await self.database.autocommit_read(work)
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Run a work that writes, and wake those who listen for what it enters. Raises `StorageError`."""
-        done = await self.database.write(work)
+        with self._named():
+            done = await self.database.write(work)
         if isinstance(work, CellWork) and (entered := work.enters):
             if not WANTING_CONDUCTORS.isdisjoint(entered):
                 self.wakes.wake(work_topic(self.name))
@@ -218,6 +217,15 @@ class Cell:
     def keep_ends(self, ended: Sequence[Attempt]) -> None:
         """Record ends of attempts."""
         self._record(ended)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Clients that ask for something of several cells are told which one fails."""
+        try:
+            yield
+        except StorageError as error:
+            error.summary = f"Cell {self.name}: {type(error).summary}"
+            raise
 
     def _record(self, ended: Sequence[Attempt]) -> None:
         if ended and self._records is not None:

@@ -45,7 +45,7 @@ async def count_instances(cell: Cell, uuids: Collection[str]) -> dict[str, int]:
             )
         }
 
-    return await cell.database.read(read)
+    return await cell.read(read)
 
 
 async def _named(cell: Cell, names: Collection[str], *columns: sa.Column[str]) -> list[NodeName]:
@@ -59,4 +59,4 @@ async def _named(cell: Cell, names: Collection[str], *columns: sa.Column[str]) -
             for row in connection.execute(query.where(column.in_(some)))
         ]
 
-    return await cell.database.read(read)
+    return await cell.read(read)
