@@ -7,6 +7,7 @@ from roost.agents.types import Build, SessionKey
 from roost.cells.attempts import AttemptsOf
 from roost.conductor.agents.sessions import CloseSession, OpenSession, SessionOpened
 from roost.conductor.neighbours import Neighbours
+from roost.leases import AcquireLease
 from roost.model.service_version import ATTACHMENTS, SERVICE_VERSION
 from roost.model.spec import Flavor, RequestSpec
 from support.cells import instance
@@ -25,14 +26,17 @@ def test_request_waits_for_the_last_old_agent(tmp_path) -> None:
         ):
             plain, cell = {"flavor": FLAVOR}, now.cells["cell1"]
             on_network = {**plain, "networks": [{"network_id": await app.network("192.0.2.0/24")}]}
-            nonces = {}
+            sessions = {}
             for number in range(5):
                 opening = OpenSession(
                     host=f"old-{number}", nonce=f"n{number}", previous=(), service_version=1, at=1.0
                 )
                 opened = await cell.write(opening)
                 assert isinstance(opened, SessionOpened)
-                nonces[opening.host] = SessionKey(opening.host, opening.nonce, opened.epoch)
+                sessions[opening.host] = SessionKey(opening.host, opening.nonce, opened.epoch)
+            # The task of a process is no process.
+            task = AcquireLease(name="audit", kind="audit", holder="n0", host="", service_version=1, now=1.0)
+            await now.requests.database.write(task)
             await now.super.watch.look()
             refused = await client.post("/v1/instances", json=on_network)
             assert (refused.status_code, detail(refused)) == (
@@ -47,7 +51,7 @@ def test_request_waits_for_the_last_old_agent(tmp_path) -> None:
             # What the others do goes on.
             assert (await client.post("/v1/instances", json=plain)).status_code == 202
             # Those that are down do not count, nor those that are new.
-            for host, key in nonces.items():
+            for host, key in sessions.items():
                 await cell.write(CloseSession(key))
                 if host == "old-0":
                     new = OpenSession(

@@ -20,10 +20,10 @@ from roost.conductor.aggregates.operations import AGGREGATE_OPERATIONS, AGGREGAT
 from roost.conductor.aggregates.operations import PATH as AGGREGATES
 from roost.conductor.audit.operations import AUDIT_OPERATIONS, AUDIT_RULES
 from roost.conductor.audit.operations import PATH as AUDIT
-from roost.conductor.features import check_feature
 from roost.conductor.history.operations import HISTORY_RULES, history_operation
 from roost.conductor.history.views import Histories
 from roost.conductor.hosts.cells import CellRegistry
+from roost.conductor.hosts.features import check_feature
 from roost.conductor.hosts.operations import CELLS, HOST_OPERATIONS, HOST_RULES, HOSTS, SERVICES
 from roost.conductor.hosts.registry import Hosts
 from roost.conductor.hosts.watch import ServiceWatch

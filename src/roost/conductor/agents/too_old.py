@@ -1,7 +1,7 @@
 """Builds that the agent of a host would not build whole, because it is of an earlier version.
 
-A request that needs a feature is accepted once all processes know it (`roost.conductor.features`). This is
-for an agent that comes back without it afterwards: the attempt ends, and the next alternate is tried.
+A request that needs a feature is accepted once all processes know it (`roost.conductor.hosts.features`).
+This is for an agent that comes back without it afterwards: the attempt ends, and the next alternate is tried.
 """
 
 from roost.cells.building import ReportResults
@@ -15,26 +15,28 @@ AGENT_TOO_OLD = "AgentTooOld"
 
 def work_for(database: str, cell: str, work: HostWork, version: int) -> Machine[HostWork]:
     """What an agent of a service version can do of the work of its host. Raises `StorageError`."""
-    late = [each for each in work.instances if _needed(each) > version]
+    late = {each.uuid: needed for each in work.instances if (needed := _needed(each)) > version}
     if not late:
         return work
+    host = next(each.host for each in work.instances if each.uuid in late) or ""
     results = tuple(
         BuildResult(
             each.uuid,
-            each.host or "",
+            host,
             each.attempt,
-            f"the agent of host {each.host} has service version {version}, and this needs {_needed(each)}",
+            f"the agent of host {host} has service version {version}, and this needs {late[each.uuid]}",
             AGENT_TOO_OLD,
         )
-        for each in late
+        for each in work.instances
+        if each.uuid in late
     )
     at = yield from Clock().do()
     ended = yield from Write(database, ReportResults(results, at, cell)).do()
     if ended:
         yield from Record((), ended).do()
-    values = {"cell": cell, "host": late[0].host, "service_version": version, "instances": len(late)}
+    values = {"cell": cell, "host": host, "service_version": version, "instances": len(late)}
     yield from Log("an agent is too old for what it is to build", values, "warning").do()
-    return HostWork([each for each in work.instances if each not in late], work.orders)
+    return HostWork([each for each in work.instances if each.uuid not in late], work.orders)
 
 
 def _needed(instance: Instance) -> int:

@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from roost.conductor.features import held_back_by
 from roost.conductor.hosts.cells import CellRegistry, SeenCell
+from roost.conductor.hosts.features import held_back_by
 from roost.conductor.hosts.registry import Hosts, Located
 from roost.conductor.hosts.types import (
     AddedHost,

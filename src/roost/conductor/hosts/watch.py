@@ -100,20 +100,20 @@ class ServiceWatch:
         and names."""
         return [
             Seen(lease, place.state_of(lease), cell)
-            for cell, place in sorted(self._places.items(), key=lambda each: each[0] or "")
+            for cell, place in self._in_order()
             for lease in place.leases
             if (lease.kind not in ON_REQUEST if kinds is None else lease.kind in kinds)
         ]
 
     def behind(self) -> list[Seen]:
-        """The leases of earlier service versions than this process's that were seen last, of all kinds,
-        without those that are down."""
-        found = (
-            Seen(lease, place.state_of(lease), cell)
-            for cell, place in sorted(self._places.items(), key=lambda each: each[0] or "")
+        """The leases of processes and hosts of earlier service versions than this process's that were seen
+        last, in the same order, without those that are down."""
+        return [
+            Seen(lease, state, cell)
+            for cell, place in self._in_order()
             for lease in place.behind
-        )
-        return [each for each in found if each.state != DOWN]
+            if (state := place.state_of(lease)) != DOWN
+        ]
 
     def state_of(self, cell: str, session: Lease | None) -> str:
         """The state of the host of a session in a cell."""
@@ -131,6 +131,9 @@ class ServiceWatch:
         """The names of the cells whose databases could not be read at the last look."""
         return sorted(name for name, place in self._places.items() if name is not None and not place.answers)
 
+    def _in_order(self) -> list[tuple[str | None, _Place]]:
+        return sorted(self._places.items(), key=lambda each: each[0] or "")
+
     async def _look_at(self, name: str | None, database: Database) -> None:
         place = self._places.setdefault(name, _Place(self._times, self._down_seconds))
         began = self._monotonic()
@@ -147,7 +150,10 @@ class ServiceWatch:
         ended = self._monotonic()
         held = [lease for lease in leases if not lease.vacant]
         place.leases, place.answers = leases, True
-        place.behind = [lease for lease in held if lease.service_version < SERVICE_VERSION]
+        # A process has a lease of its own beside that of its task.
+        place.behind = [
+            lease for lease in held if lease.service_version < SERVICE_VERSION and lease.kind != AUDIT
+        ]
         processes = {lease.name: lease.stamp for lease in held if lease.kind != SESSION}
         place.processes.look(processes, frozenset(), began, ended)
         # A host that owes an order gets no new instances, and is alive: what it has may not be given up.

@@ -90,7 +90,11 @@ def address_in(element: Element) -> str:
 
 
 def _address(parts: list[str]) -> str:
-    domain, bus, slot, function = (whole(each, "a PCI address") for each in parts)
+    return address_text(*(whole(each, "a PCI address") for each in parts))
+
+
+def address_text(domain: int, bus: int, slot: int, function: int) -> str:
+    """A PCI address as texts have it: ``0000:3b:00.0``."""
     return f"{domain:04x}:{bus:02x}:{slot:02x}.{function:x}"
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from xml.etree.ElementTree import Element, SubElement
 
 from roost.compute.attached import Attached, AttachedDevice, AttachedPort
+from roost.compute.drivers.libvirt.node_devices import address_text
 from roost.compute.errors import BuildFailed
 
 NOT_PLUGGED: Final = "NotPlugged"
@@ -18,6 +19,7 @@ _ELSEWHERE: Final = ("other", "hostdev_physical")
 """Kinds of ports without an interface: others plug them in, or the guest has the whole device."""
 _ON_FUNCTION: Final = "hw_veb"
 """The kind of ports on a virtual function whose address and VLAN the host sets."""
+_HANDLE: Final = ("domain", "bus", "device", "function")
 _NAME: Final = 14
 """Characters of the name of a network device that Neutron's agents look for."""
 
@@ -90,11 +92,10 @@ def _detail(details: Mapping[str, Any], name: str) -> str:
 def _address_of(device: AttachedDevice) -> str:
     if device.kind == "PCI":
         try:
-            number = {key: int(device.handle[key], 16) for key in ("domain", "bus", "device", "function")}
+            return address_text(*(int(device.handle[part], 16) for part in _HANDLE))
         except (KeyError, ValueError) as error:
             text = f"accelerator {device.id} has no PCI address: {error}"
             raise BuildFailed(text, NOT_PLUGGED) from error
-        return "{domain:04x}:{bus:02x}:{device:02x}.{function:x}".format(**number)
     raise BuildFailed(f"this driver does not plug in accelerators of the kind {device.kind}", NOT_PLUGGED)
 
 
