@@ -47,7 +47,7 @@ def list_services(
         print_table(("service", "cell", "state", "version", "since (UTC)"), rows)
         for each in answer.get("features", ()):
             if held := each["held_back_by"]:
-                needed = f"once all have version {each['since']}; {held} have less"
+                needed = f"once all have version {each['since']}; older ones: {held}"
                 click.echo(f"roost: {each['name']} are off: {each['what']} {needed}", err=True)
         warn_of_cells(set(answer["cells_down"]))
 
