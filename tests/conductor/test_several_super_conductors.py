@@ -91,6 +91,28 @@ def test_nobody_takes_the_work_of_the_living(tmp_path, monkeypatch) -> None:
     within(tmp_path, work)
 
 
+def test_a_look_for_work_leaves_alone_what_was_accepted_meanwhile(tmp_path, monkeypatch) -> None:
+    """The look finds the request, which this process carries since the look began."""
+
+    async def work(now: Conductors, other: SuperConductor) -> None:
+        asking = Gate(now.scheduler.select_destinations)
+        monkeypatch.setattr(now.scheduler, "select_destinations", asking)
+        looking = Gate(now.ledger.database.read, FreeRequests)
+        monkeypatch.setattr(now.ledger.database, "read", looking)
+        look = asyncio.create_task(now.super.step())
+        await looking.reached.wait()
+        await now.super.accept(request(1))
+        await asking.reached.wait()
+        looking.opened.set()
+        await look
+        asking.opened.set()
+        await now.arrive()
+        assert (await now.instances())[ONE].epoch == 1, "its owner has taken it over from itself"
+        await now.check()
+
+    within(tmp_path, work)
+
+
 @pytest.mark.parametrize("late", ["claim", "insert"])
 def test_a_conductor_that_was_stopped_is_overtaken_and_changes_nothing(tmp_path, monkeypatch, late) -> None:
     """It stops before its claim, or between its mapping and its insert, and goes on when all is over."""

@@ -97,10 +97,11 @@ class Working:
 
     def _take_requests(self) -> Machine[bool]:
         """Take up some requests that nobody carries; returns whether there may be more."""
-        known = self.carrying | self.failed.keys()
         # Those that are known are among the ones that are found.
-        most = TAKEN_AT_ONCE + len(known)
+        most = TAKEN_AT_ONCE + len(self.carrying) + len(self.failed)
         free = yield from Read(API, FreeRequests(self.tenure.holder, most)).do()
+        # Known now, not before the read: it also finds what was accepted meanwhile.
+        known = self.carrying | self.failed.keys()
         new = tuple(key for key in free if key.request_id not in known)[:TAKEN_AT_ONCE]
         if not new:
             return False
