@@ -157,12 +157,7 @@ class DescribeHosts(msgspec.Struct, frozen=True):
         }
         count = sa.func.count()
         of_nodes = dict(_counted(connection, nodes.c.host, nodes.c.host.in_(some)))
-        refused: dict[str, str] = {}
-        # Few have one: the others' reports are not read.
-        query = sa.select(nodes).where(nodes.c.host.in_(some), nodes.c.facts.contains('"refused":'))
-        for report in (report_of(each, "") for each in connection.execute(query.order_by(nodes.c.nodename))):
-            if report.refused is not None:
-                refused.setdefault(report.host, report.refused)
+        refused = _refused(connection, nodes.c.host.in_(some))
         ordered = dict(_counted(connection, orders.c.host, orders.c.host.in_(some)))
         states: dict[str, dict[str, int]] = {}
         query = sa.select(instances.c.host, instances.c.state, count).where(instances.c.host.in_(some))
@@ -186,6 +181,28 @@ class DescribeHosts(msgspec.Struct, frozen=True):
                 orders=ordered.get(host, 0),
             )
         return described
+
+
+class RefusedHosts(msgspec.Struct, frozen=True):
+    """The hosts of which placement does not have all that their drivers tell, each with the reason.
+
+    A host that is not reshaped is one of them.
+    """
+
+    def __call__(self, connection: Connection) -> dict[str, str]:
+        return _refused(connection, sa.true())
+
+
+def _refused(connection: Connection, which: sa.ColumnElement[bool]) -> dict[str, str]:
+    """What is refused of some nodes, by host; of a host with several nodes that of the first one by name."""
+    refused: dict[str, str] = {}
+    # Few have one: the others' reports are not read.
+    query = sa.select(nodes).where(which, nodes.c.facts.contains('"refused":'))
+    query = query.order_by(nodes.c.host, nodes.c.nodename)
+    for report in (report_of(each, "") for each in connection.execute(query)):
+        if report.refused is not None:
+            refused.setdefault(report.host, report.refused)
+    return refused
 
 
 class NodesOfHost(msgspec.Struct, frozen=True):

@@ -7,11 +7,13 @@ from roost.auth import Source
 from roost.auth.source import Setting
 from roost.bench.loopback import free_port
 from roost.cells import SCHEMA as CELL
+from roost.cells.node_reports import KeepReports
 from roost.cli.doctor import conductor, configuration
 from roost.cli.doctor.check import Deployment, Verdict, run_checks
 from roost.cli.listening import Listening
 from roost.conductor.cell_mappings import CellMapping, MapCells
 from roost.conductor.tables import SCHEMA as CONDUCTOR
+from roost.model.node import NodeReport
 from roost.serving.listeners import Address
 from roost.storage import Database, Schema
 from support.programs import write_config
@@ -67,6 +69,26 @@ def test_databases_of_a_cell_conductor(tmp_path: Path) -> None:
         ("warn", "the API database does not know the cell cell1", "run 'roost cell add cell1'"),
     ]
     assert "set connection in [cell_y]" in found(config, cell="y")["conductor"][0][1]
+
+
+def test_hosts_that_are_not_reshaped_are_told(tmp_path: Path) -> None:
+    config = write_config(tmp_path)
+    made(tmp_path / "api.db", CONDUCTOR, CellMapping("cell1", "cell_cell1"))
+    made(tmp_path / "cell0.db", CELL)
+    made(tmp_path / "cell1.db", CELL)
+    reason = "the node is not reshaped, and stays as it was: consumer x holds 3 VGPU"
+    reports = [
+        NodeReport(host=f"h{n}", node=f"node-{n}", cell="", refused=reason if n else None) for n in range(3)
+    ]
+    database = Database(f"sqlite:///{tmp_path / 'cell1.db'}")
+    database.write_now(KeepReports(tuple(reports)))
+    asyncio.run(database.close())
+    [told] = [each for each in found(config)["conductors' databases"] if each[0] == "warn"]
+    assert told == (
+        "warn",
+        f"cell1: placement has not all that hosts report: of h1: {reason} (2 hosts in all)",
+        "run 'roost host show h1', and correct it on the host",
+    )
 
 
 def test_a_scheduler_that_does_not_answer(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from oslo_config import cfg
 
 from roost.auth import IdentityUnavailable
 from roost.cells import SCHEMA as CELL_SCHEMA
+from roost.cells.hosts import RefusedHosts
 from roost.cli.doctor.check import ANSWER_SECONDS, Check, Deployment, Verdict
 from roost.cli.doctor.database import clock_of
 from roost.conductor.cell_mappings import CELL0, CellMapping, url_of
@@ -112,7 +113,8 @@ def check_hosts(deployment: Deployment) -> Iterator[Verdict]:
 
 
 def check_cell(deployment: Deployment, mapping: CellMapping) -> Iterator[Verdict]:
-    """The database of a cell is configured, answers, has the tables of this program, and the right time."""
+    """The database of a cell is configured, answers, has the tables of this program, and the right time. All
+    that its hosts report is in placement."""
     name = mapping.name
     place = "in the API database" if mapping.section is None else f"in [{mapping.section}] connection"
     change = f"start the database of {name}, or correct its URL {place}"
@@ -123,14 +125,22 @@ def check_cell(deployment: Deployment, mapping: CellMapping) -> Iterator[Verdict
         yield Verdict("fail", f"{name}: {error}", change)
         return
     clock = None
+    refused: dict[str, str] = {}
     try:
         verdict = at_revision(database, CELL_SCHEMA, name)
+        if verdict is None:
+            refused = database.read_now(RefusedHosts())
         clock = clock_of(database, f"the database of {name}")
     except OperatorError as error:
         verdict = Verdict("fail", f"{name}: {error}", change)
     finally:
         asyncio.run(database.close())
     yield verdict or Verdict("ok", f"the hosts of {name} can be read")
+    if refused:
+        host, reason = next(iter(refused.items()))
+        others = f" ({len(refused)} hosts in all)" if len(refused) > 1 else ""
+        says = f"{name}: placement has not all that hosts report: of {host}: {reason}{others}"
+        yield Verdict("warn", says, f"run 'roost host show {host}', and correct it on the host")
     if clock is not None:
         yield clock
 
