@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -42,24 +41,10 @@ from support.clouds import (
     uuid_of,
 )
 from support.clouds import spec as spec_of
+from support.told_calls import within
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 INSTANCES = tuple(uuid_of(0xA0 + number) for number in range(4))
-
-
-class UpstreamTransport(httpx.AsyncBaseTransport):
-    """Sends requests to upstream's application in this process."""
-
-    def __init__(self, upstream: Upstream) -> None:
-        self._upstream = upstream
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        await request.aread()
-        headers = {name: value for name, value in request.headers.items() if name != "host"}
-        url = request.url.raw_path.decode()
-        answer = self._upstream.ask(request.method, url, request.content, headers)
-        kept = {name: answer.headers[name] for name in ("content-type",) if name in answer.headers}
-        return httpx.Response(answer.status, headers=kept, content=answer.body)
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +55,7 @@ def upstream() -> Iterator[Upstream]:
 
 
 def client_of(upstream: Upstream) -> HttpPlacement:
-    client = httpx.AsyncClient(transport=UpstreamTransport(upstream))
-    return HttpPlacement(FixedCredentials("http://placement", "admin"), client=client)
+    return HttpPlacement(FixedCredentials("http://placement", "admin"), client=within(upstream))
 
 
 async def fill(placement: HttpPlacement, cloud: Cloud) -> None:
