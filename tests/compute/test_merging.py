@@ -79,6 +79,48 @@ def test_agent_that_lost_its_state_deletes_nothing_and_keeps_the_ratio() -> None
     assert world.logged == ["providers that others made are kept"]
 
 
+def test_agent_that_lost_its_state_gives_nothing_away_that_it_or_another_kept_back() -> None:
+    world = ProviderWorld()
+
+    def reserved(units: int):
+        return lambda tree: tree.update_inventory("host", {"CUSTOM_METAL": Inventory(1, reserved=units)})
+
+    for there, told in ((1, 0), (0, 1)):
+        filled(world, reserved(there))
+        world.kept = {}
+        filled(world, reserved(told))
+        assert world.states[ROOT].inventories == {"CUSTOM_METAL": Inventory(1, reserved=1)}
+    filled(world, reserved(0))
+    assert world.states[ROOT].inventories == {"CUSTOM_METAL": Inventory(1)}
+
+
+def test_record_that_lacks_fields_writes_none_of_them_unless_another_changes() -> None:
+    world = ProviderWorld()
+
+    def told(**record: float):
+        return lambda tree: tree.update_inventory("host", {"VCPU": record})
+
+    filled(world, told(total=8, allocation_ratio=4.0))
+    world.writes.clear()
+    filled(world, told(total=8))
+    assert world.writes == []
+    filled(world, told(total=9))
+    assert world.states[ROOT].inventories == {"VCPU": Inventory(9)}
+    world.change(ROOT, inventories={"VCPU": Inventory(9, allocation_ratio=16.0)})
+    filled(world, told(total=9))
+    filled(world, told(total=10))
+    # The operator's ratio is not the driver's to change while it tells no other.
+    assert world.states[ROOT].inventories == {"VCPU": Inventory(10, allocation_ratio=16.0)}
+
+
+def test_class_is_dropped_and_others_are_changed_by_one_write() -> None:
+    world = ProviderWorld()
+    filled(world, root_with(VCPU=8, VGPU=2))
+    world.writes.clear()
+    filled(world, root_with(VCPU=4))
+    assert [type(each) for each in world.writes] == [SetInventories]
+
+
 def test_provider_moves_down_and_up_and_takes_what_is_below_it_along() -> None:
     world = ProviderWorld()
 

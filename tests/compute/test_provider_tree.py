@@ -2,6 +2,7 @@
 
 import pytest
 
+from roost.agents.types import ProviderState
 from roost.compute.errors import NoSuchProvider
 from roost.compute.provider_tree import ProviderTree
 from roost.model.inventory import Inventory
@@ -67,14 +68,33 @@ def test_unknown_provider_is_named(ask) -> None:
         ask(tree_of_host())
 
 
-def test_driver_has_told_all_of_a_record_though_the_tree_keeps_the_fields_that_it_lacks() -> None:
+def test_a_record_that_lacks_fields_changes_none_of_them_unless_it_changes_another() -> None:
     tree = tree_of_host()
     tree.update_inventory("host", {"VCPU": Inventory(8, allocation_ratio=16.0)})
     assert not tree.update_inventory("host", {"VCPU": {"total": 8}})
     assert tree.data("host").inventory["VCPU"]["allocation_ratio"] == 16.0
     [told] = tree.told()
-    assert told.inventory == {"VCPU": Inventory(8)}
+    assert told.inventory == {"VCPU": Inventory(8, allocation_ratio=16.0)}
     assert (told.traits, told.aggregates) == (None, None)
+    assert tree.update_inventory("host", {"VCPU": {"total": 9}})
+    [told] = tree.told()
+    assert (told.inventory, told.fields) == ({"VCPU": Inventory(9)}, {"VCPU": {"total"}})
+
+
+def test_provider_that_is_taken_out_and_made_again_has_nothing_but_what_is_told_then() -> None:
+    tree = ProviderTree.of(
+        [
+            ProviderState(uuid="uuid-of-host", name="host", parent=None, generation=1),
+            ProviderState(
+                uuid="gpu", name="gpu", parent="uuid-of-host", generation=1, traits=frozenset({"CUSTOM_A"})
+            ),
+        ]
+    )
+    tree.remove("gpu")
+    tree.new_child("gpu", "host", uuid="gpu")
+    told = next(each for each in tree.told() if each.uuid == "gpu")
+    assert (told.inventory, told.traits, told.aggregates) == ({}, frozenset(), frozenset())
+    assert tree.removed == set()
 
 
 def test_tree_keeps_copies_and_gives_copies() -> None:

@@ -3,7 +3,8 @@
 The agent changes what it made, and adds what is missing. What others made stays: child providers, traits,
 aggregates, resource classes. Of an inventory total, min_unit, max_unit and step_size are facts of the host,
 which the driver tells. ``reserved`` and ``allocation_ratio`` may be set by an operator: the driver's value is
-written where the driver tells another one than it told last.
+written where the driver tells another one than it told last. Where it is not known what the driver told last,
+the ratio that is there stays, and the larger reserve counts.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -32,12 +33,14 @@ _FRESH = msgspec.structs.asdict(NOTHING)
 class PlannedWrite(NamedTuple):
     """A write, and the fields of what is applied of its provider that it changes.
 
-    ``write`` None: nothing is to be sent, as placement has what the driver wants.
+    ``write`` None: nothing is to be sent, as placement has what the driver wants. ``otherwise``: what is to
+    be written where placement refuses it.
     """
 
     provider: str
     write: ProviderWrite | None
     changes: Mapping[str, Any]
+    otherwise: "PlannedWrite | None" = None
 
     def take(self, applied: Applied) -> None:
         """Note in ``applied`` that the write is made."""
@@ -112,11 +115,7 @@ def _writes(
         yield PlannedWrite(uuid, MoveProvider(uuid, name, parent), {})
     at = there.generation
     if provider.inventory is not None:
-        present = there.inventories
-        for inventories, changes in _inventory_stages(provider.inventory, own, present):
-            write = None if inventories == present else SetInventories(uuid, inventories, at)
-            present = inventories
-            yield PlannedWrite(uuid, write, changes)
+        yield _inventory_write(provider, provider.inventory, own, there)
     if provider.traits is not None:
         traits, mine = _merged_names(provider.traits, own.traits, there.traits)
         write_traits = None if traits == there.traits else SetTraits(uuid, traits, at)
@@ -134,23 +133,52 @@ def _merged_names(
     return (there - (own - wanted)) | wanted, wanted - (there - own)
 
 
-def _inventory_stages(
-    wanted: Mapping[str, Inventory], own: AppliedProvider, there: Mapping[str, Inventory]
-) -> Iterator[tuple[dict[str, Inventory], dict[str, Any]]]:
-    """The inventories that a provider gets, one state after the other, with the changes of what is applied.
+def _inventory_write(
+    provider: ToldProvider, wanted: Mapping[str, Inventory], own: AppliedProvider, there: ProviderState
+) -> PlannedWrite:
+    """The write of a provider's inventories.
 
-    What is dropped is dropped last, by itself: placement refuses it while it is in use, and that must not
-    keep the other amounts from being brought up to date.
+    Placement refuses to drop a class that is in use, and the whole write with it. The other amounts are
+    brought up to date then.
     """
-    told = own.inventories
-    merged = {name: _merged(each, told.get(name), there.get(name)) for name, each in wanted.items()}
-    dropped = (own.classes & there.keys()) - wanted.keys()
-    mine = frozenset(name for name in wanted if name in own.classes or name not in there)
-    if dropped:
-        still = {name: told[name] for name in dropped if name in told}
-        yield {**there, **merged}, {"inventories": {**wanted, **still}, "classes": mine | dropped}
-    left = {name: each for name, each in {**there, **merged}.items() if name not in dropped}
-    yield left, {"inventories": dict(wanted), "classes": mine}
+    present, told = there.inventories, own.inventories
+    mine = frozenset(name for name in wanted if name in own.classes or name not in present)
+    dropped = (own.classes & present.keys()) - wanted.keys()
+    if not dropped and _is_told_there(wanted, provider.fields, present):
+        known = {
+            name: _with(told.get(name, each), each, provider.fields[name]) for name, each in wanted.items()
+        }
+        return PlannedWrite(provider.uuid, None, {"inventories": known, "classes": mine})
+
+    def write(sent: dict[str, Inventory], otherwise: PlannedWrite | None, **changes: Any) -> PlannedWrite:
+        made = None if sent == present else SetInventories(provider.uuid, sent, there.generation)
+        return PlannedWrite(provider.uuid, made, changes, otherwise)
+
+    merged = {name: _merged(each, told.get(name), present.get(name)) for name, each in wanted.items()}
+    both = {**present, **merged}
+    after = {name: each for name, each in both.items() if name not in dropped}
+    still = {name: told[name] for name in dropped if name in told}
+    kept = write(both, None, inventories={**wanted, **still}, classes=mine | dropped) if dropped else None
+    return write(after, kept, inventories=dict(wanted), classes=mine)
+
+
+def _with(told: Inventory, record: Inventory, fields: frozenset[str]) -> Inventory:
+    """What a driver has told last, with those fields of a record that it told now."""
+    return msgspec.structs.replace(told, **{field: getattr(record, field) for field in fields})
+
+
+def _is_told_there(
+    wanted: Mapping[str, Inventory], fields: Mapping[str, frozenset[str]], present: Mapping[str, Inventory]
+) -> bool:
+    """Whether placement has all that a driver told. A field that a record lacks is no change then.
+
+    Source: ``has_inventory_changed`` of Nova's ``compute/provider_tree.py``.
+    """
+    return wanted.keys() <= present.keys() and all(
+        getattr(each, field) == getattr(present[name], field)
+        for name, each in wanted.items()
+        for field in fields[name]
+    )
 
 
 def _merged(wanted: Inventory, told: Inventory | None, there: Inventory | None) -> Inventory:
@@ -158,7 +186,12 @@ def _merged(wanted: Inventory, told: Inventory | None, there: Inventory | None) 
     if there is None:
         return wanted
     reserved, ratio = there.reserved, there.allocation_ratio
-    if (told is not None and wanted.reserved != told.reserved) or reserved > wanted.total:
+    if told is None:
+        # Of an agent before this one, or of an operator: what either keeps back is not given away.
+        reserved = max(reserved, wanted.reserved)
+    elif wanted.reserved != told.reserved:
+        reserved = wanted.reserved
+    if reserved > wanted.total:
         reserved = wanted.reserved
     if told is not None and wanted.allocation_ratio != told.allocation_ratio:
         ratio = wanted.allocation_ratio

@@ -126,11 +126,13 @@ class ProviderTree:
             del left[chosen]
 
     def new_root(self, name: str, uuid: str, generation: int | None = None) -> str:
-        """Add a root. Returns its uuid. Its name is not compared with those of others."""
+        """Add a root. Returns its uuid. Its name is not compared with those of others.
+
+        One that was taken out before has nothing then.
+        """
         if uuid in self:
             raise ValueError(f"there is a provider {uuid} already")
-        self._put(TreeProvider(uuid, name, generation, None, is_placed=True), None)
-        self.removed.discard(uuid)
+        self._put(self._new(uuid, name, generation, None), None)
         return uuid
 
     def new_child(
@@ -138,14 +140,14 @@ class ProviderTree:
     ) -> str:
         """Add a provider below another. Returns its uuid.
 
-        With ``uuid``, the name is not compared with those of others.
+        With ``uuid``, the name is not compared with those of others. One that was taken out before has
+        nothing then.
         """
         if (uuid or name) in self:
             raise ValueError(f"there is a provider {uuid or name} already")
         above = self._found(parent)
-        child = TreeProvider(uuid or provider_uuid(name), name, generation, above.uuid, is_placed=True)
+        child = self._new(uuid or provider_uuid(name), name, generation, above.uuid)
         self._put(child, above)
-        self.removed.discard(child.uuid)
         return child.uuid
 
     def put_root(self, name: str, uuid: str) -> str:
@@ -207,10 +209,14 @@ class ProviderTree:
         """Replace a provider's inventory if it is another one. Returns whether it is."""
         changes = self.has_inventory_changed(name_or_uuid, inventory)
         provider = self._found(name_or_uuid)
-        # All that the driver says, though the tree stays as it is for a record that lacks fields.
-        provider.told_inventory = records_of(inventory)
+        told = records_of(inventory)
         if changes:
             provider.inventory = records_of(inventory)
+        elif provider.told_inventory is not None:
+            # The tree keeps the fields that a record lacks, and so does what was told of them before.
+            before = provider.told_inventory
+            told = {name: {**before.get(name, {}), **record} for name, record in told.items()}
+        provider.told_inventory = told
         _raise_generation(provider, generation)
         return changes
 
@@ -307,6 +313,13 @@ class ProviderTree:
         if (found := self._search(name_or_uuid)) is None:
             raise NoSuchProvider(f"there is no provider {name_or_uuid}")
         return found
+
+    def _new(self, uuid: str, name: str, generation: int | None, parent: str | None) -> TreeProvider:
+        provider = TreeProvider(uuid, name, generation, parent, is_placed=True)
+        if uuid in self.removed:
+            self.removed.discard(uuid)
+            provider.told_inventory, provider.tells_traits, provider.tells_aggregates = {}, True, True
+        return provider
 
     def _put(self, provider: TreeProvider, parent: TreeProvider | None) -> None:
         if parent is None:

@@ -211,7 +211,8 @@ def _write(
                 refusals.append(written.refusal.text)
             if written.refusal.conflict:
                 return now, tuple(refusals), True
-            left = _without_what_follows(left[0].write, left[1:])
+            instead = [] if left[0].otherwise is None else [left[0].otherwise]
+            left = [*instead, *_without_what_follows(left[0].write, left[1:])]
     return now, tuple(refusals), False
 
 

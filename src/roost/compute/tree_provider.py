@@ -9,6 +9,8 @@ import msgspec
 
 from roost.model.inventory import Inventory
 
+_FIELDS = frozenset(Inventory.__struct_fields__)
+
 Record = Mapping[str, Any]
 """Some fields of an `Inventory`; ``total`` at least."""
 
@@ -35,7 +37,8 @@ class ProviderData(NamedTuple):
 class ToldProvider(NamedTuple):
     """What a driver has said of one provider since its tree was made; None for what it did not speak of.
 
-    ``is_placed``: it said where the provider is, by making or moving it.
+    ``is_placed``: it said where the provider is, by making or moving it. ``fields``: those of each record of
+    the inventory that it named; the others have their defaults.
     """
 
     uuid: str
@@ -43,6 +46,7 @@ class ToldProvider(NamedTuple):
     parent: str | None
     is_placed: bool
     inventory: dict[str, Inventory] | None
+    fields: dict[str, frozenset[str]]
     traits: frozenset[str] | None
     aggregates: frozenset[str] | None
 
@@ -96,6 +100,7 @@ class TreeProvider:
             self.parent_uuid,
             self.is_placed,
             None if records is None else msgspec.convert(records, dict[str, Inventory]),
+            {name: _FIELDS.intersection(record) for name, record in (records or {}).items()},
             frozenset(self.traits) if self.tells_traits else None,
             frozenset(self.aggregates) if self.tells_aggregates else None,
         )
