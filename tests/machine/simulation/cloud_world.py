@@ -13,7 +13,7 @@ from machine.simulation.process import Process
 from machine.simulation.world import ACTS, LEASES, Kind, World, promise
 from roost.cells.history import ReadHistory
 from roost.cells.tables import SCHEMA as CELL_SCHEMA
-from roost.conductor.audit.rounds import AuditOptions, audit, audit_tenure
+from roost.conductor.audit.rounds import SHARE, AuditOptions, audit, audit_tenure
 from roost.conductor.audit.store import LEASE, ReadFindings, ReadRepairs, ReadState
 from roost.conductor.carrying import CarryOptions
 from roost.conductor.cell_mappings import CELL0
@@ -264,9 +264,12 @@ class CloudWorld(World):
         promise(not open_repairs, f"repairs without a result: {open_repairs}")
 
     def wait_for_rounds(self, number: int) -> None:
-        """Let the audit begin and end so many rounds from now on."""
+        """Let the audit begin and end so many rounds from now on.
+
+        Rounds have a share of the time: one that a stopped process ended late delays the next so much longer.
+        """
         wanted = self.read("api", ReadState()).begun + number
-        until = self.loop.now + 200.0
+        until = self.loop.now + self.loop.now / SHARE + 100.0 * number
         while self.read("api", ReadState()).ended < wanted:
             promise(self.loop.now < until, "the audit makes no rounds")
             self.loop.run(self.loop.now + 2.0, ACTS)
