@@ -1,6 +1,6 @@
 """Leases in simulated time: work has one owner at a time, whose death is found in time and never imagined."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Any
 
@@ -121,6 +121,7 @@ class World:
     """Conductors that share pieces of work, on one database.
 
     ``watching``: the times of those who watch. ``compares_clocks``: they compare clocks, which is a fault.
+    ``lost``: pieces with the owners that took them by a write that the database lost when it failed over.
     """
 
     def __init__(
@@ -133,6 +134,7 @@ class World:
     ) -> None:
         self.watching = watching
         self.compares_clocks = compares_clocks
+        self.lost: set[tuple[str, str | None]] = set()
         self.random = Random(seed)
         self.loop = Loop()
         self.network = Network(self.loop, self.random)
@@ -171,14 +173,26 @@ class World:
             self.loop.run(min(self.loop.now + 0.1, until), 100_000)
             self.check()
 
+    def fail_over(self, seconds: float) -> None:
+        """Go on with a standby that lacks the last seconds, and note which owners it does not know.
+
+        They believe that they own a piece until they write: their nonce fences them off, which the worlds of
+        `machine.simulation.world` show.
+        """
+        before = self.database.run(Owners(), False)
+        self.database.fail_over(seconds)
+        self.lost |= before.items()
+
     def check(self) -> None:
+        if self.lost:
+            self.lost -= self.database.run(Owners(), False).items()
         claimed: dict[str, str] = {}
         for process in self.processes:
             tenure = process.memory.get("tenure")
             if tenure is None or not tenure.holds(process.monotonic()):
                 continue
             for name, holder in process.memory["owned"].items():
-                if holder == tenure.holder:
+                if holder == tenure.holder and (name, holder) not in self.lost:
                     other = claimed.setdefault(name, process.name)
                     if other != process.name:
                         raise BrokenPromise(f"{other} and {process.name} own {name}")
@@ -276,7 +290,7 @@ def storm(seed: int, watching: LeaseTimes = TIMES, compares_clocks: bool = False
             case "clock":
                 process.offset += random.uniform(-1e5, 1e5)
             case "fail over":
-                world.database.fail_over(random.uniform(0.5, 5.0))
+                world.fail_over(random.uniform(0.5, 5.0))
     world.network.weather = CALM
     world.pass_time(30.0)  # all that is stopped, cut off or away has come back
     names = {process.name for process in world.processes}
@@ -290,7 +304,7 @@ def storm(seed: int, watching: LeaseTimes = TIMES, compares_clocks: bool = False
     world.database.close()
 
 
-def many(seeds: range) -> None:
+def many(seeds: Iterable[int]) -> None:
     for seed in seeds:
         try:
             storm(seed)
@@ -299,7 +313,8 @@ def many(seeds: range) -> None:
 
 
 def test_in_every_storm_each_piece_has_one_owner_and_is_taken_over():
-    many(range(8))
+    # In the last storm a failover loses a new lease, and the pieces that were taken under it.
+    many((*range(8), 658_842_000_076))
 
 
 def test_two_owners_are_found_if_who_watches_does_not_wait_for_the_length_of_a_lease():
