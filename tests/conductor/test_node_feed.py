@@ -13,6 +13,7 @@ from roost.model.instance import DestroyOrder
 from roost.model.node import NodeReport
 from roost.scheduler.nodes import NodeTable
 from roost.storage import DatabaseUnavailable
+from support.agents import until
 from support.cells import NOW, built, failed, instance, opened_cell
 from support.numa_hosts import two_cells
 
@@ -179,11 +180,9 @@ def test_cell_that_cannot_be_read_costs_the_others_nothing(tmp_path, monkeypatch
             await one.heartbeat([seen("a")])
             await two.heartbeat([seen("b", "cell2")])
             task = asyncio.create_task(feed.run())
-            await asyncio.sleep(0.05)
-            assert table.hosts == ["b"]
+            await until(lambda: table.hosts == ["b"])
             monkeypatch.setattr(one.database, "read", read)
-            await asyncio.sleep(0.1)
-            assert table.hosts == ["b", "a"]
+            await until(lambda: table.hosts == ["b", "a"])
             task.cancel()
             await asyncio.wait([task])
 
