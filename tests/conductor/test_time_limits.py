@@ -118,7 +118,7 @@ def test_deletion_waits_for_its_host_as_long_as_that_lives(tmp_path) -> None:
 
             async def live(clock: Clock) -> None:
                 if clock.look <= 60:
-                    await cell.write(RenewLease(session_name("a"), "agent", 1))
+                    await cell.write(RenewLease(session_name("a"), "agent", 1, clock.look))
 
             await Clock(cell, 79, live).run(limit_deletions("cell1", LIMITS))
             assert await state(cell) == DELETING

@@ -44,27 +44,29 @@ def test_lease_has_one_holder(connection) -> None:
     assert (first.holder, first.epoch, first.counter, first.since) == ("A", 1, 0, 5.0)
     assert acquire("B")(connection) is None
     assert acquire("A")(connection) == first, "a repeated write, as after a lost answer, changes nothing"
-    assert RenewLease(first.name, "A", 1)(connection)
-    assert not RenewLease(first.name, "B", 1)(connection)
-    assert not RenewLease(first.name, "A", 2)(connection)
+    assert RenewLease(first.name, "A", 1, 2)(connection)
+    assert not RenewLease(first.name, "B", 1, 3)(connection)
+    assert not RenewLease(first.name, "A", 2, 3)(connection)
     [now] = ReadLeases("conductor")(connection)
-    assert now == msgspec.structs.replace(first, counter=1)
+    assert now == msgspec.structs.replace(first, counter=2)
+    assert RenewLease(first.name, "A", 1, 1)(connection)
+    assert ReadLeases("conductor")(connection) == [now], "a renewal that arrives late is no sign of life"
     assert acquire("B", seen=first)(connection) is None, "it has shown a sign of life"
     second = acquire("B", seen=now)(connection)
     assert (second.holder, second.epoch, second.counter) == ("B", 2, 0)
-    assert not RenewLease(first.name, "A", 1)(connection), "the first holder is fenced off"
+    assert not RenewLease(first.name, "A", 1, 3)(connection), "the first holder is fenced off"
     assert ReadLeases("host")(connection) == []
 
 
 def test_vacant_lease_is_acquired_at_a_higher_epoch(connection) -> None:
     seen = acquire("A")(connection)
-    RenewLease(seen.name, "A", 1)(connection)
+    RenewLease(seen.name, "A", 1, 1)(connection)
     assert VacateLeases([seen])(connection) == 0
     [seen] = ReadLeases("conductor")(connection)
     assert VacateLeases([seen])(connection) == 1
     [vacant] = ReadLeases("conductor")(connection)
     assert vacant.vacant
-    assert not RenewLease(seen.name, "A", 1)(connection)
+    assert not RenewLease(seen.name, "A", 1, 2)(connection)
     again = acquire("A2")(connection)
     assert (again.holder, again.epoch) == ("A2", 3)
     ForgetLeases([vacant])(connection)
@@ -155,8 +157,12 @@ def test_process_whose_answer_was_lost_has_its_lease_at_the_next_try(connection)
         world.run(renew("api", tenure))
     assert not tenure.holder
     [there] = ReadLeases("conductor")(connection)
+    world.now = 7.0
     world.run(renew("api", tenure))
     assert (tenure.holder, tenure.epoch) == (there.holder, 1)
+    [now] = ReadLeases("conductor")(connection)
+    assert now.counter > there.counter, "it stood there for seven seconds"
+    assert tenure.holds(14.9)
 
 
 def test_two_that_make_the_row_of_a_lease_at_the_same_time_do_not_fail(connection) -> None:
@@ -185,7 +191,7 @@ def test_observer_takes_what_stands_still_and_begins_anew_after_an_outage(connec
         for _ in range(seconds):
             world.now += 1.0
             if lives:
-                RenewLease(living.name, "B", 1)(connection)
+                RenewLease(living.name, "B", 1, int(world.now))(connection)
             world.run(watching)
         return [lease.holder for lease in ReadLeases("conductor")(connection)]
 

@@ -35,8 +35,9 @@ class Tenure:
     """The lease of one process: under which nonce it owns work now. Its machines share it.
 
     ``holder`` is empty while the process holds no lease. ``drawn`` is the nonce that it acquires the lease
-    with: the same one until it has it, as the answer to the write may be lost. ``shared``: several processes
-    want the lease, and one that does not have it waits.
+    with: the same one until it has it, as the answer to the write may be lost. The lease may then be as old
+    as the nonce. ``renewals``: how often the process has tried to renew what it holds. ``shared``: several
+    processes want the lease, and one that does not have it waits.
     """
 
     def __init__(
@@ -56,13 +57,19 @@ class Tenure:
         self.holder = ""
         self.drawn = ""
         self.epoch = 0
-        self._renewed = 0.0
+        self.renewals = 0
+        self._drawn_at = self._renewed = 0.0
 
-    def acquired(self, lease: Lease, at: float) -> None:
-        """The lease is held, by a write that began at ``at`` of the monotonic clock."""
+    def draws(self, nonce: str, at: float) -> None:
+        """The lease will be acquired with a nonce, from ``at`` of the monotonic clock on."""
+        self.drawn, self._drawn_at = nonce, at
+
+    def acquired(self, lease: Lease) -> None:
+        """The lease is held, by the last write of this nonce or by an earlier one."""
         self.holder, self.epoch = lease.holder, lease.epoch
         self.drawn = ""
-        self._renewed = at
+        self.renewals = 0
+        self._renewed = self._drawn_at
 
     def renewed(self, at: float) -> None:
         """The lease was renewed, by a write that began at ``at`` of the monotonic clock."""
@@ -81,12 +88,15 @@ def renew(database: str, tenure: Tenure) -> Machine[None]:
     """Renew the lease of a process; acquire it under a new nonce if it is not held. Raises StorageError."""
     began = yield from Monotonic().do()
     if tenure.holder:
-        if (yield from Write(database, RenewLease(tenure.name, tenure.holder, tenure.epoch)).do()):
+        tenure.renewals += 1
+        mine = RenewLease(tenure.name, tenure.holder, tenure.epoch, tenure.renewals)
+        if (yield from Write(database, mine).do()):
             return tenure.renewed(began)
         yield from Log("the lease was taken by another process", {"lease": tenure.name}, "warning").do()
         tenure.lost()
-    if not tenure.drawn:
-        tenure.drawn = yield from Draw().do()
+    is_first = not tenure.drawn
+    if is_first:
+        tenure.draws((yield from Draw().do()), began)
     lease = yield from Write(
         database,
         AcquireLease(
@@ -102,7 +112,11 @@ def renew(database: str, tenure: Tenure) -> Machine[None]:
         if tenure.shared:
             return None
         return (yield from Log("another process has the same lease", {"lease": tenure.name}, "error").do())
-    return tenure.acquired(lease, began)
+    tenure.acquired(lease)
+    if not is_first:
+        # To its observers it may have stood still since the first try.
+        yield from renew(database, tenure)
+    return None
 
 
 def keep_lease(database: str, tenure: Tenure) -> Machine[None]:

@@ -11,9 +11,9 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
 
     ``name`` says what is leased: a process, such as ``conductor/host/pid``, or the session of a host.
     ``kind`` is the part of the name before the first slash. ``holder`` is a nonce that the holder drew at
-    its start. ``epoch`` counts the holders from 1, ``counter`` the renewals of this one. ``host`` is the name
-    of the machine that the holder runs on, ``since`` when it became the holder, in seconds since the epoch,
-    for people to read.
+    its start. ``epoch`` counts the holders from 1, ``counter`` is the number of this one's last renewal.
+    ``host`` is the name of the machine that the holder runs on, ``since`` when it became the holder, in
+    seconds since the epoch, for people to read.
     """
 
     name: str

@@ -85,17 +85,26 @@ _TAKE = (
 
 
 class RenewLease(msgspec.Struct, frozen=True):
-    """Raise the counter of a lease. Answers False, and changes nothing, if somebody else holds it now."""
+    """Raise the counter of a lease to the number of the renewal, which its holder counts.
+
+    Answers False, and changes nothing, if somebody else holds it now. A renewal that arrives after a later
+    one changes nothing either.
+
+    If the database counted, a renewal that an asynchronous failover lost would be followed by one with the
+    same number, and to observers the lease would have stood still since the lost one.
+    """
 
     name: str
     holder: str
     epoch: int
+    number: int
 
     def __call__(self, connection: Connection) -> bool:
-        mine = {"key": self.name, "by": self.holder, "of": self.epoch}
+        mine = {"key": self.name, "by": self.holder, "of": self.epoch, "number": self.number}
         return bool(connection.execute(_RENEW, mine).rowcount)
 
 
+_NUMBER = sa.bindparam("number", type_=sa.BigInteger)
 # Statements of the polls are made once: to make one takes longer than to execute it.
 _RENEW = (
     sa.update(leases)
@@ -104,7 +113,7 @@ _RENEW = (
         leases.c.holder == sa.bindparam("by"),
         leases.c.epoch == sa.bindparam("of"),
     )
-    .values(counter=leases.c.counter + 1)
+    .values(counter=sa.case((leases.c.counter < _NUMBER, _NUMBER), else_=leases.c.counter))
 )
 _ALL = sa.select(leases).where(leases.c.kind == sa.bindparam("of")).order_by(leases.c.name)
 
