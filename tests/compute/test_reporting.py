@@ -98,12 +98,36 @@ def test_report_makes_the_tree_with_its_custom_names_and_the_next_one_commits_no
             tree = {each.uuid: (each.name, each.parent) for each in await service.tree(ROOT)}
             assert tree == {ROOT: ("host", None), NUMA: ("numa", ROOT), GPU: ("gpu", NUMA)}
             assert await service.inventories(ROOT) == {"VCPU": Inventory(8), "CUSTOM_LICENSE": Inventory(2)}
-            assert await service.traits(ROOT) == {"HW_CPU_X86_AVX", "CUSTOM_FAST"}
+            assert await service.traits(ROOT) == {"COMPUTE_NODE", "HW_CPU_X86_AVX", "CUSTOM_FAST"}
             assert await service.aggregates(ROOT) == {AGGREGATE}
             assert await service.inventories(GPU) == {"VGPU": Inventory(4)}
             version = (await service.ledger.current()).version
             await reporter.report()
             assert (await service.ledger.current()).version == version
+
+    asyncio.run(run())
+
+
+def test_capabilities_are_traits_of_the_node_and_leave_what_an_operator_has_set(tmp_path) -> None:
+    attaches, trusted = "COMPUTE_NET_ATTACH_INTERFACE", "COMPUTE_TRUSTED_CERTS"
+
+    class Capable(TreeDriver):
+        can = True
+
+        def capabilities(self) -> dict[str, bool]:
+            return {attaches: self.can, trusted: False}
+
+    async def run() -> None:
+        async with reporting(tmp_path) as reporter:
+            reporter.driver = driver = Capable()
+            await reporter.report()
+            has = await reporter.service.traits(ROOT)
+            assert has == {"COMPUTE_NODE", "HW_CPU_X86_AVX", "CUSTOM_FAST", attaches}
+            assert await reporter.service.traits(NUMA) == frozenset()
+            await reporter.service.set_traits(ROOT, has | {trusted})
+            driver.can = False
+            await reporter.report()
+            assert await reporter.service.traits(ROOT) == has - {attaches} | {trusted}
 
     asyncio.run(run())
 

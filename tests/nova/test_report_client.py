@@ -15,7 +15,7 @@ from differential.services import Roost, Upstream
 from roost.agents.questions import ReadTree, WriteProviders
 from roost.agents.types import SessionKey
 from roost.auth.credentials import FixedCredentials
-from roost.compute.driving import DriverService
+from roost.compute.driving import FillTree
 from roost.compute.keeping import MemoryState
 from roost.compute.provider_tree import ProviderTree
 from roost.compute.reporting import report_providers
@@ -113,13 +113,18 @@ async def played(service: ToldService, updates: list[Operations]) -> None:
     ) as placement:
         relay = ProviderRelay(placement)
 
+        async def filled(question: Any) -> Any:
+            assert isinstance(question, FillTree)
+            driver.update_provider_tree(question.tree, question.node)
+            return question.tree
+
         async def cell(question: Any) -> Any:
             if isinstance(question, ReadTree):
                 return await relay.read(question.root)
             assert isinstance(question, WriteProviders)
             return await relay.write(question.root, question.writes)
 
-        services = {"cell": cell, "driver": DriverService(driver).ask, "state": state.ask}
+        services = {"cell": cell, "driver": filled, "state": state.ask}
         performer = Performer(lambda name: None, services)  # type: ignore[arg-type, return-value]
         for driver.operations in updates:
             applied = state.applied.get("host", {})

@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from roost.compute.drivers import Driver
+from roost.compute.drivers import CapableDriver, Driver
 from roost.compute.errors import BuildEnded
 from roost.compute.hardware import Hardware
 from roost.compute.provider_config import ProviderConfig
 from roost.compute.provider_tree import ProviderTree
 from roost.machine import Question, UnknownService
 from roost.model.instance import Instance
+from roost.model.vocabulary import NODE_TRAIT
 
 T = TypeVar("T")
 
@@ -93,12 +94,10 @@ class DriverService:
         match question:
             case FillTree(tree, node):
                 self._driver.update_provider_tree(tree, node)
-                self._config.apply(tree, node)
-                return tree
+                return self._completed(tree, node)
             case ReshapeTree(tree, node, allocations):
                 self._driver.update_provider_tree(tree, node, allocations)
-                self._config.apply(tree, node)
-                return tree, allocations
+                return self._completed(tree, node), allocations
             case ListNodes():
                 nodes = self._driver.nodes()
                 return None if nodes is None else dict(nodes)
@@ -117,6 +116,20 @@ class DriverService:
             case DestroyGuest(instance):
                 return await self._destroy(instance)
         raise UnknownService(f"a driver does not answer {type(question).__name__}")
+
+    def _completed(self, tree: ProviderTree, node: str) -> ProviderTree:
+        """A tree that the driver has changed, with what the agent says of every node: that it is one, what
+        its driver can do, and what operators have configured.
+
+        Source: ``_get_traits`` of Nova's ``compute/resource_tracker.py``.
+        """
+        tree.add_traits(node, NODE_TRAIT)
+        if isinstance(self._driver, CapableDriver):
+            capabilities = self._driver.capabilities()
+            tree.add_traits(node, *(trait for trait, can in capabilities.items() if can))
+            tree.remove_traits(node, *(trait for trait, can in capabilities.items() if not can))
+        self._config.apply(tree, node)
+        return tree
 
     async def _build(self, instance: str, work: Coroutine[Any, Any, None]) -> None:
         task = self._building[instance] = asyncio.create_task(work)

@@ -20,6 +20,9 @@ MAX_NAME: Final = 255
 SHARING_TRAIT: Final = "MISC_SHARES_VIA_AGGREGATE"
 """Trait of a sharing provider, which serves every tree with a provider in one of its aggregates."""
 
+NODE_TRAIT: Final = "COMPUTE_NODE"
+"""Trait of every compute node's root provider, by which others tell it from theirs."""
+
 DISABLED_TRAIT: Final = "COMPUTE_STATUS_DISABLED"
 """Trait of a compute host's root provider while its compute service is disabled."""
 

@@ -71,6 +71,18 @@ class Driver(Protocol):
 
 
 @runtime_checkable
+class CapableDriver(Protocol):
+    """What a driver has beside `Driver` if it tells what it can do apart from its providers."""
+
+    def capabilities(self) -> Mapping[str, bool]:
+        """The traits of what the driver can or cannot do, such as ``COMPUTE_NET_ATTACH_INTERFACE``. The roots
+        of all nodes get those that are true, and lose the others where the agent has added them.
+
+        Source: ``capabilities_as_traits`` of Nova's ``virt/driver.py``.
+        """
+
+
+@runtime_checkable
 class PluggingDriver(Protocol):
     """What a driver has beside `Driver` if it plugs in the ports and accelerators of its guests."""
 

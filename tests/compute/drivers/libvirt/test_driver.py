@@ -59,7 +59,7 @@ def test_the_host_reports_what_it_has(hypervisor: Connection, tmp_path: Path) ->
         totals = {name: each["total"] for name, each in found.inventory.items()}
         assert totals.keys() == {"VCPU", "PCPU", "MEMORY_MB", "DISK_GB"}
         assert (totals["VCPU"], totals["PCPU"], totals["MEMORY_MB"]) == (4, 8, 3072)
-        assert found.traits == {"COMPUTE_NODE", "HW_ARCH_I686", "COMPUTE_SOCKET_PCI_NUMA_AFFINITY"}
+        assert found.traits == {"HW_ARCH_I686", "COMPUTE_SOCKET_PCI_NUMA_AFFINITY"}
 
     asyncio.run(run())
 

@@ -31,7 +31,6 @@ def traits_of(name: str) -> frozenset[str]:
 
 def test_traits_of_a_host_of_2018() -> None:
     assert traits_of("skylake") >= {
-        "COMPUTE_NODE",
         "HW_ARCH_X86_64",
         "COMPUTE_ARCH_X86_64",
         "HW_CPU_HYPERTHREADING",
@@ -87,7 +86,6 @@ def test_a_hypervisor_without_domain_capabilities_promises_what_its_host_tells()
     westmere = host_of("westmere")
     found = host_traits(westmere, DomainCapabilities("test", "x86_64"), westmere.features, with_images=False)
     assert found == {
-        "COMPUTE_NODE",
         "HW_ARCH_X86_64",
         "COMPUTE_ARCH_X86_64",
         "HW_CPU_X86_CLMUL",
@@ -169,7 +167,7 @@ def test_providers_of_gpus_and_encryption_come_and_go() -> None:
     tree.new_child("compute_0000:81:00.0", "compute")
     gpus = [mdev_provider(each) for each in mdev_sources(devices_of("skylake"), MdevOptions(("nvidia-222",)))]
     encryption = encryption_providers(guests_of("milan").memory_encryption)
-    fill(tree, "compute", {"VCPU": Inventory(4)}, frozenset({"COMPUTE_NODE"}), [*gpus, *encryption])
+    fill(tree, "compute", {"VCPU": Inventory(4)}, frozenset({"HW_ARCH_X86_64"}), [*gpus, *encryption])
     names = {tree.data(uuid).name for uuid in tree.get_provider_uuids()}
     assert names == {
         "compute",

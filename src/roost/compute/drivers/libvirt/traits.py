@@ -63,7 +63,7 @@ def host_traits(
 
     ``features``: the flags of the CPU that guests get. ``with_images``: disks are made from images.
     """
-    found = {"COMPUTE_NODE", f"HW_ARCH_{host.arch.upper()}"}
+    found = {f"HW_ARCH_{host.arch.upper()}"}
     found |= {f"COMPUTE_ARCH_{kind.arch.upper()}" for kind in host.guests}
     found |= cpu_traits(host.arch, features)
     found |= {f"COMPUTE_STORAGE_BUS_{bus.upper()}" for bus in guests.disk_buses}
