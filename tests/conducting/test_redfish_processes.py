@@ -131,6 +131,8 @@ def test_bare_metal_from_nothing_to_instances_and_back(tmp_path: Path, servers: 
             raise AssertionError(f"{states()} on {metal.told()}")
 
         instances = run_on_every_node()
+        # The agent tells of its nodes after each look at them all.
+        wait_for(lambda: {each.get("instance") for each in metal.told().values()} == {*instances, None})
         assert len({metal.number_of(uuid) for uuid in instances}) == machines - 1
         assert all(bmc.is_on(number) for number in range(machines))
         assert metal.phases()[f"n{FOREIGN}"] == "reserved"
@@ -141,7 +143,7 @@ def test_bare_metal_from_nothing_to_instances_and_back(tmp_path: Path, servers: 
         wait_for(lambda: not states())
         cleaned = [number for number in range(machines) if number != FOREIGN]
         wait_for(lambda: all(bmc.is_on(number) for number in cleaned))
-        assert {metal.phases()[f"n{number}"] for number in cleaned} == {"cleaning"}
+        wait_for(lambda: {metal.phases()[f"n{number}"] for number in cleaned} == {"cleaning"})
         assert set(metal.reserved().values()) == {1}
         # Killed while the images clean; then they are done.
         agent.kill()
