@@ -188,6 +188,29 @@ def test_agent_reaches_no_provider_outside_of_its_tree(tmp_path) -> None:
     asyncio.run(run())
 
 
+def test_provider_that_others_delete_meanwhile_is_made_again_by_the_same_report(
+    tmp_path, monkeypatch
+) -> None:
+    async def run() -> None:
+        async with reporting(tmp_path) as reporter:
+            await reporter.report()
+            written = ProviderRelay.write
+
+            async def after_a_deletion(relay, root, writes):
+                monkeypatch.setattr(ProviderRelay, "write", written)
+                await reporter.service.delete_provider(GPU)
+                return await written(relay, root, writes)
+
+            monkeypatch.setattr(ProviderRelay, "write", after_a_deletion)
+            reporter.driver.gpus = 2
+            assert (await reporter.report()).refusals == ()
+            assert (await reporter.service.inventories(GPU))["VGPU"].total == 2
+            gone = await ProviderRelay(reporter.service).write(ROOT, [SetTraits("gone", frozenset(), 0)])
+            assert gone.refusal is not None and gone.refusal.conflict
+
+    asyncio.run(run())
+
+
 def test_placement_that_is_busy_is_no_refusal(tmp_path, monkeypatch) -> None:
     async def busy(*_) -> None:
         raise LedgerBusy("busy")

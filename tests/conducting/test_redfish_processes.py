@@ -162,7 +162,7 @@ def test_bare_metal_from_nothing_to_instances_and_back(tmp_path: Path, servers: 
 
         wait_for(has_cleaned)
         assert bmc.is_on(FOREIGN), "whose machine it is, is not the agent's business"
-        assert set(metal.phases().values()) == {"free", "reserved"}
+        wait_for(lambda: set(metal.phases().values()) == {"free", "reserved"})
         agent.send_signal(signal.SIGTERM)
         assert (agent.wait(), conductor.end(), cell.end()) == (0, 0, 0)
     assert cloud.differences() == []

@@ -6,40 +6,27 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 
 from differential.services import Roost, Upstream
-from roost.agents.questions import ReadTree, WriteProviders
-from roost.agents.types import SessionKey
-from roost.auth.credentials import FixedCredentials
-from roost.compute.driving import FillTree
-from roost.compute.keeping import MemoryState
-from roost.compute.provider_tree import ProviderTree
-from roost.compute.reporting import report_providers
-from roost.conductor.agents.relay import ProviderRelay
 from roost.ledger import Ledger
-from roost.machine import Performer
 from roost.model.inventory import Inventory
-from roost.placement.client import HttpPlacement
 from roost.storage import Database
-from support.drivers import HeldDriver
 from support.nova import Nova
+from support.reported_trees import Operations, Reporting, state_of
 from support.seeds import nightly_seed
-from support.told_calls import Call, ToldService, within
+from support.told_calls import Call, ToldService
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
-SESSION = SessionKey("host", "nonce", 1)
 ROOT = "11111111-0000-4000-8000-000000000000"
 CHILDREN = {f"c{number}": f"22222222-0000-4000-8000-{number:012}" for number in range(4)}
 AGGREGATES = tuple(f"33333333-0000-4000-8000-{number:012}" for number in range(2))
 TRAITS = ("CUSTOM_A", "CUSTOM_B", "HW_CPU_X86_AVX")
 CLASSES = ("VCPU", "DISK_GB", "CUSTOM_LICENSE")
 UPDATES = 4
-
-Operations = list[list[Any]]
 
 
 class Drawn:
@@ -93,45 +80,6 @@ class Drawn:
         return [name for name in names if self._random.random() < 0.4]
 
 
-class Playing(HeldDriver):
-    """A driver that does to its tree what it is told."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.operations: Operations = []
-
-    def update_provider_tree(self, tree: ProviderTree, nodename: str, allocations: Any = None) -> None:
-        for method, arguments in self.operations:
-            getattr(tree, method)(*arguments)
-
-
-async def played(service: ToldService, updates: list[Operations]) -> None:
-    """What `play` of tests/nova/upstream/report_client.py does, with an agent's reports."""
-    driver, state = Playing(), MemoryState()
-    async with HttpPlacement(
-        FixedCredentials("http://placement", "admin"), client=within(service)
-    ) as placement:
-        relay = ProviderRelay(placement)
-
-        async def filled(question: Any) -> Any:
-            assert isinstance(question, FillTree)
-            driver.update_provider_tree(question.tree, question.node)
-            return question.tree
-
-        async def cell(question: Any) -> Any:
-            if isinstance(question, ReadTree):
-                return await relay.read(question.root)
-            assert isinstance(question, WriteProviders)
-            return await relay.write(question.root, question.writes)
-
-        services = {"cell": cell, "driver": filled, "state": state.ask}
-        performer = Performer(lambda name: None, services)  # type: ignore[arg-type, return-value]
-        for driver.operations in updates:
-            applied = state.applied.get("host", {})
-            reported = await performer.run(report_providers(SESSION, "host", ROOT, applied))
-            assert reported.refusals == ()
-
-
 def writes(calls: list[Call]) -> Counter[str]:
     """The calls that change providers, in a form that is the same whatever the order of names is, and
     whether a record names its defaults. Without generations: each client knows those of its own order."""
@@ -159,27 +107,6 @@ def _plain(call: Call) -> tuple[Any, ...]:
     return call.method, call.path, sorted(body.items()), call.status
 
 
-def state_of(service: ToldService) -> Any:
-    """The tree with all that its providers have, generations included."""
-    headers = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
-
-    def read(url: str) -> Any:
-        return service.ask("GET", url, b"", headers).json
-
-    found = {}
-    for each in read(f"/resource_providers?in_tree={ROOT}")["resource_providers"]:
-        base = f"/resource_providers/{each['uuid']}"
-        has = [read(f"{base}/{what}")[what] for what in ("inventories", "traits", "aggregates")]
-        found[each["uuid"]] = (
-            each["name"],
-            each["parent_provider_uuid"],
-            each["generation"],
-            has[0],
-            *map(sorted, has[1:]),
-        )
-    return found
-
-
 @pytest.fixture(scope="module", params=["roost", "openstack"])
 def service(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A placement service, Roost's or OpenStack's."""
@@ -204,15 +131,178 @@ async def _fill(path: Path) -> None:
 def test_reports_make_the_calls_that_novas_client_makes(nova: Nova, service: Any, count: int) -> None:
     for seed in range(nightly_seed(), nightly_seed() + count):
         updates = Drawn(seed).updates()
-        service.reset()
-        theirs = ToldService(service)
-        with theirs.served() as url:
-            outcomes = nova.ask("report_client", "play", url=url, root=ROOT, name="host", updates=updates)
-        assert outcomes == [None] * UPDATES, f"seed {seed}"
-        their_state = state_of(theirs)
-        service.reset()
-        ours = ToldService(service)
-        asyncio.run(played(ours, updates))
-        assert state_of(ours) == their_state, f"seed {seed}"
+        theirs, ours = compared(nova, service, updates)
+        assert theirs.outcomes == ours.outcomes == [None] * UPDATES, f"seed {seed}"
+        assert ours.state == theirs.state, f"seed {seed}"
         assert writes(ours.calls) == writes(theirs.calls), f"seed {seed}"
         assert names_made(ours.calls) == names_made(theirs.calls), f"seed {seed}"
+
+
+class Compared(NamedTuple):
+    """What came of updates, the calls that were made, and the tree at the end."""
+
+    outcomes: list[str | None]
+    calls: list[Call]
+    state: Any
+
+
+def compared(
+    nova: Nova, service: Any, updates: list[Operations], moves: Any = (), before: Any = ()
+) -> tuple[Compared, Compared]:
+    """Nova's client and an agent at the same updates of an empty service, after some calls of others."""
+    service.reset()
+    told = ToldService(service)
+    with told.served() as url:
+        asked = {"url": url, "root": ROOT, "name": "host", "updates": updates}
+        outcomes = nova.ask("report_client", "play", moves=moves, **asked)
+    theirs = Compared(outcomes, told.calls, state_of(service, ROOT))
+    service.reset()
+    told = ToldService(service)
+    outcomes = asyncio.run(Reporting(told, ROOT, "host").play(updates, moves))
+    return theirs, Compared(outcomes, told.calls, state_of(service, ROOT))
+
+
+C0, C1 = CHILDREN["c0"], CHILDREN["c1"]
+CONSUMERS = tuple(f"44444444-0000-4000-8000-{number:012}" for number in range(2))
+OTHER = "55555555-0000-4000-8000-000000000000"
+MADE = ["ensure_child", ["c0", "host", C0]]
+
+
+def has(name: str, **totals: int) -> list[Any]:
+    return ["update_inventory", [name, {each: {"total": total} for each, total in totals.items()}]]
+
+
+def once(name: str, method: str, path: str, body: Any = None) -> list[Any]:
+    return ["once", [name, method, path, body]]
+
+
+def claim(consumer: str, provider: str, **resources: int) -> list[Any]:
+    body = {
+        "allocations": {provider: {"resources": resources}},
+        "project_id": "project",
+        "user_id": "user",
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    return once(consumer, "PUT", f"/allocations/{consumer}", body)
+
+
+CASES: dict[str, tuple[list[Operations], list[tuple[str, str] | None]]] = {
+    "all may be reserved": (
+        [[["update_inventory", ["host", {"CUSTOM_METAL": {"total": 1, "reserved": 1}}]]]],
+        [None],
+    ),
+    "others change a trait meanwhile": (
+        [
+            [has("host", VCPU=4)],
+            [
+                once("a", "PUT", "/traits/CUSTOM_OTHERS"),
+                once(
+                    "b",
+                    "PUT",
+                    f"/resource_providers/{ROOT}/traits",
+                    {"traits": ["CUSTOM_OTHERS"], "resource_provider_generation": 1},
+                ),
+                has("host", VCPU=5),
+                ["add_traits", ["host", "CUSTOM_A"]],
+            ],
+        ],
+        [None, None],
+    ),
+    "others make the same provider meanwhile": (
+        [
+            [],
+            [
+                once(
+                    "a",
+                    "POST",
+                    "/resource_providers",
+                    {"name": "c0", "uuid": C0, "parent_provider_uuid": ROOT},
+                ),
+                MADE,
+                has("c0", VGPU=2),
+            ],
+        ],
+        [None, None],
+    ),
+    "others delete a provider meanwhile": (
+        [
+            [MADE, has("c0", VGPU=1)],
+            [once("a", "DELETE", f"/resource_providers/{C0}"), MADE, has("c0", VGPU=2)],
+            [MADE, has("c0", VGPU=2)],
+        ],
+        [None, ("ResourceProviderSyncFailed", ""), None],
+    ),
+    "less than is in use": (
+        [[has("host", VCPU=4)], [claim(CONSUMERS[0], ROOT, VCPU=3), has("host", VCPU=2)]],
+        [None, None],
+    ),
+    "a class in use goes": (
+        [[has("host", VCPU=4, VGPU=2)], [claim(CONSUMERS[0], ROOT, VGPU=1), has("host", VCPU=4)]],
+        [None, ("InventoryInUse", "in use")],
+    ),
+    "a provider in use goes": (
+        [[MADE, has("c0", VGPU=2)], [claim(CONSUMERS[0], C0, VGPU=1), ["remove", ["c0"]]]],
+        [None, ("ResourceProviderSyncFailed", "Unable to delete resource provider")],
+    ),
+    "another provider has the name": (
+        [[], [once("a", "POST", "/resource_providers", {"name": "c0", "uuid": OTHER}), MADE]],
+        [None, ("ResourceProviderCreationFailed", "Conflicting resource provider name")],
+    ),
+    "no such class": ([[has("host", NO_SUCH=1)]], [("ResourceProviderSyncFailed", "NO_SUCH")]),
+    "no such trait": ([[["add_traits", ["host", "NO_SUCH"]]]], [("ResourceProviderSyncFailed", "NO_SUCH")]),
+    "more is reserved than there is": (
+        [[["update_inventory", ["host", {"VCPU": {"total": 1, "reserved": 2}}]]]],
+        [("ResourceProviderSyncFailed", "VCPU")],
+    ),
+}
+"""Updates, and what came of each: None, or Nova's error and words of the agent's refusal.
+
+Source: Nova's tests of its report client say what it is to do in such cases.
+"""
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_goes_wrong_leaves_what_it_leaves_with_novas_client(nova: Nova, service: Any, case: str) -> None:
+    updates, outcomes = CASES[case]
+    theirs, ours = compared(nova, service, updates)
+    assert theirs.outcomes == [outcome and outcome[0] for outcome in outcomes]
+    for said, outcome in zip(ours.outcomes, outcomes, strict=True):
+        if outcome is None or not outcome[1]:
+            # The agent reads again at once where Nova's waits for its next period.
+            assert said is None
+        else:
+            assert said is not None and outcome[1] in said
+    assert ours.state == theirs.state
+
+
+def test_a_reshape_moves_what_novas_client_moves(nova: Nova, service: Any) -> None:
+    flat = [has("host", VCPU=8, VGPU=4), ["ensure_child", ["c1", "host", C1]], has("c1", CUSTOM_LICENSE=1)]
+    tree = [
+        *(claim(consumer, ROOT, VCPU=2, VGPU=1) for consumer in CONSUMERS),
+        has("host", VCPU=8),
+        ["remove", ["c1"]],
+        MADE,
+        has("c0", VGPU=4),
+        ["add_traits", ["c0", "CUSTOM_A"]],
+    ]
+    moves = [[consumer, "VGPU", ROOT, C0] for consumer in CONSUMERS]
+    theirs, ours = compared(nova, service, [flat, [*tree[:2]], tree], moves)
+    assert theirs.outcomes == ours.outcomes == [None, None, None]
+    assert {uuid: each[:2] + each[3:] for uuid, each in ours.state.items()} == {
+        uuid: each[:2] + each[3:] for uuid, each in theirs.state.items()
+    }
+    assert [call.status for call in ours.calls if call.path == "/reshaper"] == [204]
+
+
+def test_a_reshape_that_does_not_add_up_changes_no_claim_and_no_inventory(nova: Nova, service: Any) -> None:
+    claims = [claim(consumer, ROOT, VCPU=2, VGPU=2) for consumer in CONSUMERS]
+    updates = [[has("host", VCPU=8, VGPU=4)], claims, [has("host", VCPU=8), MADE, has("c0", VGPU=3)]]
+    moves = [[consumer, "VGPU", ROOT, C0] for consumer in CONSUMERS]
+    theirs, ours = compared(nova, service, updates, moves)
+    assert theirs.outcomes == [None, None, "ReshapeFailed"]
+    assert ours.outcomes[:2] == [None, None] and ours.outcomes[2] is not None
+    # The new provider is there already, and has nothing.
+    assert ours.state == theirs.state
+    assert ours.state[ROOT][3].keys() == {"VCPU", "VGPU"}
+    assert (ours.state[C0][3], ours.state[C0][6]) == ({}, {})

@@ -150,8 +150,8 @@ class ProviderRelay:
     async def write(self, root: str, writes: Sequence[ProviderWrite]) -> Written:
         """Make writes one after the other, up to the first that is refused.
 
-        It is refused to write a sharing provider that may not be written. Raises `AccessRefused` for any
-        other that is not in the tree of the root, `EndpointUnavailable`.
+        It is refused to write a sharing provider that may not be written, and one that is not there any more.
+        Raises `AccessRefused` for any other that is not in the tree of the root, `EndpointUnavailable`.
         """
         done = 0
         try:
@@ -162,7 +162,8 @@ class ProviderRelay:
                 if write.uuid not in in_tree | {root}:
                     judged = await self._sharing.judge(write)
                 if judged is None:
-                    self._check(root, in_tree, write)
+                    if (refusal := await self._check(root, in_tree, write)) is not None:
+                        return Written(done, refusal)
                     await self._write(root, write, generations)
                     in_tree.add(write.uuid)
                 elif judged.refusal is not None:
@@ -210,7 +211,8 @@ class ProviderRelay:
         try:
             in_tree = {provider.uuid for provider in await self._tree(root)}
             for each in inventories:
-                self._check(root, in_tree, each)
+                if (refusal := await self._check(root, in_tree, each)) is not None:
+                    return refusal
             held = {each.consumer.uuid: each.consumer for each in await self._held([*claims])}
             if gone := sorted(claims.keys() - held.keys()):
                 return ProviderRefusal(f"consumer {gone[0]} holds nothing any more", conflict=True)
@@ -266,7 +268,9 @@ class ProviderRelay:
             aggregates=await self._placement.aggregates(provider.uuid),
         )
 
-    def _check(self, root: str, in_tree: set[str], write: ProviderWrite) -> None:
+    async def _check(self, root: str, in_tree: set[str], write: ProviderWrite) -> ProviderRefusal | None:
+        """Check that a write concerns the tree of the root alone. Refuses one to a provider that is not there
+        any more; raises `AccessRefused` for one of another tree."""
         named: list[str | None] = [write.uuid]
         if isinstance(write, CreateProvider):
             named = [root if write.uuid == root and write.parent is None else write.parent]
@@ -274,8 +278,12 @@ class ProviderRelay:
         elif isinstance(write, MoveProvider) and write.uuid != root:
             named.append(write.parent)
         for uuid in named:
-            if uuid not in in_tree:
-                raise AccessRefused(f"provider {uuid} is not in the tree of {root}")
+            if uuid in in_tree:
+                continue
+            if uuid is not None and await self._placement.provider(uuid) is None:
+                return ProviderRefusal(f"provider {uuid} was deleted since it was read", conflict=True)
+            raise AccessRefused(f"provider {uuid} is not in the tree of {root}")
+        return None
 
     async def _write(self, root: str, write: ProviderWrite, generations: dict[str, int]) -> None:
         placement, uuid = self._placement, write.uuid

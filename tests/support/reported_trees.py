@@ -1,0 +1,144 @@
+"""Reports of an agent to a placement service over HTTP, with a driver that does what a test says.
+
+An operation is ``[method, arguments]`` of a provider tree. Two are none of its: ``once`` has others call
+placement while the tree is being changed, the first time that it is; ``ensure_child`` is ``new_child`` where
+the provider is missing.
+"""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from roost.agents.questions import ReadClaims, ReadTree, Reshape, WriteProviders
+from roost.agents.types import Reshaped, SessionKey
+from roost.auth.credentials import FixedCredentials
+from roost.compute.driving import FillTree, ReshapeTree
+from roost.compute.errors import ReshapeNeeded, ReshapeRefused
+from roost.compute.keeping import MemoryState
+from roost.compute.provider_tree import ProviderTree
+from roost.compute.reporting import report_providers
+from roost.conductor.agents.relay import ProviderRelay
+from roost.machine import Performer
+from roost.placement.client import HttpPlacement
+from support.told_calls import Asked, within
+
+SESSION = SessionKey("host", "nonce", 1)
+HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
+
+Operations = Sequence[Sequence[Any]]
+
+
+class Reporting:
+    """An agent that reports the tree of a root to a service."""
+
+    def __init__(self, service: Asked, root: str, name: str) -> None:
+        self._service = service
+        self._root, self._name = root, name
+        self._done: set[str] = set()
+
+    async def play(
+        self, updates: Sequence[Operations], moves: Sequence[Sequence[Any]] = ()
+    ) -> list[str | None]:
+        """Report after each update. Returns what was refused, None if nothing was.
+
+        ``moves``: what consumers hold goes with the last update, each consumer, class, and the providers
+        from which and to which.
+        """
+        state = MemoryState()
+        outcomes = []
+        client = within(self._service)
+        async with HttpPlacement(FixedCredentials("http://placement", "admin"), client=client) as placement:
+            relay = ProviderRelay(placement)
+            for number, operations in enumerate(updates, 1):
+                moving = moves if number == len(updates) else ()
+                services = {
+                    "cell": lambda question: self._relayed(relay, question),
+                    "driver": lambda question, of=operations, by=moving: self._driven(question, of, by),
+                    "state": state.ask,
+                }
+                performer = Performer(lambda name: None, services)  # type: ignore[arg-type, return-value]
+                applied = state.applied.get(self._name, {})
+                machine = report_providers(SESSION, self._name, self._root, applied, may_reshape=lambda: True)
+                try:
+                    refusals = (await performer.run(machine)).refusals
+                except ReshapeRefused as error:
+                    refusals = (str(error),)
+                outcomes.append("; ".join(refusals) or None)
+        return outcomes
+
+    async def _relayed(self, relay: ProviderRelay, question: Any) -> Any:
+        match question:
+            case ReadTree(root=root):
+                return await relay.read(root)
+            case WriteProviders(root=root, writes=writes):
+                return await relay.write(root, writes)
+            case ReadClaims(root=root):
+                return await relay.claims(root)
+            case Reshape(root=root, inventories=inventories, claims=claims):
+                return Reshaped(await relay.reshape(root, inventories, claims))
+        raise TypeError(f"unexpected question {question!r}")
+
+    async def _driven(self, question: Any, operations: Operations, moves: Sequence[Sequence[Any]]) -> Any:
+        assert isinstance(question, FillTree | ReshapeTree)
+        if isinstance(question, FillTree) and any(
+            name in question.tree.data(source).inventory for _, name, source, _ in moves
+        ):
+            raise ReshapeNeeded("claims are to move")
+        for method, arguments in operations:
+            if method != "once":
+                change(question.tree, method, arguments)
+            elif arguments[0] not in self._done:
+                self._done.add(arguments[0])
+                await asyncio.to_thread(ask, self._service, *arguments[1:])
+        if isinstance(question, FillTree):
+            return question.tree
+        for move in moves:
+            move_claim(question.allocations, *move)
+        return question.tree, question.allocations
+
+
+def change(tree: ProviderTree, method: str, arguments: Sequence[Any]) -> None:
+    """Carry out an operation on a tree."""
+    if method != "ensure_child":
+        getattr(tree, method)(*arguments)
+    elif arguments[2] not in tree:
+        tree.new_child(*arguments)
+
+
+def move_claim(allocations: dict[str, Any], consumer: str, name: str, source: str, target: str) -> None:
+    """Move what a consumer holds of a class to another provider."""
+    held = allocations[consumer]["allocations"]
+    amount = held[source]["resources"].pop(name)
+    if not held[source]["resources"]:
+        del held[source]
+    held.setdefault(target, {"resources": {}})["resources"][name] = amount
+
+
+def ask(service: Asked, method: str, path: str, body: Any = None) -> Any:
+    """Call a service, as others do."""
+    sent = b"" if body is None else json.dumps(body).encode()
+    headers = {**HEADERS, **({"content-type": "application/json"} if sent else {})}
+    answer = service.ask(method, path, sent, headers)
+    assert answer.status < 300, answer
+    return answer.json
+
+
+def state_of(service: Asked, root: str) -> Any:
+    """The tree of a root with all that its providers have, generations and claims included."""
+    found = {}
+    for each in ask(service, "GET", f"/resource_providers?in_tree={root}")["resource_providers"]:
+        base = f"/resource_providers/{each['uuid']}"
+        has = [
+            ask(service, "GET", f"{base}/{what}")[what] for what in ("inventories", "traits", "aggregates")
+        ]
+        claims = ask(service, "GET", f"{base}/allocations")["allocations"]
+        found[each["uuid"]] = (
+            each["name"],
+            each["parent_provider_uuid"],
+            each["generation"],
+            has[0],
+            *map(sorted, has[1:]),
+            claims,
+        )
+    return found
