@@ -99,8 +99,8 @@ class ReadTree(Question[tuple[ProviderState, ...]], frozen=True):
 class WriteProviders(Question[Written], frozen=True):
     """Makes writes to the tree of a node one after the other, up to the first that is refused.
 
-    It is refused to write a sharing provider that agents of the cell may not change, and one that is not there
-    any more. Raises `SessionLost`, and `AccessRefused` for any other provider that is not in the tree.
+    It is refused to write a sharing provider that agents of the cell may not change, and one that is not
+    there any more. Raises `SessionLost`, and `AccessRefused` for any other provider that is not in the tree.
     """
 
     session: SessionKey
