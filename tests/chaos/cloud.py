@@ -163,7 +163,7 @@ class Cloud:
                 return Forked(*command, *options, env=ENVIRONMENT, stdout=log, stderr=log)
             return subprocess.Popen(
                 [*_ROOST, *command, *options],
-                env={**self._environment(), **ENVIRONMENT},
+                env={**ENVIRONMENT, **self._environment()},
                 stdout=log,
                 stderr=log,
                 preexec_fn=die_with_parent,

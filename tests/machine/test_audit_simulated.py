@@ -1,15 +1,36 @@
 """The audit in simulated time: it repairs what a doubled message broke, and nothing else."""
 
+from collections.abc import Callable
+
 import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from machine.simulation.cloud_world import KINDS, CloudWorld
 from machine.simulation.scripted import Scripted
 from machine.simulation.seeds import simulate
 from roost.cells.attempts import AttemptsOf
-from roost.conductor.audit.findings import CLAIM_AGAIN, DESTROY_GUEST, DRY_RUN, FREE_CLAIM, UNKNOWN_GUEST
+from roost.cells.tables import instances
+from roost.conductor.audit.findings import (
+    CLAIM_AGAIN,
+    DESTROY_GUEST,
+    DRY_RUN,
+    FREE_CLAIM,
+    MAP_AGAIN,
+    UNKNOWN_GUEST,
+)
 from roost.conductor.audit.repairing import DONE
 from roost.conductor.audit.store import AskForRound, BeginRepair, ReadFindings, ReadRepairs, ReadState
-from roost.conductor.comparison import LEAKED_CLAIM, MISSING_CLAIM, WRONG_HOST
+from roost.conductor.comparison import (
+    LEAKED_CLAIM,
+    MISSING_CLAIM,
+    MISSING_INSTANCE,
+    UNMAPPED_INSTANCE,
+    WRONG_CELL,
+    WRONG_HOST,
+)
+from roost.conductor.mappings import FindMappings
+from roost.conductor.tables import instance_mappings
 from roost.model.instance import ACTIVE, Instance
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import CannotAllocate
@@ -294,3 +315,99 @@ def test_a_guest_of_an_attempt_that_its_cell_does_not_know_is_left_to_an_operato
         cloud.wait_for_rounds(3)
         assert not cloud.read("api", ReadFindings(0, 10))
         cloud.finish()
+
+
+def lose(cloud: Scripted, database: str, table: sa.Table, column: str) -> None:
+    """A row of the instance is lost, as by a hand that slipped."""
+
+    def delete(connection: Connection) -> None:
+        connection.execute(sa.delete(table).where(table.c[column] == ONE))
+
+    cloud.network.databases[database].run(delete, True)
+
+
+def findings_of(cloud: Scripted) -> set[tuple[str, str | None]]:
+    return {(each.kind, each.action) for _, each in cloud.read("api", ReadFindings(0, 10))}
+
+
+def test_a_claim_stays_while_the_guest_of_a_row_that_was_lost_may_run() -> None:
+    with Audited() as cloud:
+        row = active(cloud)
+        cell = f"cell/{row.selection.cell}"
+        one = sa.select(instances).where(instances.c.uuid == ONE)
+        kept = cloud.read(cell, lambda connection: connection.execute(one).one()._asdict())
+        lose(cloud, cell, instances, "uuid")
+        cloud.wait_for_rounds(2)
+        assert cloud.placement.held(ONE) is not None and not repairs_of(cloud)
+        assert findings_of(cloud) == {(MISSING_INSTANCE, None), (LEAKED_CLAIM, None)}
+        # The host lists its guests now and then, though nothing has changed there.
+        cloud.wait(300.0)
+        cloud.wait_for_rounds(2)
+        assert findings_of(cloud) == {(MISSING_INSTANCE, None), (LEAKED_CLAIM, None), (UNKNOWN_GUEST, None)}
+        assert cloud.guests.running(ONE) == [(row.host, 1)]
+        cloud.network.databases[cell].run(
+            lambda connection: connection.execute(sa.insert(instances), kept), True
+        )
+        cloud.finish()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_instance_whose_mapping_is_lost_is_mapped_to_its_cell_again(seed: int) -> None:
+    with Audited(seed=seed) as cloud:
+        row = active(cloud)
+        before = cloud.read("api", FindMappings((ONE,)))[ONE]
+        lose(cloud, "api", instance_mappings, "instance_uuid")
+        cloud.wait_for_rounds(2)
+        assert repairs_of(cloud) == [(UNMAPPED_INSTANCE, MAP_AGAIN, DONE)]
+        after = cloud.read("api", FindMappings((ONE,)))[ONE]
+        assert (after.cell, after.project_id, after.request_id) == (
+            row.selection.cell,
+            before.project_id,
+            before.request_id,
+        )
+        # When it was accepted no cell knows.
+        change_mapping(cloud, accepted_at=before.accepted_at)
+        cloud.delete(ONE)
+        cloud.finish()
+        assert cloud.row(ONE) is None
+
+
+def change_mapping(cloud: Scripted, **values: object) -> None:
+    def change(connection: Connection) -> None:
+        of_it = instance_mappings.c.instance_uuid == ONE
+        connection.execute(sa.update(instance_mappings).where(of_it).values(**values))
+
+    cloud.network.databases["api"].run(change, True)
+
+
+def test_a_mapping_that_names_another_cell_names_the_right_one_again() -> None:
+    with Audited() as cloud:
+        row = active(cloud)
+        other = next(cell for cell in cloud.cells if cell != row.selection.cell)
+        change_mapping(cloud, cell=other)
+        cloud.wait_for_rounds(2)
+        assert repairs_of(cloud) == [(WRONG_CELL, MAP_AGAIN, DONE)]
+        assert cloud.read("api", FindMappings((ONE,)))[ONE].cell == row.selection.cell
+        cloud.delete(ONE)
+        cloud.finish()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda cloud, other: cloud.placement.free((ONE,)),
+        lambda cloud, other: cloud.take_away(f"cell/{other}", 1e9),
+    ],
+    ids=["without its claim", "while a cell is away"],
+)
+def test_a_mapping_that_names_another_cell_stays_where_the_right_one_is_not_certain(
+    spoil: Callable[[Scripted, str], None],
+) -> None:
+    with Audited() as cloud:
+        row = active(cloud)
+        other = next(cell for cell in cloud.cells if cell != row.selection.cell)
+        change_mapping(cloud, cell=other)
+        spoil(cloud, other)
+        cloud.wait_for_rounds(2)
+        assert cloud.read("api", FindMappings((ONE,)))[ONE].cell != row.selection.cell
+        assert MAP_AGAIN not in {action for _, action, _ in repairs_of(cloud)}

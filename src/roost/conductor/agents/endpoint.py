@@ -77,13 +77,15 @@ class EndpointTimes(msgspec.Struct, frozen=True, kw_only=True):
     ``poll``: the longest wait of a poll, which is a quarter of ``build`` at most. ``signs``: a poll that
     brings nothing waits for so long to be stored, so that one transaction stores those of many hosts.
     ``look``: how often work is looked for that other processes have written. ``build``: within this time a
-    build must be confirmed.
+    build must be confirmed. ``guests``: so often a host lists its guests, though nothing has changed there:
+    the cell's rows may have.
     """
 
     poll: float = 20.0
     signs: float = 1.0
     look: float = 0.2
     build: float = 600.0
+    guests: float = 300.0
 
 
 class _Seen(NamedTuple):
@@ -92,6 +94,14 @@ class _Seen(NamedTuple):
     session: SessionKey
     at: float
     counter: int
+
+
+class _Listed(NamedTuple):
+    """The guests that a host listed last: the epoch of its session, their digest, and when that was."""
+
+    epoch: int
+    digest: int
+    at: float
 
 
 class AgentEndpoint:
@@ -107,7 +117,7 @@ class AgentEndpoint:
         # A build has its time from the moment when the agent sent the poll that brought it.
         self._times = msgspec.structs.replace(times, poll=min(times.poll, times.build / 4))
         self._new_nodes = NewNodesJudge(self._database)
-        self._compared: dict[str, tuple[int, int]] = {}
+        self._compared: dict[str, _Listed] = {}
         self._waiting: dict[str, Known] = {}
         self._found: dict[str, HostWork] = {}
         self._seen: dict[str, _Seen] = {}
@@ -202,7 +212,7 @@ class AgentEndpoint:
         if not isinstance(stored, PollStored):
             raise refusal_of(poll.session, stored)
         yield from self._tell(poll, stored)
-        wants_guests = self._wants_guests(poll, stored)
+        wants_guests = self._wants_guests(poll, began)
         wants_reports = stored.is_reported is False and not (stored.refused or left_out)
         known: Known = frozenset(
             [(False, *key) for key in poll.building] + [(True, *key) for key in poll.destroying]
@@ -335,20 +345,24 @@ class AgentEndpoint:
                     self._found[host] = work
                     yield from Wake(f"{orders_topic(self.cell)}/{host}").do()
 
-    def _wants_guests(self, poll: Poll, stored: PollStored) -> bool:
-        """Whether the guests of a host have changed other than its results tell."""
+    def _wants_guests(self, poll: Poll, now: float) -> bool:
+        """Whether the guests of a host have changed other than its results tell, or were listed long ago."""
         host, epoch = poll.session.host, poll.session.epoch
         if poll.digest is None:
             return False
-        known = self._compared.get(host)
-        expected = None
-        if known is not None and known[0] == epoch:
+        listed = self._compared.get(host)
+        is_old = listed is None or listed.epoch != epoch or now - listed.at >= self._times.guests
+        if poll.guests is not None:
+            self._compared[host] = _Listed(epoch, poll.digest, now)
+        elif listed is None or is_old:
+            return True
+        else:
             came = [(each.instance, each.attempt) for each in poll.results if each.failure is None]
             gone = [(each.instance, each.guest) for each in poll.destroyed if each.guest is not None]
-            expected = (known[1] + digest_of(came) - digest_of(gone)) % SIZE
-        if poll.guests is None and poll.digest != expected:
-            return True
-        self._compared[host] = epoch, poll.digest
+            expected = (listed.digest + digest_of(came) - digest_of(gone)) % SIZE
+            if poll.digest != expected:
+                return True
+            self._compared[host] = listed._replace(digest=poll.digest)
         return False
 
     def _tell(self, poll: Poll, stored: PollStored) -> Machine[None]:

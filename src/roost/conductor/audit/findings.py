@@ -15,7 +15,7 @@ from roost.conductor.comparison import (
     WRONG_CELL,
     WRONG_HOST,
 )
-from roost.conductor.mappings import InstanceMapping
+from roost.conductor.mappings import ANYWHERE, InstanceMapping
 from roost.ledger import Held
 from roost.model.instance import ACTIVE, Instance
 
@@ -28,6 +28,8 @@ CLAIM_AGAIN = "claim-again"
 """Write that the consumer holds what its instance was built with."""
 DESTROY_GUEST = "destroy-guest"
 """Order the host to destroy the guest."""
+MAP_AGAIN = "map-again"
+"""Write the mapping to the one cell that has the instance."""
 
 DRY_RUN = -1
 """Stands for the number of repairs that an operator permits of a round that makes none, be they few."""
@@ -50,7 +52,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
 
     ``nodes``: the root providers of the hosts concerned. ``rows``: by cell. ``is_past``: it was an instance
     of these conductors, and its end is known. ``guests``: by cell, what hosts have that their cell does not
-    know.
+    know. ``is_whole``: all cells could be read.
     """
 
     kind: str
@@ -62,6 +64,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
     is_past: bool
     guests: Mapping[str, Sequence[UnknownGuest]] = {}
+    is_whole: bool = True
 
     @property
     def is_own(self) -> bool:
@@ -103,13 +106,46 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def action(self) -> str | None:
         """The repair; None if there is none that is certain, so that an operator has to look."""
-        if self.kind == LEAKED_CLAIM:
+        if self.kind == LEAKED_CLAIM and self._has_no_guest:
             return FREE_CLAIM
         if self.kind in (MISSING_CLAIM, WRONG_HOST) and self.present is not None:
             return CLAIM_AGAIN
+        if self.kind in (UNMAPPED_INSTANCE, WRONG_CELL) and self._is_in_one_cell:
+            return MAP_AGAIN
         if self.kind == UNKNOWN_GUEST and all(self._is_over(cell, each) for cell, each in self.strays):
             return DESTROY_GUEST
         return None
+
+    @property
+    def _has_no_guest(self) -> bool:
+        """Whether no guest of the instance runs: it came to its end, or was never in a cell.
+
+        A cell that has lost the row of an instance that nobody deleted says nothing: its guest may run on.
+        """
+        if self.guests:
+            return False
+        at = self.mapping
+        is_promised = at is not None and (at.cell is not None or at.epoch == ANYWHERE) and not at.deleted
+        return not is_promised or bool(self.rows)
+
+    @property
+    def _is_in_one_cell(self) -> bool:
+        """Whether one cell has the instance, no other can, and its user has not deleted it.
+
+        A mapping is forgotten after the row in the cell, so there is a row without one only if the mapping
+        was lost. One that names another cell is wrong only if what the row says is what is claimed.
+        """
+        if len(self.rows) != 1 or self.is_past or not self.is_whole:
+            return False
+        [row] = self.rows.values()
+        if self.mapping is None:
+            return True
+        is_claimed = (
+            self.held is not None
+            and row.selection is not None
+            and self.held.allocations == row.selection.allocations
+        )
+        return row.state == ACTIVE and is_claimed and not self.mapping.deleted
 
     @property
     def strays(self) -> list[tuple[str, UnknownGuest]]:
@@ -158,8 +194,11 @@ def judged(observed: Observed, before: Mapping[str, NodeSign], after: Mapping[st
     action = observed.action
     if not observed.is_own:
         waits: str | None = "no conductor knows of such an instance: another program may have claimed it"
+    elif action is None or action == MAP_AGAIN:
+        # A mapping says nothing of guests.
+        waits = None
     else:
-        waits = None if action is None else missing_report(observed.nodes, before, after)
+        waits = missing_report(observed.nodes, before, after)
     return AuditFinding(
         kind=observed.kind,
         subject=observed.instance,

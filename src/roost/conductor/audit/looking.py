@@ -27,7 +27,7 @@ from roost.leases import read_stamps
 from roost.ledger import Held
 from roost.ledger.findings import Finding
 from roost.machine import Ask, Machine, Read
-from roost.model.instance import Instance
+from roost.model.instance import ON_ITS_HOST, Instance
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.errors import NotFound
 from roost.scheduler.claim_result import one_line
@@ -66,7 +66,7 @@ class WaitingInstances(msgspec.Struct, frozen=True):
 
 
 class InCell(msgspec.Struct, frozen=True):
-    """What a cell has of some instances: their rows, guests that it does not know and has not ordered to be
+    """What a cell has of some instances: their rows, guests that it neither knows nor has ordered to be
     destroyed, and the nodes that are theirs or their hosts'."""
 
     instances: dict[str, Instance]
@@ -89,7 +89,12 @@ class LookIntoCell(msgspec.Struct, frozen=True):
                 (each.host, each.instance, each.attempt)
                 for each in read_orders(connection, {guest.host for guest in guests})
             }
-            guests = [each for each in guests if (each.host, each.instance, each.attempt) not in owing]
+            known = {
+                (each.host, each.uuid, each.attempt) for each in found.values() if each.state in ON_ITS_HOST
+            }
+            guests = [
+                each for each in guests if (each.host, each.instance, each.attempt) not in owing | known
+            ]
         hosts = {each.host for each in found.values() if each.host is not None}
         hosts |= {each.host for each in guests}
         of_nodes: dict[str, str] = {}
@@ -175,6 +180,7 @@ def look(uuids: Collection[str], roots: Mapping[str, str]) -> Machine[Look]:
                 nodes=tuple(sorted(concerned)),
                 is_past=uuid in past,
                 guests=guests,
+                is_whole=not unread,
             )
         )
     return Look(observed, signs, unread)

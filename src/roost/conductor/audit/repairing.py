@@ -8,8 +8,16 @@ from collections.abc import Callable, Mapping
 
 from roost.cells.claimed_again import ClaimedAgain
 from roost.cells.orders import GiveOrders
-from roost.conductor.audit.findings import CLAIM_AGAIN, DESTROY_GUEST, FREE_CLAIM, Observed
+from roost.conductor.audit.findings import (
+    CLAIM_AGAIN,
+    DESTROY_GUEST,
+    FREE_CLAIM,
+    MAP_AGAIN,
+    Observed,
+)
+from roost.conductor.mapped_again import MapAgain
 from roost.conductor.questions import PLACEMENT, WriteAllocations
+from roost.conductor.tables import API
 from roost.machine import Ask, Clock, Machine, Write
 from roost.model.instance import DestroyOrder
 from roost.placement.commands.allocations import ConsumerWrite
@@ -28,15 +36,15 @@ def repair(action: str, observed: Observed) -> Machine[str]:
     """
     assert action in _REPAIRS, action
     try:
-        yield from _REPAIRS[action](observed)
+        refusal = yield from _REPAIRS[action](observed)
     except PlacementError as error:
         if is_outage(error):
             raise
-        return f"refused: {one_line(error)}"
-    return DONE
+        refusal = one_line(error)
+    return DONE if refusal is None else f"refused: {refusal}"
 
 
-def _free_claim(observed: Observed) -> Machine[None]:
+def _free_claim(observed: Observed) -> Machine[str | None]:
     assert observed.held is not None
     consumer = observed.held.consumer
     write = ConsumerWrite(
@@ -47,9 +55,10 @@ def _free_claim(observed: Observed) -> Machine[None]:
         generation=consumer.generation,
     )
     yield from Ask(PLACEMENT, WriteAllocations((write,))).do()
+    return None
 
 
-def _claim_again(observed: Observed) -> Machine[None]:
+def _claim_again(observed: Observed) -> Machine[str | None]:
     instance = observed.present
     assert instance is not None and instance.selection is not None
     group = None if instance.spec is None else instance.spec.group
@@ -69,17 +78,26 @@ def _claim_again(observed: Observed) -> Machine[None]:
     # Placement counts from 1, and each write counts.
     noted = ClaimedAgain(instance.uuid, instance.attempt, (generation or 0) + 1)
     yield from Write(f"cell/{instance.selection.cell}", noted).do()
+    return None
 
 
-def _destroy_guest(observed: Observed) -> Machine[None]:
+def _destroy_guest(observed: Observed) -> Machine[str | None]:
     at = yield from Clock().do()
     for cell, guest in observed.strays:
         order = DestroyOrder(guest.instance, guest.attempt, guest.host)
         yield from Write(f"cell/{cell}", GiveOrders((order,), at)).do()
+    return None
 
 
-_REPAIRS: Mapping[str, Callable[[Observed], Machine[None]]] = {
+def _map_again(observed: Observed) -> Machine[str | None]:
+    [(cell, row)] = observed.rows.items()
+    is_written = yield from Write(API, MapAgain(row, cell, observed.mapping)).do()
+    return None if is_written else "the mapping has changed since"
+
+
+_REPAIRS: Mapping[str, Callable[[Observed], Machine[str | None]]] = {
     FREE_CLAIM: _free_claim,
     CLAIM_AGAIN: _claim_again,
     DESTROY_GUEST: _destroy_guest,
+    MAP_AGAIN: _map_again,
 }

@@ -1,0 +1,46 @@
+"""The mapping of an instance that one cell has, written again by the audit."""
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.conductor.history.past import PastInstances
+from roost.conductor.mappings import InstanceMapping
+from roost.conductor.tables import instance_mappings
+from roost.model.instance import Instance
+from roost.storage import insert_missing
+
+
+class MapAgain(msgspec.Struct, frozen=True):
+    """Map an instance to the cell that has it, if its mapping is as it was seen; answers whether it was.
+
+    ``seen``: the mapping that the audit has read, None if there was none. ``instance``: the row in the cell.
+    An instance that came to its end in the meantime gets no mapping.
+    """
+
+    instance: Instance
+    cell: str
+    seen: InstanceMapping | None
+
+    def __call__(self, connection: Connection) -> bool:
+        of = self.instance
+        here = instance_mappings.c.instance_uuid == of.uuid
+        row = connection.execute(sa.select(instance_mappings).where(here).with_for_update()).one_or_none()
+        if (row and InstanceMapping(*row)) != self.seen or PastInstances((of.uuid,))(connection):
+            return False
+        if row is not None:
+            epoch = max(row.epoch, of.epoch)
+            connection.execute(sa.update(instance_mappings).where(here).values(cell=self.cell, epoch=epoch))
+            return True
+        values = {
+            "instance_uuid": of.uuid,
+            "cell": self.cell,
+            "epoch": of.epoch,
+            "request_id": of.request_id,
+            "project_id": of.project_id,
+            "user_id": of.user_id,
+            "deleted": False,
+            "accepted_at": None,
+        }
+        insert_missing(connection, sa.insert(instance_mappings), values)
+        return True
