@@ -9,7 +9,7 @@ import click
 from roost.cli.conductor_client import ConductorClient, ConductorRefused, part_of_path, with_conductor
 from roost.cli.host import print_facts, warn_of_cells
 from roost.cli.instance_history import print_history
-from roost.cli.options import as_json, print_json, print_table
+from roost.cli.options import as_json, key_values, print_json, print_table
 from roost.cli.watching import watched, watching
 
 SETTLED = frozenset(("active", "error", "lost"))
@@ -29,16 +29,6 @@ def instance() -> None:
     """
 
 
-def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    pairs = {}
-    for value in values:
-        key, equals, text = value.partition("=")
-        if not equals or not key:
-            raise click.BadParameter(f"{value!r} is not KEY=VALUE")
-        pairs[key] = text
-    return pairs
-
-
 @instance.command(epilog="Example: roost instance create --vcpus 2 --memory-mb 4096 --count 3 --wait")
 @click.option("--vcpus", type=click.IntRange(0), default=1, show_default=True, help="vCPUs.")
 @click.option("--memory-mb", type=click.IntRange(0), default=0, show_default=True, help="Memory in MiB.")
@@ -51,10 +41,10 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     "--extra-spec",
     "extra_specs",
     multiple=True,
-    callback=_pairs,
+    callback=key_values,
     help="An extra spec of the flavor, KEY=VALUE.",
 )
-@click.option("--hint", "hints", multiple=True, callback=_pairs, help="A scheduler hint, KEY=VALUE.")
+@click.option("--hint", "hints", multiple=True, callback=key_values, help="A scheduler hint, KEY=VALUE.")
 @click.option("--wait", is_flag=True, help="Wait until all are active or in error.")
 @as_json
 @with_conductor
@@ -187,7 +177,7 @@ def history(conductor: ConductorClient, uuid: str, as_json: bool) -> None:
     Each action with who asked for it, each event with its host and what came of it. An instance that is
     deleted has a history for [conductor] history_days.
     """
-    found = conductor.ask("GET", f"/v1/instances/{uuid}/history")
+    found = conductor.ask("GET", f"/v1/instances/{part_of_path(uuid)}/history")
     if as_json:
         print_json(found)
     else:

@@ -19,6 +19,7 @@ COULD_NOT_RUN = 2
 
 COMMANDS = {
     "agent": "roost.cli.agent:agent",
+    "aggregate": "roost.cli.aggregate:aggregate",
     "archive-records": "roost.cli.archived_records:archive_records",
     "ask": "roost.cli.ask:ask",
     "audit": "roost.cli.audit:audit",
@@ -43,6 +44,7 @@ COMMANDS = {
     "restore-records": "roost.cli.archived_records:restore_records",
     "scheduler": "roost.cli.scheduler:scheduler",
     "serve": "roost.cli.serve:serve",
+    "server-group": "roost.cli.server_group:server_group",
     "service": "roost.cli.service:service",
     "token": "roost.cli.token:token",
     "top": "roost.cli.top:top",

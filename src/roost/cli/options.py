@@ -53,6 +53,17 @@ no_authentication = click.option(
 )
 
 
+def key_values(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """The callback of an option that is given several times, as KEY=VALUE. Raises `BadParameter`."""
+    pairs = {}
+    for value in values:
+        key, equals, text = value.partition("=")
+        if not equals or not key:
+            raise click.BadParameter(f"{value!r} is not KEY=VALUE")
+        pairs[key] = text
+    return pairs
+
+
 def print_json(document: object) -> None:
     """Print a document as indented JSON."""
     click.echo(msgspec.json.format(msgspec.json.encode(document)))
