@@ -14,8 +14,13 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    with RoostUp(tmp_path_factory.mktemp("up") / "data", ("--hosts", "3", "--cells", "1")) as server:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        RoostUp(tmp_path_factory.mktemp("up") / "data", ("--hosts", "3", "--cells", "1")) as server,
+    ):
         server.wait_until_up()
+        # A line of a table is not folded then.
+        patch.delenv("COLUMNS", raising=False)
 
         def run(*command: str) -> subprocess.CompletedProcess[str]:
             return run_roost(*command, "--url", f"http://127.0.0.1:{server.port}")
