@@ -245,6 +245,7 @@ def test_a_claim_that_no_longer_fits_is_not_made_again() -> None:
         assert (kind, action) == (MISSING_CLAIM, CLAIM_AGAIN)
         assert "refused" in result and "capacity" in result
         cloud.placement.free(others)
+        cloud.wait_for_rounds(2)
         cloud.finish()
         assert cloud.placement.held(ONE).allocations == before.allocations
 

@@ -6,7 +6,7 @@ from machine.simulation.cell_world import KINDS, CellWorld
 from machine.simulation.seeds import simulate
 from support.seeds import nightly_seed
 
-SCHEDULES = 3
+SCHEDULES = 40
 """Of each kind, in every run."""
 
 

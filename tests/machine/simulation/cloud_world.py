@@ -146,7 +146,9 @@ class CloudWorld(World):
     breaks = False
     """Whether a test breaks what the audit repairs."""
 
-    def __init__(self, *arguments: Any, requests: int = 3, **named: Any) -> None:
+    def __init__(self, *arguments: Any, requests: int = 3, audits: bool | None = None, **named: Any) -> None:
+        if audits is not None:
+            self.audits = audits
         super().__init__(*arguments, **{"cells": CELLS, "conductors": 1, "hosts": 2} | named)
         self.add_database("api", SCHEMA)
         self.add_database(f"cell/{CELL0}", CELL_SCHEMA)

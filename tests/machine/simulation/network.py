@@ -91,6 +91,8 @@ class Network:
         self.defective_work: Callable[[str, Any], Any] | None = None
         self.defective_question: Callable[[str, Any], Any] | None = None
         self.interrupt: Callable[[Process, Any], float] = lambda process, message: 0.0
+        self.last_arrival = 0.0
+        """When the last message arrives that was sent in bad weather, or by a process that was stopped."""
         self._nonces = count(1)
 
     # What processes do
@@ -134,6 +136,7 @@ class Network:
 
         if drawn.arrives is not None and not cut:
             self.loop.after(drawn.arrives, arrive)
+            self._note_arrival(drawn.arrives)
         self.loop.after(drawn.answers, answer)
 
     def ask_local(self, running: Running, service: Service, name: str, question: Any) -> Any:
@@ -193,9 +196,11 @@ class Network:
 
         if drawn.arrives is not None and not cut:
             self.loop.after(drawn.arrives, arrive, True)
+            self._note_arrival(drawn.arrives)
             if drawn.again is not None:
                 again = drawn.again if service.repeats_late else min(drawn.again, drawn.answers)
                 self.loop.after(again, arrive, False)
+                self._note_arrival(again)
         patience = drawn.answers if drawn.lost or drawn.refused or cut else service.patience
         self.loop.after(patience, give_up)
 
@@ -243,6 +248,11 @@ class Network:
         running.process.stop()
         self.loop.after(seconds, running.process.go_on)
         self.loop.after(seconds, self._send_late, running, running.ticket, send, message)
+        self.last_arrival = max(self.last_arrival, self.loop.now + seconds)
+
+    def _note_arrival(self, seconds: float) -> None:
+        if self.weather is not CALM:
+            self.last_arrival = max(self.last_arrival, self.loop.now + seconds)
 
     def _send_late(self, running: Running, ticket: int, send: str, message: Any) -> None:
         if running.ticket == ticket:

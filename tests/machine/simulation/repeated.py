@@ -25,8 +25,12 @@ _LITERAL = re.compile(r"'[^']*'")
 class Statement(NamedTuple):
     """The columns that a statement reads, and those that it changes if it changes a row."""
 
-    reads: frozenset[Column]
-    changes: frozenset[Column]
+    reads: tuple[Column, ...]
+    changes: tuple[Column, ...]
+
+
+UNSEEN = Statement((), ())
+"""A statement of which it cannot be seen what it reads."""
 
 
 class Kept(NamedTuple):
@@ -41,6 +45,7 @@ class RepeatedWorks:
 
     def __init__(self, tables: Iterable[str]) -> None:
         self._tables = frozenset(tables)
+        self._parsed: dict[str, Statement] = {}
         self._versions: dict[Column, int] = {}
         self._kept: dict[Any, Kept] = {}
         self._reads: dict[Column, int] = {}
@@ -49,8 +54,8 @@ class RepeatedWorks:
     def run(self, key: Any, work: Callable[[], Any]) -> Any:
         """The kept result of a work, or that of running it now."""
         kept = self._kept.get(key)
-        versions = self._versions
-        if kept is not None and all(versions.get(each, 0) == then for each, then in kept.reads.items()):
+        # Each column that was read has a version.
+        if kept is not None and kept.reads.items() <= self._versions.items():
             return copy(kept.result)
         self._reads = {}
         self._changed = False
@@ -65,38 +70,42 @@ class RepeatedWorks:
 
     def executed(self, text: str, rows: int) -> None:
         """A statement was executed that changed ``rows`` rows."""
-        created = _CREATED.match(text)
-        if created is not None:
-            self._tables |= {created.group(1)}
-        statement = _parsed(text, self._tables)
-        if statement is None:
+        known = self._parsed.get(text)
+        if known is None:
+            created = _CREATED.match(text)
+            if created is not None:
+                self._tables |= {created.group(1)}
+                self._parsed = {}
+            known = self._parsed[text] = _parsed(text, self._tables)
+        if known is UNSEEN:
             self._changed = True
             return
-        for column in statement.reads:
-            self._reads[column] = self._versions.get(column, 0)
-        if statement.changes and rows:
+        reads, versions = self._reads, self._versions
+        for column in known.reads:
+            reads[column] = versions.setdefault(column, 0)
+        if rows and known.changes:
             self._changed = True
-            for column in statement.changes:
-                self._versions[column] = self._versions.get(column, 0) + 1
+            for column in known.changes:
+                versions[column] = versions.get(column, 0) + 1
 
 
 @cache
-def _parsed(text: str, tables: frozenset[str]) -> Statement | None:
-    """What a statement reads and changes; None if that cannot be seen: its work is run each time."""
+def _parsed(text: str, tables: frozenset[str]) -> Statement:
+    """What a statement reads and changes; `UNSEEN` if that cannot be seen: its work is run each time."""
     text = _LITERAL.sub("''", text)
     words = set(_WORD.findall(text))
     named = words & tables
     qualified = _QUALIFIED.findall(text)
     reads = {(table, "+") for table in named}
     if not named or not all(table in tables for table, _ in qualified):
-        return None
+        return UNSEEN
     if qualified:
         reads.update(qualified)
     else:
         reads.update((table, "*") for table in named)
     target = _TARGET.match(text)
     if target is None:
-        return Statement(frozenset(reads), frozenset())
+        return Statement(tuple(reads), ())
     table = target.group(1)
     changes = {(table, "*")}
     if text.lstrip().startswith("UPDATE"):
@@ -104,4 +113,4 @@ def _parsed(text: str, tables: frozenset[str]) -> Statement | None:
         changes.update((table, column) for column in _WORD.findall(assigned.group(1) if assigned else ""))
     else:
         changes.add((table, "+"))
-    return Statement(frozenset(reads), frozenset(changes))
+    return Statement(tuple(reads), tuple(changes))

@@ -122,6 +122,9 @@ class Result:
 
 _by_statement: WeakKeyDictionary[Any, dict[Any, tuple[Plan, Mapping[str, Any]]]] = WeakKeyDictionary()
 _by_key: dict[Any, Plan] = {}
+_by_lengths: dict[Any, tuple[str, tuple[tuple[str, int | None], ...]]] = {}
+"""The texts of statements with lists as parameters, by their plan and the lengths of the lists; and of each
+parameter of a text the name, and its place in the list that it is from."""
 
 
 def _plan(statement: Any, names: tuple[str, ...], many: bool, dialect: Any) -> tuple[Plan, Mapping[str, Any]]:
@@ -180,6 +183,34 @@ def _values(plan: Plan, parameters: Mapping[str, Any], bound: Mapping[str, Any])
 def _expanded(plan: Plan, parameters: Mapping[str, Any], bound: Mapping[str, Any]) -> tuple[str, list[Any]]:
     """The text and the values of a statement with lists as parameters."""
     values = {**bound, **parameters}
+    compiled = plan.compiled
+    lists = [values[compiled.bind_names[each]] for each in compiled.post_compile_params]
+    if compiled.literal_execute_params or any(each and type(each[0]) is tuple for each in lists):
+        return _expanded_by_sqlalchemy(plan, values)
+    key = compiled, tuple([len(each) for each in lists])
+    known = _by_lengths.get(key)
+    if known is None:
+        known = _by_lengths[key] = _places(plan, values)
+    text, places = known
+    processors = plan.processors
+    found = []
+    for name, place in places:
+        value = values[name] if place is None else values[name][place]
+        found.append(processors[name](value) if name in processors else value)
+    return text, found
+
+
+def _places(plan: Plan, values: Mapping[str, Any]) -> tuple[str, tuple[tuple[str, int | None], ...]]:
+    """The text for lists of these lengths, and where its values are from."""
+    expanded = plan.compiled._process_parameters_for_postcompile(dict(values))
+    places: dict[str, tuple[str, int | None]] = {}
+    for name, parts in expanded.parameter_expansion.items():
+        for place, part in enumerate(parts):
+            places[part] = name, place
+    return expanded.statement, tuple(places.get(name, (name, None)) for name in expanded.positiontup or ())
+
+
+def _expanded_by_sqlalchemy(plan: Plan, values: dict[str, Any]) -> tuple[str, list[Any]]:
     expanded = plan.compiled._process_parameters_for_postcompile(values)
     values.update(expanded.additional_parameters)
     processors = {**plan.processors, **expanded.processors}

@@ -58,8 +58,11 @@ LOOK_SECONDS = 2.0
 SETTLED_WITHIN = 300.0
 """Seconds of calm after which nothing may be under way any more."""
 
-LATE_SECONDS = 30.0
-"""Seconds after which no message that was sent is still under way."""
+HARMLESS_SECONDS = 30.0
+"""Seconds of calm after which no harm may be done any more to what databases have lost."""
+
+NOTICED_WITHIN = 10.0
+"""Seconds after which each process has noticed what a message did that arrived late."""
 
 ACTS = 200_000
 """Acts of a schedule at most."""
@@ -230,7 +233,7 @@ class World:
         self.calm()
         self._settle()
         # What is late may still arrive, and nothing may come of it.
-        self.loop.run(self.loop.now + LATE_SECONDS, ACTS)
+        self.loop.run(max(self.loop.now, self.network.last_arrival) + NOTICED_WITHIN, ACTS)
         self._settle()
         if self.kind.fails_over:
             self.check_harmless()
@@ -238,7 +241,7 @@ class World:
             self.check()
 
     def _settle(self) -> None:
-        ends = self.loop.now + (LATE_SECONDS if self.kind.fails_over else SETTLED_WITHIN)
+        ends = self.loop.now + (HARMLESS_SECONDS if self.kind.fails_over else SETTLED_WITHIN)
         while self.loop.now < ends and not self.settled():
             self.loop.run(self.loop.now + 2.0, ACTS)
 
@@ -262,7 +265,7 @@ class World:
     def settled(self) -> bool:
         """Whether nothing is under way."""
         return (
-            all(row.state not in UNSETTLED for cell in self.cells for row in self.rows(cell).values())
+            all(self._is_settled(row) for cell in self.cells for row in self.rows(cell).values())
             and not any(
                 self.read(f"cell/{cell}", HostsWithOrders()) or self.read(f"cell/{cell}", ReadReshapeMarks())
                 for cell in self.cells
@@ -270,9 +273,22 @@ class World:
             and all(self.is_shaped(host) for host in self.guests.hosts.values())
         )
 
+    def _is_settled(self, row: Instance) -> bool:
+        """Whether an instance is in a state that lasts. Of a guest that vanished its host has yet to tell."""
+        vanished = row.state == ACTIVE and not self.guests.running(row.uuid)
+        return row.state not in UNSETTLED and not vanished
+
     def is_shaped(self, host: Host) -> bool:
-        """Whether the CPUs of a host are where its driver has them."""
-        return self.placement.cpus(host.node) == {host.provider}
+        """Whether placement has the providers of a host, and its CPUs, where its driver has them."""
+        there = self.placement.tree(host.node)
+        return there == self._expected_tree(host) and self.placement.cpus(host.node) == {host.provider}
+
+    def _expected_tree(self, host: Host) -> dict[str, str | None]:
+        """The providers of a host by name, each with its parent."""
+        name = host.name
+        expected = {name: None, f"{name}-nic": name, f"{name}-a": name}
+        expected[f"{name}-b"] = f"{name}-{host.plugged}" if host.plugged else name
+        return expected
 
     # What happens
 
@@ -423,9 +439,7 @@ class World:
 
     def _check_providers(self, host: Host) -> None:
         name = host.name
-        expected = {name: None, f"{name}-nic": name, f"{name}-a": name}
-        expected[f"{name}-b"] = f"{name}-{host.plugged}" if host.plugged else name
-        there = self.placement.tree(host.node)
+        there, expected = self.placement.tree(host.node), self._expected_tree(host)
         promise(there == expected, f"placement has the providers {there} and not {expected}")
         promise(self.is_shaped(host), f"the CPUs of {name} are at {self.placement.cpus(host.node)}")
         traits = self.placement.traits(host.node)
