@@ -1,4 +1,4 @@
-"""``roost host``: what it prints of what a conductor answers."""
+"""``roost host``, ``roost node`` and ``roost cell``: what they ask a conductor, and print of its answers."""
 
 import json
 from typing import Any
@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from roost.cli.cell import cell
 from roost.cli.conductor_client import ConductorClient
-from roost.cli.host import host
+from roost.cli.host import host, node
 
 STATES = ["up", "down", "unknown", "down", "up", "down"]
 
@@ -34,10 +35,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
     def ask(self: object, method: str, path: str, body: object = None, query: Any = None) -> Any:
         queries.append(dict(query))
+        states = (query["state"] or "up,down,unknown").split(",")
+        chosen = [shown(number, state) for number, state in enumerate(STATES) if state in states]
         first = query["marker"] or 0
         last = first + min(query["limit"], 3)
-        hosts = [shown(number, state) for number, state in enumerate(STATES)][first:last]
-        return {"hosts": hosts, "cells_down": [], "next": last if last < len(STATES) else None}
+        return {"hosts": chosen[first:last], "cells_down": [], "next": last if last < len(chosen) else None}
 
     monkeypatch.setattr(ConductorClient, "ask", ask)
     return queries
@@ -66,6 +68,50 @@ def test_a_limit_asks_for_no_more(asked: list[dict[str, Any]]) -> None:
     assert [query["limit"] for query in asked] == [2]
 
 
+def test_disabled_hosts_are_asked_for(asked: list[dict[str, Any]]) -> None:
+    for option, wanted in (("--disabled", False), ("--enabled", True)):
+        assert CliRunner().invoke(host, ["list", option]).exit_code == 0
+        assert asked.pop()["enabled"] is wanted
+
+
 def test_an_unknown_state_is_named() -> None:
     result = CliRunner().invoke(host, ["list", "--state", "lost"])
     assert result.exit_code == 2 and "lost" in result.output
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "path"),
+    [
+        (host, ["drain", "h"], "/v1/hosts/h"),
+        (node, ["drain", "h", "n1"], "/v1/hosts/h/nodes/n1"),
+        (cell, ["drain", "c1"], "/v1/cells/c1"),
+    ],
+)
+def test_what_is_drained_is_disabled_and_its_instances_are_told(
+    monkeypatch: pytest.MonkeyPatch, command: Any, arguments: list[str], path: str
+) -> None:
+    said: list[tuple[str, str, Any]] = []
+    there = {"i1": ("active", "n1"), "i2": ("error", "n1"), "i3": ("active", "n2")}
+
+    def ask(self: object, method: str, path: str, body: object = None, query: Any = None) -> Any:
+        if path == "/v1/instances":
+            assert query["cell"] == "c1" and query["all_projects"] is True
+            assert query.get("host") == (None if command is cell else "h")
+            found = [
+                {"uuid": uuid, "state": state, "node": node, "host": "h", "project_id": "p"}
+                for uuid, (state, node) in there.items()
+            ]
+            return {"instances": found, "next": None}
+        if method == "PUT":
+            said.append((method, path, body))
+        return {"cell": "c1"}
+
+    monkeypatch.setattr(ConductorClient, "ask", ask)
+    result = CliRunner().invoke(command, [*arguments, "--reason", "fire"])
+    assert (result.exit_code, said) == (1, [("PUT", path, {"enabled": False, "reason": "fire"})])
+    assert "i1" in result.output and "i2" not in result.output
+    assert ("i3" in result.output) is (command is not node)
+    there.clear()
+    result = CliRunner().invoke(command, [*arguments, "--wait", "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["instances"] == []

@@ -145,6 +145,125 @@ def test_disabled_host_gets_no_new_instances(tmp_path) -> None:
     asyncio.run(run())
 
 
+def test_disabled_cell_or_node_gets_no_new_instances(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            word = {"enabled": False, "reason": "new switches"}
+            changed = await client.put("/v1/cells/cell1", json=word, headers=ADMIN)
+            assert changed.status_code == 200, changed.text
+            assert (changed.json()["enabled"], changed.json()["reason"]) == (False, "new switches")
+            [listed] = [
+                each
+                for each in (await client.get("/v1/cells", headers=ADMIN)).json()["cells"]
+                if each["enabled"] is False
+            ]
+            assert listed["name"] == "cell1"
+            # A host that comes now, and one of which an operator says more.
+            await now.cells["cell1"].heartbeat([NodeReport(host="late", node="node-late", cell="cell1")])
+            await client.put("/v1/hosts/b", json={"enabled": True}, headers=ADMIN)
+            node = "/v1/hosts/d/nodes/node-d"
+            changed = await client.put(node, json={"enabled": False, "reason": "fan"}, headers=ADMIN)
+            assert (changed.json()["enabled"], changed.json()["disabled"]) == (False, True)
+            await now.feed.refresh()
+            await asked_for(client, 2)
+            await now.arrive()
+            assert {each.host for each in (await now.instances()).values()} == {"e"}
+            # The agent of a disabled node reports it again: the word stays.
+            await now.cells["cell2"].heartbeat([NodeReport(host="d", node="node-d", cell="cell2")])
+            [shown] = (await client.get("/v1/hosts/d/nodes", headers=ADMIN)).json()["nodes"]
+            assert (shown["disabled"], shown["reason"]) == (True, "fan")
+            await client.put("/v1/cells/cell1", json={"enabled": True}, headers=ADMIN)
+            await client.put("/v1/cells/cell2", json={"enabled": False}, headers=ADMIN)
+            await client.put("/v1/hosts/a", json={"enabled": False}, headers=ADMIN)
+            await client.put("/v1/hosts/c", json={"enabled": False}, headers=ADMIN)
+            await now.feed.refresh()
+            await asked_for(client, 1)
+            await now.arrive()
+            assert {each.host for each in (await now.instances()).values()} == {"e", "b"}
+            await client.put("/v1/cells/cell2", json={"enabled": True}, headers=ADMIN)
+            changed = await client.put(node, json={"enabled": True}, headers=ADMIN)
+            assert (changed.json()["enabled"], changed.json()["reason"]) == (True, None)
+            await now.feed.refresh()
+            await client.put("/v1/hosts/e", json={"enabled": False}, headers=ADMIN)
+            await client.put("/v1/cells/cell1", json={"enabled": False}, headers=ADMIN)
+            await now.feed.refresh()
+            await asked_for(client, 1)
+            await now.arrive()
+            assert {each.host for each in (await now.instances()).values()} == {"e", "b", "d"}
+
+    asyncio.run(run())
+
+
+def test_what_is_not_there_is_not_disabled(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (_, client):
+            word = {"enabled": False}
+            for path, status in (
+                ("/v1/cells/cell9", 404),
+                ("/v1/cells/cell0", 409),
+                ("/v1/hosts/a/nodes/node-d", 404),
+                ("/v1/hosts/nobody/nodes/node-d", 404),
+            ):
+                refused = await client.put(path, json=word, headers=ADMIN)
+                assert refused.status_code == status, refused.text
+                assert (await client.put(path, json=word, headers=TOKEN)).status_code == 403
+            assert (await client.put("/v1/cells/cell1", json={}, headers=ADMIN)).status_code == 400
+
+    asyncio.run(run())
+
+
+def test_word_about_a_node_ends_with_it(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            await client.put("/v1/hosts/d/nodes/node-d", json={"enabled": False}, headers=ADMIN)
+            await stop_agents(now)
+            removed = await client.delete("/v1/hosts/d", headers=ADMIN)
+            assert removed.status_code == 200, removed.text
+            await now.cells["cell2"].heartbeat([NodeReport(host="d", node="node-d", cell="cell2")])
+            [shown] = (await client.get("/v1/hosts/d/nodes", headers=ADMIN)).json()["nodes"]
+            assert (shown["enabled"], shown["disabled"]) == (True, False)
+
+    asyncio.run(run())
+
+
+def test_hosts_are_chosen_by_state_and_by_what_operators_say(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            await client.put("/v1/hosts/b", json={"enabled": False}, headers=ADMIN)
+            await stop_agents(now)
+            for host in ("a", "b", "d"):
+                cell = now.cells["cell2" if host == "d" else "cell1"]
+                await cell.write(OpenSession(host=host, nonce=host, previous=(), service_version=3, at=1.0))
+            await now.super.watch.look()
+
+            async def names(**query) -> list[str]:
+                found, marker = [], None
+                while True:
+                    asked = {**query, **({"marker": marker} if marker else {})}
+                    answer = await client.get("/v1/hosts", params=asked, headers=ADMIN)
+                    assert answer.status_code == 200, answer.text
+                    page = answer.json()
+                    assert len(page["hosts"]) <= int(query.get("limit", 100))
+                    found += [each["host"] for each in page["hosts"]]
+                    marker = page["next"]
+                    if marker is None:
+                        return found
+
+            for limit in (1, 2, 100):
+                assert await names(state="up", limit=limit) == ["a", "b", "d"]
+                assert await names(state="down", limit=limit) == ["c", "e"]
+                assert await names(state="up,down", limit=limit) == ["a", "b", "c", "d", "e"]
+                assert await names(state="unknown", limit=limit) == []
+                assert await names(state="up", enabled="true", limit=limit) == ["a", "d"]
+                assert await names(enabled="false", limit=limit) == ["b"]
+                assert await names(state="up", cell="cell2", limit=limit) == ["d"]
+            for wrong in ({"state": "lost"}, {"state": "up,"}, {"state": ""}, {"enabled": "perhaps"}):
+                refused = await client.get("/v1/hosts", params=wrong, headers=ADMIN)
+                assert refused.status_code == 400, wrong
+
+    asyncio.run(run())
+
+
 def test_removed_host_leaves_nothing_of_its_own_and_all_of_others(tmp_path) -> None:
     async def run() -> None:
         async with api(tmp_path) as (now, client):

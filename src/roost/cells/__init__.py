@@ -17,6 +17,7 @@ The works (`roost.machine`) of the database, each the statements of one transact
     owning     which conductor works on which instance
     host_tokens  the tokens of hosts
     held_hosts   hosts whose agents wait for an operator
+    disabled     what an operator disables: nodes, or the whole cell
 
 Level-triggered: the database says what is to be done, by the states of instances, and conductors and agents
 look there, at start and after every change. A message that is lost costs time, never work.

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.cells.cell_work import CellWork
+from roost.cells.disabled import ReadWordsOfNodes, Word, forget_words
 from roost.cells.held_hosts import HeldHost
 from roost.cells.host_tokens import IssueToken
 from roost.cells.rows import report_of
@@ -55,12 +56,16 @@ class CellHost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CellNode(msgspec.Struct, frozen=True):
-    """A node of a host: the uuid of its root provider, its name, and whether its agent says it is enabled."""
+    """A node of a host: the uuid of its root provider, its name, and whether its agent says it is enabled.
+
+    ``word``: of the operator who has disabled it; None if nobody has.
+    """
 
     node: str
     nodename: str
     enabled: bool
     instances: int
+    word: Word | None = None
 
 
 class AddHost(msgspec.Struct, frozen=True):
@@ -218,7 +223,11 @@ class NodesOfHost(msgspec.Struct, frozen=True):
         rows = connection.execute(
             sa.select(nodes).where(nodes.c.host == self.host).order_by(nodes.c.nodename)
         )
-        return [CellNode(row.node, row.nodename, row.enabled, counts[row.node]) for row in rows]
+        words = ReadWordsOfNodes(self.host)(connection)
+        return [
+            CellNode(row.node, row.nodename, row.enabled, counts[row.node], words.get(row.node))
+            for row in rows
+        ]
 
 
 class InstancesAt(msgspec.Struct, frozen=True):
@@ -267,6 +276,7 @@ class RemoveNode(msgspec.Struct, frozen=True):
 
     def __call__(self, connection: Connection) -> None:
         mine = nodes.c.node == self.node, nodes.c.host == self.host
+        forget_words(connection, *mine)
         if connection.execute(sa.delete(nodes).where(*mine)).rowcount:
             connection.execute(sa.delete(host_providers).where(host_providers.c.root == self.node))
 
@@ -289,6 +299,7 @@ class RemoveHost(CellWork, frozen=True):
             return "instances have come meanwhile"
         roots = sa.select(nodes.c.node).where(nodes.c.host == self.host)
         connection.execute(sa.delete(host_providers).where(host_providers.c.root.in_(roots)))
+        forget_words(connection, nodes.c.host == self.host)
         for table in (nodes, cell_hosts, host_tokens, held_hosts, orders, unknown_guests):
             connection.execute(sa.delete(table).where(table.c.host == self.host))
         connection.execute(sa.delete(leases).where(leases.c.name == name))

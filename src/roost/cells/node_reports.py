@@ -7,10 +7,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.cells.cell_work import CellWork
+from roost.cells.disabled import NODE_IS_DISABLED
 from roost.cells.orders import HostsWithOrders
 from roost.cells.reported import clean_reports
 from roost.cells.rows import Row, node_row, report_of
-from roost.cells.tables import cell_hosts, leases, nodes, orders
+from roost.cells.tables import leases, nodes, orders
 from roost.cells.watching import SESSION, Stamp
 from roost.leases import VACANT
 from roost.model.node import NodeReport
@@ -100,7 +101,7 @@ class ReadMark(msgspec.Struct, frozen=True):
 class ReadReports(msgspec.Struct, frozen=True):
     """The reports of some nodes, or of all, in order of their names. ``cell`` is put into them.
 
-    A node is enabled if its agent says so and no operator has disabled its host.
+    A node is enabled if its agent says so and no operator has disabled it, its host or its cell.
     """
 
     cell: str
@@ -122,13 +123,7 @@ class ReadReports(msgspec.Struct, frozen=True):
 
 _ON_HOSTS = sa.select(nodes).where(nodes.c.host.in_(sa.bindparam("hosts", expanding=True)))
 _STORED = sa.select(nodes).where(nodes.c.node.in_(sa.bindparam("nodes", expanding=True)))
-DISABLED = sa.and_(cell_hosts.c.host == nodes.c.host, cell_hosts.c.enabled == sa.false())
-"""Joins a node to its host in the list of an operator who has disabled it."""
-_IN_ORDER = (
-    sa.select(nodes, cell_hosts.c.host.is_not(None).label("is_disabled"))
-    .select_from(nodes.outerjoin(cell_hosts, DISABLED))
-    .order_by(nodes.c.host, nodes.c.nodename)
-)
+_IN_ORDER = sa.select(nodes, NODE_IS_DISABLED.label("is_disabled")).order_by(nodes.c.host, nodes.c.nodename)
 _MARK = sa.union_all(
     sa.select(sa.literal("nodes").label("of"), sa.func.count(), sa.func.sum(nodes.c.revision)),
     sa.select(sa.literal("sessions"), sa.func.count(), sa.func.sum(leases.c.epoch)).where(

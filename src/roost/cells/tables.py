@@ -149,6 +149,17 @@ cell_hosts = sa.Table(
     **EXACT,
 )
 
+disabled = sa.Table(
+    # What an operator has disabled beside hosts, and why: a node by its uuid, or the whole cell.
+    "disabled",
+    metadata,
+    sa.Column("kind", sa.String(8), primary_key=True),
+    sa.Column("name", NAME, primary_key=True),
+    sa.Column("reason", BIG_TEXT),
+    sa.Column("at", sa.Double, nullable=False),
+    **EXACT,
+)
+
 host_providers = sa.Table(
     # The providers in placement that the agents of hosts have made.
     "host_providers",

@@ -3,14 +3,14 @@
 import click
 
 from roost.cli.conductor_client import ConductorClient, part_of_path, with_conductor
-from roost.cli.host import print_facts
+from roost.cli.host import drain_options, print_facts, tell_left, told_of
 from roost.cli.options import as_json, print_json, print_table
 from roost.cli.watching import watched, watching
 
 
 @click.group()
 def cell() -> None:
-    """Add, show and remove cells.
+    """Add, show, disable, drain and remove cells.
 
     Exit status: 0 done, 1 refused, 2 could not run.
     """
@@ -51,10 +51,11 @@ def list_cells(conductor: ConductorClient, watch: float | None, as_json: bool) -
                 each["state"],
                 str(each["conductors"]),
                 "?" if each["instances"] is None else str(sum(each["instances"].values())),
+                told_of(each),
             )
             for each in answer["cells"]
         ]
-        print_table(("cell", "section", "state", "conductors", "instances"), rows, 2)
+        print_table(("cell", "section", "state", "conductors", "instances", ""), rows, 3)
 
     watched(show, watch)
 
@@ -67,6 +68,37 @@ def show_cell(conductor: ConductorClient, name: str, as_json: bool) -> None:
     """Show a cell."""
     found = conductor.ask("GET", f"/v1/cells/{part_of_path(name)}")
     (print_json if as_json else print_facts)(found)
+
+
+@cell.command(epilog="Example: roost cell enable cell1")
+@click.argument("name")
+@with_conductor
+def enable(conductor: ConductorClient, name: str) -> None:
+    """Let a cell have new instances. Hosts that are disabled stay so."""
+    conductor.ask("PUT", f"/v1/cells/{part_of_path(name)}", {"enabled": True})
+
+
+@cell.command(epilog="Example: roost cell disable cell1 --reason 'new switches'")
+@click.argument("name")
+@click.option("--reason", help="Why, for those who read the list of cells.")
+@with_conductor
+def disable(conductor: ConductorClient, name: str, reason: str | None) -> None:
+    """Let a cell have no new instances, on hosts that are added later neither. What is there stays."""
+    conductor.ask("PUT", f"/v1/cells/{part_of_path(name)}", {"enabled": False, "reason": reason})
+
+
+@cell.command(epilog="Example: roost cell drain cell1 --wait")
+@click.argument("name")
+@drain_options
+@as_json
+@with_conductor
+def drain(conductor: ConductorClient, name: str, reason: str, wait: bool, as_json: bool) -> None:
+    """Disable a cell and list the instances that are still there. Their users delete or rebuild them.
+
+    Exit status 1: instances are left.
+    """
+    conductor.ask("PUT", f"/v1/cells/{part_of_path(name)}", {"enabled": False, "reason": reason})
+    tell_left(conductor, {"cell": name}, wait, as_json, {"cell": name})
 
 
 @cell.command(epilog="Example: roost cell remove cell1")

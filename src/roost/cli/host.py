@@ -2,8 +2,9 @@
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -23,6 +24,16 @@ token_file = click.option(
     type=click.Path(path_type=Path, dir_okay=False),
     help="Append host and token to this file, which only its owner may read, and print nothing.",
 )
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def drain_options(command: F) -> F:
+    """The options of what drains."""
+    reason = click.option("--reason", default="it is drained", show_default=True, help="Why.")
+    wait = click.option("--wait", is_flag=True, help="Wait until no instance is left.")
+    return reason(wait(command))
 
 
 @click.group()
@@ -56,6 +67,7 @@ def add(
     multiple=True,
     help="Only hosts in this state; may be given several times.",
 )
+@click.option("--enabled/--disabled", "is_enabled", default=None, help="Only hosts that are enabled, or not.")
 @click.option("--limit", type=click.IntRange(1), help="So many hosts at most.")
 @watching
 @as_json
@@ -64,6 +76,7 @@ def list_(
     conductor: ConductorClient,
     cell: str | None,
     states: tuple[str, ...],
+    is_enabled: bool | None,
     limit: int | None,
     watch: float | None,
     as_json: bool,
@@ -73,12 +86,15 @@ def list_(
     def show() -> None:
         hosts: list[dict[str, Any]] = []
         down: set[str] = set()
-        # Of hosts in some states, so many are wanted; all are read to find them.
-        most = None if states else limit
-        for page in conductor.pages("/v1/hosts", "hosts", {"cell": cell, "limit": most}):
-            hosts += [each for each in page["hosts"] if not states or each["state"] in states]
+        query = {
+            "cell": cell,
+            "limit": limit,
+            "state": ",".join(dict.fromkeys(states)) or None,
+            "enabled": is_enabled,
+        }
+        for page in conductor.pages("/v1/hosts", "hosts", query):
+            hosts += page["hosts"]
             down.update(page["cells_down"])
-        del hosts[len(hosts) if limit is None else limit :]
         if as_json:
             print_json({"hosts": hosts, "cells_down": sorted(down)})
             return
@@ -139,8 +155,7 @@ def disable(conductor: ConductorClient, hosts: tuple[str, ...], cell: str | None
 @host.command(epilog="Example: roost host drain rack1-01 --wait")
 @click.argument("name", metavar="HOST")
 @of_cell
-@click.option("--reason", default="it is drained", show_default=True, help="Why.")
-@click.option("--wait", is_flag=True, help="Wait until no instance is left.")
+@drain_options
 @as_json
 @with_conductor
 def drain(
@@ -152,24 +167,7 @@ def drain(
     """
     path = f"/v1/hosts/{part_of_path(name)}"
     found = conductor.ask("PUT", path, {"enabled": False, "reason": reason}, {"cell": cell})
-    query = {"host": name, "cell": found["cell"], "all_projects": True}
-    while True:
-        left = [
-            each
-            for page in conductor.pages("/v1/instances", "instances", query)
-            for each in page["instances"]
-            if each["state"] != "error"
-        ]
-        if not (wait and left):
-            break
-        time.sleep(WAIT_SECONDS)
-    if as_json:
-        print_json({"host": name, "instances": left})
-    elif left:
-        rows = [(each["uuid"], each["state"], each["project_id"]) for each in left]
-        print_table(("instance", "state", "project"), rows)
-    if left:
-        raise SystemExit(1)
+    tell_left(conductor, {"host": name, "cell": found["cell"]}, wait, as_json, {"host": name})
 
 
 @host.command(epilog="Example: roost host move rack1-01 --to cell2")
@@ -257,7 +255,7 @@ def accept(conductor: ConductorClient, name: str, cell: str | None) -> None:
 
 @click.group()
 def node() -> None:
-    """List and remove the nodes of hosts.
+    """List, disable, drain and remove the nodes of hosts.
 
     Exit status: 0 done, 1 refused, 2 could not run.
     """
@@ -275,10 +273,60 @@ def list_nodes(conductor: ConductorClient, name: str, cell: str | None, as_json:
         print_json(answer)
         return
     rows = [
-        (each["node"], each["nodename"], "" if each["enabled"] else "disabled", str(each["instances"]))
-        for each in answer["nodes"]
+        (each["node"], each["nodename"], told_of(each), str(each["instances"])) for each in answer["nodes"]
     ]
     print_table(("node", "name", "", "instances"), rows, 1)
+
+
+@node.command("enable", epilog="Example: roost node enable rack1-01 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
+@click.argument("name", metavar="HOST")
+@click.argument("node", metavar="NODE")
+@of_cell
+@with_conductor
+def enable_node(conductor: ConductorClient, name: str, node: str, cell: str | None) -> None:
+    """Let a node have new instances, if its host and its cell may."""
+    conductor.ask("PUT", _path_of_node(name, node), {"enabled": True}, {"cell": cell})
+
+
+@node.command("disable", epilog="Example: roost node disable rack1-01 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
+@click.argument("name", metavar="HOST")
+@click.argument("node", metavar="NODE")
+@of_cell
+@click.option("--reason", help="Why, for those who read the list of nodes.")
+@with_conductor
+def disable_node(
+    conductor: ConductorClient, name: str, node: str, cell: str | None, reason: str | None
+) -> None:
+    """Let a node have no new instances. What is there stays."""
+    conductor.ask("PUT", _path_of_node(name, node), {"enabled": False, "reason": reason}, {"cell": cell})
+
+
+@node.command(
+    "drain", epilog="Example: roost node drain rack1-01 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11 --wait"
+)
+@click.argument("name", metavar="HOST")
+@click.argument("node", metavar="NODE")
+@of_cell
+@drain_options
+@as_json
+@with_conductor
+def drain_node(
+    conductor: ConductorClient,
+    name: str,
+    node: str,
+    cell: str | None,
+    reason: str,
+    wait: bool,
+    as_json: bool,
+) -> None:
+    """Disable a node and list the instances that are still there. Their users delete or rebuild them.
+
+    Exit status 1: instances are left.
+    """
+    found = conductor.ask("GET", f"/v1/hosts/{part_of_path(name)}", query={"cell": cell})
+    there = {"cell": found["cell"]}
+    conductor.ask("PUT", _path_of_node(name, node), {"enabled": False, "reason": reason}, there)
+    tell_left(conductor, {"host": name, **there}, wait, as_json, {"host": name, "node": node}, node)
 
 
 @node.command("remove", epilog="Example: roost node remove rack1-01 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
@@ -289,8 +337,43 @@ def list_nodes(conductor: ConductorClient, name: str, cell: str | None, as_json:
 @with_conductor
 def remove_node(conductor: ConductorClient, name: str, node: str, cell: str | None, as_json: bool) -> None:
     """Remove a node without instances, and its providers from placement."""
-    path = f"/v1/hosts/{part_of_path(name)}/nodes/{part_of_path(node)}"
-    _print_removed(conductor.ask("DELETE", path, query={"cell": cell}), as_json)
+    _print_removed(conductor.ask("DELETE", _path_of_node(name, node), query={"cell": cell}), as_json)
+
+
+def tell_left(
+    conductor: ConductorClient,
+    where: dict[str, str],
+    wait: bool,
+    as_json: bool,
+    drained: dict[str, str],
+    node: str | None = None,
+) -> None:
+    """Tell which instances are left where it is drained, once they are gone if ``wait``.
+
+    ``where`` chooses them from the list of instances, ``drained`` names the place in JSON. ``node``: only
+    those on this node. Ends with status 1 if instances are left.
+    """
+    while True:
+        left = [
+            each
+            for page in conductor.pages("/v1/instances", "instances", {**where, "all_projects": True})
+            for each in page["instances"]
+            if each["state"] != "error" and node in (None, each["node"])
+        ]
+        if not (wait and left):
+            break
+        time.sleep(WAIT_SECONDS)
+    if as_json:
+        print_json({**drained, "instances": left})
+    elif left:
+        rows = [(each["uuid"], each["state"], each["host"] or "?", each["project_id"]) for each in left]
+        print_table(("instance", "state", "host", "project"), rows)
+    if left:
+        raise SystemExit(1)
+
+
+def _path_of_node(host: str, node: str) -> str:
+    return f"/v1/hosts/{part_of_path(host)}/nodes/{part_of_path(node)}"
 
 
 def print_facts(found: dict[str, Any]) -> None:
@@ -338,11 +421,18 @@ def _print_removed(answer: dict[str, Any], as_json: bool) -> None:
         click.echo(f"stays in placement: {each['uuid']} {each['name']}")
 
 
+def told_of(place: dict[str, Any]) -> str:
+    """That something is disabled, and why; empty if it is not."""
+    if place["enabled"] is not False:
+        return ""
+    return f"disabled: {place['reason']}" if place["reason"] else "disabled"
+
+
 def _enabled(host: dict[str, Any]) -> str:
     if host["held"] is not None:
         return f"held: {host['held']}"
-    if host["enabled"] is False:
-        return f"disabled: {host['reason']}" if host["reason"] else "disabled"
+    if said := told_of(host):
+        return said
     if host.get("refused") is not None:
         return f"refused: {host['refused']}"
     return ""

@@ -9,11 +9,12 @@ from sqlalchemy.engine import Connection
 from roost.agents.types import SessionKey
 from roost.cells.building import ReportResults, state_after
 from roost.cells.cell_work import CellWork
+from roost.cells.disabled import HOST_IS_DISABLED
 from roost.cells.ending import Destroyed
 from roost.cells.guests import Compared, GuestsReported
-from roost.cells.node_reports import DISABLED, KeepReports
+from roost.cells.node_reports import KeepReports
 from roost.cells.orders import HostWork, WorkOfHosts
-from roost.cells.tables import cell_hosts, leases, nodes
+from roost.cells.tables import leases, nodes
 from roost.cells.watching import session_name
 from roost.conductor.agents.sessions import SessionGone, TakenBack, counters_of, judged
 from roost.model.instance import DESTROYED, BuildResult, DestroyOrder
@@ -191,8 +192,7 @@ _COUNT = (
     .values(counter=sa.bindparam("new_counter"))
 )
 _REPORTED = (
-    sa.select(nodes.c.host, cell_hosts.c.host.is_not(None))
-    .select_from(nodes.outerjoin(cell_hosts, DISABLED))
+    sa.select(nodes.c.host, HOST_IS_DISABLED)
     .where(nodes.c.host.in_(sa.bindparam("hosts", expanding=True)))
     .distinct()
 )

@@ -1,13 +1,15 @@
-"""The cells of a cloud, as operators add and remove them while all runs."""
+"""The cells of a cloud, as operators add, disable and remove them while all runs."""
 
 import asyncio
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.cells import Cell
+from roost.cells.disabled import EnableCell, ReadWordOfCell, Word
 from roost.cells.hosts import HostsAfter
 from roost.cells.tables import instances
 from roost.conductor.asking_cells import ask_cell
@@ -23,9 +25,10 @@ from roost.web.errors import BadRequest, Conflict
 
 
 class CellCounts(msgspec.Struct, frozen=True):
-    """How many instances a cell has, by state."""
+    """How many instances a cell has, by state. ``word``: of the operator who has disabled it, or None."""
 
     instances: Mapping[str, int]
+    word: Word | None = None
 
 
 class CountCell(msgspec.Struct, frozen=True):
@@ -33,7 +36,8 @@ class CountCell(msgspec.Struct, frozen=True):
 
     def __call__(self, connection: Connection) -> CellCounts:
         query = sa.select(instances.c.state, sa.func.count()).group_by(instances.c.state)
-        return CellCounts({row[0]: row[1] for row in connection.execute(query)})
+        counted = {row[0]: row[1] for row in connection.execute(query)}
+        return CellCounts(counted, ReadWordOfCell()(connection))
 
 
 class ForgetCell(msgspec.Struct, frozen=True):
@@ -60,12 +64,22 @@ class SeenCell(msgspec.Struct, frozen=True):
 
 
 class CellRegistry:
-    """The cells of an API database. Raises `StorageError` if that cannot be used."""
+    """The cells of an API database. Raises `StorageError` if that cannot be used.
 
-    def __init__(self, api: Database, cells: Mapping[str, Cell], watch: ServiceWatch) -> None:
+    ``clock``: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        api: Database,
+        cells: Mapping[str, Cell],
+        watch: ServiceWatch,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._api = api
         self._cells = cells
         self._watch = watch
+        self._clock = clock
 
     async def list(self) -> list[SeenCell]:
         """All cells, in order of names."""
@@ -123,6 +137,20 @@ class CellRegistry:
         await self._watch.look()
         return await self.find(name)
 
+    async def enable(self, name: str, enabled: bool, reason: str | None = None) -> SeenCell:
+        """Let a cell have new instances, or not. What is there stays.
+
+        Raises:
+            NoSuchCell: there is none.
+            Conflict: it is cell0.
+            CellUnavailable: its database is not configured here.
+        """
+        if name == CELL0:
+            raise Conflict("cell0 has no hosts: it keeps what could not be placed")
+        cell = await self._cell(name)
+        await cell.write(EnableCell(enabled, reason, self._clock()))
+        return await self.find(name)
+
     async def remove(self, name: str) -> None:
         """Remove a cell without hosts and instances. Its database stays as it is.
 
@@ -133,13 +161,7 @@ class CellRegistry:
         cells = self._changeable()
         if name == CELL0:
             raise Conflict("cell0 cannot be removed: it keeps what could not be placed")
-        if name not in await self._api.read(mapped_cells):
-            raise NoSuchCell(name)
-        cell = cells.get(name)
-        if cell is None:
-            raise CellUnavailable(
-                f"this conductor's configuration does not name the database of cell {name!r}"
-            )
+        cell = await self._cell(name)
         if hosts := await cell.read(HostsAfter(1)):
             raise CellInUse(f"cell {name} has host {hosts[0]!r}: remove its hosts first")
         if number := sum((await cell.read(CountCell())).instances.values()):
@@ -147,6 +169,16 @@ class CellRegistry:
         if refused := await self._api.write(ForgetCell(name)):
             raise CellInUse(refused)
         await cells.refresh()
+
+    async def _cell(self, name: str) -> Cell:
+        if name not in await self._api.read(mapped_cells):
+            raise NoSuchCell(name)
+        cell = self._cells.get(name)
+        if cell is None:
+            raise CellUnavailable(
+                f"this conductor's configuration does not name the database of cell {name!r}"
+            )
+        return cell
 
     def _changeable(self) -> OpenCells:
         if not isinstance(self._cells, OpenCells):

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from roost.cells.hosts import CellNode
 from roost.conductor.hosts.cells import CellRegistry, SeenCell
 from roost.conductor.hosts.features import held_back_by
 from roost.conductor.hosts.registry import Hosts, Located
@@ -9,7 +10,7 @@ from roost.conductor.hosts.types import (
     AddedHost,
     AddedHosts,
     CellList,
-    ChangedHost,
+    Enabling,
     HostNodes,
     HostPage,
     HostQuery,
@@ -35,6 +36,9 @@ from roost.model.service_version import FEATURES
 from roost.placement.interface import Provider
 from roost.web.errors import BadRequest
 from roost.web.request import Request, Response
+
+MOST_PAGES = 10
+"""Pages of hosts that are read at most for one of chosen states."""
 
 
 class Service(Protocol):
@@ -63,8 +67,18 @@ async def add_hosts(service: Service, req: Request, resp: Response) -> AddedHost
 async def list_hosts(service: Service, req: Request, resp: Response) -> HostPage:
     """List hosts by page. The hosts of a cell that cannot be asked are `unknown`."""
     query: HostsQuery = req.query
-    page = await service.hosts.page(query.limit, query.marker or "", query.cell)
-    return HostPage([_shown(service, each) for each in page.hosts], page.following, page.silent)
+    chosen: list[ShownHost] = []
+    marker: str | None = query.marker or ""
+    silent: set[str] = set()
+    for _ in range(MOST_PAGES):
+        page = await service.hosts.page(query.limit - len(chosen), marker or "", query.cell)
+        shown = (_shown(service, each) for each in page.hosts)
+        chosen += [each for each in shown if _is_chosen(each, query)]
+        silent.update(page.silent)
+        marker = page.following
+        if marker is None or len(chosen) >= query.limit:
+            break
+    return HostPage(chosen, marker, sorted(silent))
 
 
 async def show_host(service: Service, req: Request, resp: Response, host: str) -> ShownHost:
@@ -76,7 +90,7 @@ async def show_host(service: Service, req: Request, resp: Response, host: str) -
 async def change_host(service: Service, req: Request, resp: Response, host: str) -> ShownHost:
     """Enable a host, or disable it: it gets no new instances, and those that are there stay."""
     query: HostQuery = req.query
-    change: ChangedHost = req.body
+    change: Enabling = req.body
     return _shown(service, await service.hosts.enable(host, change.enabled, change.reason, query.cell))
 
 
@@ -123,7 +137,14 @@ async def list_nodes(service: Service, req: Request, resp: Response, host: str) 
     """List the nodes of a host."""
     query: HostQuery = req.query
     cell, nodes = await service.hosts.nodes(host, query.cell)
-    return HostNodes(host, cell, [ShownNode(n.node, n.nodename, n.enabled, n.instances) for n in nodes])
+    return HostNodes(host, cell, [_node(each) for each in nodes])
+
+
+async def change_node(service: Service, req: Request, resp: Response, host: str, node: str) -> ShownNode:
+    """Enable a node, or disable it: it gets no new instances, and those that are there stay."""
+    query: HostQuery = req.query
+    change: Enabling = req.body
+    return _node(await service.hosts.enable_node(host, node, change.enabled, change.reason, query.cell))
 
 
 async def remove_node(service: Service, req: Request, resp: Response, host: str, node: str) -> Removed:
@@ -181,6 +202,12 @@ async def show_cell(service: Service, req: Request, resp: Response, name: str) -
     return _cell(await service.cells.find(name))
 
 
+async def change_cell(service: Service, req: Request, resp: Response, name: str) -> ShownCell:
+    """Enable a cell, or disable it: its hosts get no new instances, and what is there stays."""
+    change: Enabling = req.body
+    return _cell(await service.cells.enable(name, change.enabled, change.reason))
+
+
 async def remove_cell(service: Service, req: Request, resp: Response, name: str) -> None:
     """Remove a cell without hosts and instances. Its database stays as it is."""
     await service.cells.remove(name)
@@ -194,6 +221,19 @@ def _cell(seen: SeenCell) -> ShownCell:
         DOWN if counts is None else UP,
         seen.conductors,
         None if counts is None else dict(sorted(counts.instances.items())),
+        None if counts is None else counts.word is None,
+        None if counts is None or counts.word is None else counts.word.reason,
+    )
+
+
+def _node(node: CellNode) -> ShownNode:
+    return ShownNode(
+        node.node,
+        node.nodename,
+        node.enabled and node.word is None,
+        node.instances,
+        node.word is not None,
+        None if node.word is None else node.word.reason,
     )
 
 
@@ -217,6 +257,12 @@ def _shown(service: Service, located: Located) -> ShownHost:
         orders=described.orders,
         added_at=described.added_at,
     )
+
+
+def _is_chosen(host: ShownHost, query: HostsQuery) -> bool:
+    """Whether a host is one that a query asks for. Of a cell that cannot be asked nobody knows `enabled`."""
+    in_state = query.state is None or host.state in query.state.split(",")
+    return in_state and query.enabled in (None, host.enabled)
 
 
 def _removed(host: str, cell: str, kept: list[Provider]) -> Removed:

@@ -6,7 +6,9 @@ from roost.conductor.hosts.handlers import (
     accept_host,
     add_cell,
     add_hosts,
+    change_cell,
     change_host,
+    change_node,
     list_cells,
     list_hosts,
     list_nodes,
@@ -23,7 +25,7 @@ from roost.conductor.hosts.types import (
     AddedHost,
     AddedHosts,
     CellList,
-    ChangedHost,
+    Enabling,
     HostNodes,
     HostPage,
     HostQuery,
@@ -34,6 +36,7 @@ from roost.conductor.hosts.types import (
     ServicesQuery,
     ShownCell,
     ShownHost,
+    ShownNode,
     TokenQuery,
     WantedCell,
     WantedHosts,
@@ -55,7 +58,7 @@ HOST_RULES: Final = {
         f"conductor:hosts:{verb}": ADMIN
         for verb in ("create", "list", "show", "update", "move", "token", "accept", "delete")
     },
-    **{f"conductor:cells:{verb}": ADMIN for verb in ("create", "list", "show", "delete")},
+    **{f"conductor:cells:{verb}": ADMIN for verb in ("create", "list", "show", "update", "delete")},
     "conductor:services:list": ADMIN,
 }
 """The policy rules as they are without a policy file: cells and hosts are for administrators."""
@@ -86,7 +89,7 @@ HOST_OPERATIONS: Final = (
         _ONE,
         _rule("update"),
         change_host,
-        body=ChangedHost,
+        body=Enabling,
         takes=(),
         query=_OF_ONE,
         answer=ShownHost,
@@ -133,6 +136,16 @@ HOST_OPERATIONS: Final = (
     ),
     Operation("GET", _NODES, _rule("show"), list_nodes, query=_OF_ONE, answer=HostNodes),
     Operation(
+        "PUT",
+        f"{_NODES}/{{node}}",
+        _rule("update"),
+        change_node,
+        body=Enabling,
+        takes=(),
+        query=_OF_ONE,
+        answer=ShownNode,
+    ),
+    Operation(
         "DELETE",
         f"{_NODES}/{{node}}",
         _rule("delete"),
@@ -154,6 +167,16 @@ HOST_OPERATIONS: Final = (
     ),
     Operation("GET", CELLS, Rule("conductor:cells:list"), list_cells, answer=CellList),
     Operation("GET", f"{CELLS}/{{name}}", Rule("conductor:cells:show"), show_cell, answer=ShownCell),
+    Operation(
+        "PUT",
+        f"{CELLS}/{{name}}",
+        Rule("conductor:cells:update"),
+        change_cell,
+        body=Enabling,
+        takes=(),
+        answer=ShownCell,
+        raises=(Conflict,),
+    ),
     Operation(
         "DELETE",
         f"{CELLS}/{{name}}",

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from roost.agents.tokens import new_token
 from roost.cells import Cell
+from roost.cells.disabled import EnableNode
 from roost.cells.held_hosts import AcceptHost
 from roost.cells.host_tokens import IssueToken
 from roost.cells.hosts import (
@@ -214,6 +215,17 @@ class Hosts:
         if not await self._api.write(UnmapHost(host, there.name)) and removed is None:
             raise NoSuchHost(host)
         return there.name, removed or []
+
+    async def enable_node(
+        self, host: str, node: str, enabled: bool, reason: str | None = None, cell: str | None = None
+    ) -> CellNode:
+        """Let a node have new instances, or not. What is there stays. Raises `NoSuchNode`, and as `find`."""
+        there = self._cell((await self.find(host, cell)).cell)
+        if await there.write(EnableNode(host, node, enabled, reason, self._clock())):
+            for found in await there.read(NodesOfHost(host)):
+                if found.node == node:
+                    return found
+        raise NoSuchNode(f"host {host!r} has no node {node!r}")
 
     async def remove_node(self, host: str, node: str, cell: str | None = None) -> tuple[str, list[Provider]]:
         """Remove a node of a host that has no instances, with its providers; returns as `remove`.

@@ -49,8 +49,9 @@ class AddedHosts(msgspec.Struct, forbid_unknown_fields=True):
     hosts: list[AddedHost]
 
 
-class ChangedHost(msgspec.Struct, forbid_unknown_fields=True):
-    """The body that enables a host, or disables it for a reason: it gets no new instances then."""
+class Enabling(msgspec.Struct, forbid_unknown_fields=True):
+    """The body that enables a host, a node or a cell, or disables it for a reason: it gets no new instances
+    then."""
 
     enabled: bool
     reason: Annotated[str, Meta(max_length=MAX_EVIDENCE)] | None = None
@@ -85,9 +86,21 @@ class TokenQuery(HostQuery, forbid_unknown_fields=True):
     ] = False
 
 
+_STATE = "(up|down|unknown)"
+
+
 class HostsQuery(HostQuery, forbid_unknown_fields=True):
     """The query of a list of hosts."""
 
+    cell: Annotated[str | None, Meta(description="Only those of one cell.")] = None
+    state: Annotated[
+        Annotated[str, Meta(pattern=f"^{_STATE}(,{_STATE})*$")] | None,
+        Meta(description="Only those in some states, separated by commas: `up`, `down`, `unknown`."),
+    ] = None
+    enabled: Annotated[
+        bool | None,
+        Meta(description="Only those that an operator lets have new instances, or only the others."),
+    ] = None
     limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE, description="Hosts on a page.")] = DEFAULT_PAGE
     marker: Annotated[
         str | None, Meta(description="`next` of the page before: the page begins after this host.")
@@ -122,7 +135,8 @@ class ShownHost(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 class HostPage(msgspec.Struct, forbid_unknown_fields=True):
     """Hosts in order of their names. `next` is the marker of the next page, null on the last one.
-    `cells_down`: cells that cannot be asked."""
+    A page of chosen states may have fewer than `limit` before the last one. `cells_down`: cells that cannot
+    be asked."""
 
     hosts: list[ShownHost]
     next: str | None
@@ -130,12 +144,15 @@ class HostPage(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ShownNode(msgspec.Struct, forbid_unknown_fields=True):
-    """A node of a host. `node` is the uuid of its root provider, `enabled` what the agent says."""
+    """A node of a host. `node` is the uuid of its root provider. `enabled`: its agent says that it is, and no
+    operator has disabled it. `disabled`: an operator has, for `reason`."""
 
     node: str
     nodename: str
     enabled: bool
     instances: int
+    disabled: bool = False
+    reason: str | None = None
 
 
 class HostNodes(msgspec.Struct, forbid_unknown_fields=True):
@@ -223,13 +240,17 @@ class WantedCell(msgspec.Struct, forbid_unknown_fields=True):
 
 class ShownCell(msgspec.Struct, forbid_unknown_fields=True):
     """A cell. `section` is null where the API database has the URL. `state`: `up`, or `down` if it cannot be
-    asked; then `instances` is null, else it has their numbers by state. `conductors`: those that are up."""
+    asked; then `instances` and `enabled` are null, else `instances` has their numbers by state.
+    `conductors`: those that are up. `enabled` and `reason`: whether an operator lets it have new
+    instances."""
 
     name: str
     section: str | None
     state: str
     conductors: int
     instances: dict[str, int] | None
+    enabled: bool | None = None
+    reason: str | None = None
 
 
 class CellList(msgspec.Struct, forbid_unknown_fields=True):
