@@ -93,7 +93,7 @@ def test_a_reload_renews_the_certificate_and_loses_no_request(
         https.send_signal(signal.SIGHUP)
         wait_for(lambda: not https.workers & before)
         load.wait_for_answers(20)
-    assert load.unanswered == []
+    assert load.lost == []
     assert set(load.statuses) == {200}
     assert subject(https.port, authority) == "renewed"
 

@@ -88,7 +88,7 @@ def test_sighup_changes_the_policy_and_loses_no_request(serving: Serving, config
         serving.send_signal(signal.SIGHUP)
         wait_for(lambda: not serving.workers & before)
         load.wait_for_answers(20)
-    assert load.unanswered == []
+    assert load.lost == []
     assert set(load.statuses) == {200, 403}
     assert serving.ask("GET", "/resource_providers").status_code == 403
     assert len(serving.workers) == 2
@@ -127,7 +127,7 @@ def test_signals_of_habit_kill_no_process(serving: Serving, number: signal.Signa
         if number == signal.SIGHUP:
             wait_for(lambda: not serving.workers & before)
             load.wait_for_answers(50)
-    assert load.unanswered == []
+    assert load.lost == []
     if number != signal.SIGHUP:
         assert serving.workers == before
 
@@ -151,7 +151,7 @@ def test_the_memory_limit_replaces_workers(tmp_path: Path) -> None:
         with load_on(serving) as load:
             wait_for(lambda: serving.workers.isdisjoint({before}))
             load.wait_for_answers(20)
-        assert load.unanswered == []
+        assert load.lost == []
         assert f"a worker is over its memory limit and is replaced pid={before}" in serving.said()
     finally:
         serving.end(signal.SIGKILL)
@@ -182,7 +182,7 @@ def test_a_unix_socket_is_served_by_workers_that_come_and_go(tmp_path: Path) -> 
             serving.send_signal(signal.SIGHUP)
             wait_for(lambda: not serving.workers & before)
             load.wait_for_answers(20)
-            assert load.unanswered == []
+            assert load.lost == []
             for pid in serving.workers:
                 freeze(pid)
             for pid in serving.workers:

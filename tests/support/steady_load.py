@@ -12,15 +12,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
+from roost.serving.supervision import Rules
+
 SECONDS = 60.0
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 
 
+LINGER_SECONDS = Rules(workers=1).linger_seconds
+
+
 class Unanswered(NamedTuple):
-    """A request without an answer. ``port``: of its client, 0 if it could not connect."""
+    """A request without an answer. ``port``: of its client, 0 if it could not connect.
+
+    ``idle``: seconds since the last answer on its connection, or since it was made.
+    """
 
     port: int
     error: str
+    idle: float
 
 
 class SteadyLoad(AbstractContextManager["SteadyLoad"]):
@@ -45,6 +54,15 @@ class SteadyLoad(AbstractContextManager["SteadyLoad"]):
         for each in self._threads:
             each.join()
 
+    @property
+    def lost(self) -> list[Unanswered]:
+        """The requests without an answer that are the service's fault.
+
+        A worker that is replaced tells its clients for `LINGER_SECONDS` to reconnect. A client that sends
+        nothing for so long, as on a machine that is busy, may find its connection closed.
+        """
+        return [each for each in self.unanswered if each.idle < LINGER_SECONDS]
+
     def wait_for_answers(self, more: int) -> None:
         """Wait until that many further requests are answered."""
         wanted = self.statuses.total() + more
@@ -55,19 +73,24 @@ class SteadyLoad(AbstractContextManager["SteadyLoad"]):
 
     def _ask(self) -> None:
         connection = self._connect()
+        last = time.monotonic()
         while not self._ended.is_set():
-            port = 0
+            port, idle = 0, 0.0
             try:
                 if connection.sock is None:
                     connection.connect()
+                    last = time.monotonic()
                 name = connection.sock.getsockname()
                 port = name[1] if isinstance(name, tuple) else 0
                 connection.request("GET", "/resource_providers", headers=HEADERS)
+                idle = time.monotonic() - last
                 answer = connection.getresponse()
                 answer.read()
+                last = time.monotonic()
                 self.statuses[answer.status] += 1
             except (OSError, http.client.HTTPException) as error:
-                self.unanswered.append(Unanswered(port, repr(error)))
+                idle = idle or time.monotonic() - last
+                self.unanswered.append(Unanswered(port, repr(error), idle if port else 0.0))
                 connection.close()
             time.sleep(0.01)
         connection.close()
