@@ -9,6 +9,7 @@ inventory            the amounts of a host
 numa                 the NUMA cells of a host, as Nova's object
 pci                  the PCI devices that guests may have, as Nova's pools
 providers            all of it as a provider tree
+moving               claims that move when these are others than an agent before told
 
 driver               the driver
 options              its options

@@ -13,13 +13,14 @@ from roost.compute.drivers.libvirt.guest_options import DriverOptions, guest_opt
 from roost.compute.drivers.libvirt.guests import Domain
 from roost.compute.drivers.libvirt.images import DISK_FAILED, make_disk, remove_folder
 from roost.compute.drivers.libvirt.inventory import DISK, Amounts, MdevSource, mdev_sources, root_inventory
+from roost.compute.drivers.libvirt.moving import HeldByGuests, HostShape, move, what_moves
 from roost.compute.drivers.libvirt.numa import numa_topology
 from roost.compute.drivers.libvirt.pci import pci_pools
 from roost.compute.drivers.libvirt.providers import ENCRYPTIONS, encryption_providers, fill, mdev_provider
 from roost.compute.drivers.libvirt.traits import host_traits
 from roost.compute.drivers.libvirt.view import HostView, read_view
 from roost.compute.drivers.used_hardware import free_pools, used_topology
-from roost.compute.errors import BuildFailed, HypervisorAway
+from roost.compute.errors import BuildFailed, HypervisorAway, ReshapeNeeded
 from roost.compute.hardware import Hardware, assignment_of
 from roost.compute.provider_tree import ProviderTree
 from roost.model.assignment import Assignment, clashes
@@ -56,7 +57,7 @@ class LibvirtDriver:
         return None
 
     def update_provider_tree(
-        self, tree: ProviderTree, nodename: str, allocations: Mapping[str, object] | None = None
+        self, tree: ProviderTree, nodename: str, allocations: dict[str, dict[str, Any]] | None = None
     ) -> None:
         view, options = self._current(), self._options
         others = sum(each.memory_mb for each in self._others(view))
@@ -70,6 +71,11 @@ class LibvirtDriver:
         )
         children = [mdev_provider(each) for each in mdev_sources(view.devices, options.mdevs)]
         children += encryption_providers(view.guests.memory_encryption)
+        shape, held = HostShape(inventory, children, self._cpus.dedicated), self._held(view)
+        if allocations is not None:
+            move(tree, nodename, shape, held, allocations)
+        elif (moves := what_moves(tree, nodename, shape, held)) is not None:
+            raise ReshapeNeeded(moves)
         fill(tree, nodename, inventory, traits, children)
 
     def metrics(self) -> dict[str, float]:
@@ -192,6 +198,22 @@ class LibvirtDriver:
 
     def _others(self, view: HostView) -> list[Domain]:
         return view.others if self._options.counts_others else []
+
+    def _held(self, view: HostView) -> HeldByGuests:
+        """What guests have of the host's CPUs and devices."""
+        cpus = {
+            guest: frozenset(
+                cpu for cell in each.cells for cpu in (*(host for _, host in cell.pinned), *cell.reserved)
+            )
+            for guest, each in self._assigned().items()
+        }
+        parents = {each.uuid: each.parent for each in view.devices.mediated}
+        devices = {
+            each.own.instance: frozenset(parents[uuid] for uuid in each.mdevs if uuid in parents)
+            for each in view.domains.values()
+            if each.own is not None
+        }
+        return HeldByGuests({guest: each for guest, each in cpus.items() if each}, devices)
 
     def _assigned(self) -> dict[str, Assignment]:
         """The assignments of all guests, also of those that are being built."""
