@@ -21,6 +21,7 @@ needs_libvirt()
 SMALL = {"name": "small", "vcpus": 2, "memory_mb": 512, "disk_gb": 1}
 PINNED = {**SMALL, "name": "pinned", "extra_specs": {"hw:cpu_policy": "dedicated"}}
 AGENT = "driver = libvirt\npoll_seconds = 1\nretry_seconds = 0.1\nreport_seconds = 1"
+AS_SERVICE = {"openstack-api-version": "placement 1.39", "x-roles": "admin,service"}
 FILTERS = "enabled_filters = ComputeFilter, NUMATopologyFilter"
 
 
@@ -75,6 +76,21 @@ class Cloud:
         found = self.placement.client.get(f"/allocations/{uuid}").json()["allocations"]
         return {provider: each["resources"] for provider, each in found.items()}
 
+    def make_all_cpus_shared(self, uuid: str) -> None:
+        """Have the host and an instance as an agent tells them that knows no PCPU."""
+        ask = self.placement.client
+        path = f"/resource_providers/{self.provider}/inventories"
+        now = ask.get(path).json()
+        records = {name: each for name, each in now["inventories"].items() if name != "PCPU"}
+        records["VCPU"]["total"] += now["inventories"]["PCPU"]["total"]
+        claim = ask.get(f"/allocations/{uuid}", headers=AS_SERVICE).json()
+        resources = claim["allocations"][self.provider]["resources"]
+        resources["VCPU"] = resources.pop("PCPU")
+        generation = now["resource_provider_generation"]
+        inventories = {"inventories": records, "resource_provider_generation": generation}
+        body = {"inventories": {self.provider: inventories}, "allocations": {uuid: claim}}
+        assert ask.post("/reshaper", json=body, headers=AS_SERVICE).status_code == 204
+
     def end(self) -> None:
         """End all in order."""
         self.agent.terminate()
@@ -123,7 +139,7 @@ def test_an_instance_is_built_on_a_host_with_libvirt_and_deleted(tmp_path: Path)
 @pytest.mark.nightly
 @NEEDS_DAEMON[0]
 @NEEDS_DAEMON[1]
-def test_a_pinned_guest_outlives_its_agent_and_is_destroyed_by_the_next(tmp_path: Path) -> None:
+def test_a_pinned_guest_outlives_its_agent_and_is_reshaped_and_destroyed_by_the_next(tmp_path: Path) -> None:
     with opened_daemon() as daemon:
         watching = Connection(daemon.uri, 20.0)
         sets = "cpu_shared_set = 0-7\ncpu_dedicated_set = 8-11"
@@ -145,8 +161,12 @@ def test_a_pinned_guest_outlives_its_agent_and_is_destroyed_by_the_next(tmp_path
             cloud.agent.kill()
             cloud.agent.wait()
             assert domains().keys() == {"test", f"roost-{uuid}"}
-            cloud.delete(uuid)
+            cloud.make_all_cpus_shared(uuid)
+            assert cloud.held(uuid)[cloud.provider].keys() == {"VCPU", "MEMORY_MB", "DISK_GB"}
             cloud.begin_agent()
+            wait_for(lambda: cloud.held(uuid)[cloud.provider].keys() == {"PCPU", "MEMORY_MB", "DISK_GB"})
+            assert domains().keys() == {"test", f"roost-{uuid}"}
+            cloud.delete(uuid)
             wait_for(lambda: not cloud.instances())
             assert domains().keys() == {"test"}
             assert cloud.held(uuid) == {}

@@ -28,6 +28,8 @@ OPTIONS = (
     "redfish.look_seconds=0.2",
     "redfish.grace_seconds=0",
     "redfish.power_poll_seconds=0.1",
+    # Of all machines behind one BMC, which answers one question at a time.
+    "redfish.power_seconds=900",
 )
 FLAVOR = {
     "vcpus": 1,
@@ -47,7 +49,7 @@ class Metal:
             f'[[bmcs.nodes]]\nname = "n{number}"\nsystem = "{system_of(number)}"\nresource_class = "{KIND}"\n'
             for number in range(machines)
         ]
-        cleaning = 'cleaning = { boot = { from = "pxe" }, seconds = 120 }\n'
+        cleaning = 'cleaning = { boot = { from = "pxe" }, seconds = 1200 }\n'
         self._nodes.write_text(f'{cleaning}[[bmcs]]\nendpoint = "{bmc.url}"\n{"".join(nodes)}')
 
     def agent(self, endpoint: str) -> Forked:
@@ -120,7 +122,7 @@ def test_bare_metal_from_nothing_to_instances_and_back(tmp_path: Path, servers: 
                 agent.kill()
                 agent.wait()
                 agent = metal.agent(cell.url)
-                wait_for(lambda of=new: have_ended(of))
+                wait_for(lambda of=new: have_ended(of), 600)
                 running += [uuid for uuid in new if states()[uuid] == "active"]
                 # The scheduler looks for new nodes from time to time, and has not seen all of them yet.
                 for uuid in new:
@@ -140,10 +142,10 @@ def test_bare_metal_from_nothing_to_instances_and_back(tmp_path: Path, servers: 
 
         for uuid in instances:
             ask.delete(f"/v1/instances/{uuid}")
-        wait_for(lambda: not states())
+        wait_for(lambda: not states(), 600)
         cleaned = [number for number in range(machines) if number != FOREIGN]
         wait_for(lambda: all(bmc.is_on(number) for number in cleaned))
-        wait_for(lambda: {metal.phases()[f"n{number}"] for number in cleaned} == {"cleaning"})
+        wait_for(lambda: {metal.phases()[f"n{number}"] for number in cleaned} == {"cleaning"}, 600)
         assert set(metal.reserved().values()) == {1}
         # Killed while the images clean; then they are done.
         agent.kill()
@@ -160,7 +162,7 @@ def test_bare_metal_from_nothing_to_instances_and_back(tmp_path: Path, servers: 
                     begun[number] = not begun[number]
             return metal.reserved() == free
 
-        wait_for(has_cleaned)
+        wait_for(has_cleaned, 600)
         assert bmc.is_on(FOREIGN), "whose machine it is, is not the agent's business"
         wait_for(lambda: set(metal.phases().values()) == {"free", "reserved"})
         agent.send_signal(signal.SIGTERM)
