@@ -95,6 +95,19 @@ def test_inventory_of_the_driver_is_a_conflict_that_names_the_file_and_the_place
         config.apply(tree, "host")
 
 
+def test_provider_that_is_named_by_its_uuid_and_its_name_is_a_conflict_that_names_both(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, one(f"uuid: {ROOT}", ", traits: {additional: [CUSTOM_A]}"))
+    config = write(tmp_path, one("name: host", ", traits: {additional: [CUSTOM_B]}"), "b.yaml")
+    tree = ProviderTree()
+    tree.new_root("host", ROOT)
+    with pytest.raises(
+        ProviderConfigConflict, match=rf"b\.yaml.*: host is configured as {ROOT} in .*a\.yaml"
+    ):
+        config.apply(tree, "host")
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

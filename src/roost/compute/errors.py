@@ -46,7 +46,8 @@ class BadProviderName(ComputeError):
 
 
 class ProviderConfigConflict(ComputeError):
-    """A file configures an inventory that the driver of the provider reports itself; the text names both."""
+    """A file configures an inventory that the driver of the provider reports itself, or a provider that is
+    configured already under its other name; the text names both."""
 
 
 class ReshapeNeeded(ComputeError):

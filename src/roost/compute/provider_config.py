@@ -111,11 +111,15 @@ class ProviderConfig:
         A provider that is not in the tree may be another host's. Raises `ProviderConfigConflict`.
         """
         root = tree.data(node)
-        found = [each for key, each in self.providers.items() if key in tree]
-        if not {root.uuid, root.name} & self.providers.keys() and COMPUTE_NODE in self.providers:
-            found.append(self.providers[COMPUTE_NODE])
-        for each in found:
-            provider = root.uuid if each.key == COMPUTE_NODE else each.key
+        found: dict[str, ConfiguredProvider] = {}
+        for key, each in self.providers.items():
+            if key in tree and (other := found.setdefault(tree.data(key).uuid, each)) is not each:
+                raise ProviderConfigConflict(
+                    f"{each.where}: {key} is configured as {other.key} in {other.where} already"
+                )
+        if COMPUTE_NODE in self.providers:
+            found.setdefault(root.uuid, self.providers[COMPUTE_NODE])
+        for provider, each in found.items():
             if taken := tree.told_classes(provider) & each.inventories.keys():
                 raise ProviderConfigConflict(
                     f"{each.where}: the driver reports {', '.join(sorted(taken))} of this provider itself"
