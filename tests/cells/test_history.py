@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TypeVar
 
+import msgspec
 import pytest
 import sqlalchemy as sa
 
@@ -206,7 +207,8 @@ def test_secrets_are_hidden(cell: Tables) -> None:
 
 def test_history_costs_no_statement(cell: Tables) -> None:
     """As many as without histories: the tables are read and written in the statements that were there."""
-    new: list[Instance] = [instance(str(n), selection=selection("a")) for n in range(20)]
+    claimed = msgspec.structs.replace(selection("a"), generation=1)
+    new: list[Instance] = [instance(str(n), selection=claimed) for n in range(20)]
     counted = []
     results = tuple(BuildResult(each.uuid, "a", 1) for each in new)
     keys = [ConfirmAttempt(AttemptKey(each.uuid, 1), "a", 2.0) for each in new]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -10,6 +11,7 @@ from machine.simulation.cloud_world import KINDS, CloudWorld
 from machine.simulation.scripted import Scripted
 from machine.simulation.seeds import simulate
 from roost.cells.attempts import AttemptsOf
+from roost.cells.rows import selection_text
 from roost.cells.tables import instances
 from roost.conductor.audit.findings import (
     CLAIM_AGAIN,
@@ -19,8 +21,7 @@ from roost.conductor.audit.findings import (
     MAP_AGAIN,
     UNKNOWN_GUEST,
 )
-from roost.conductor.audit.repairing import DONE
-from roost.conductor.audit.store import AskForRound, BeginRepair, ReadFindings, ReadRepairs, ReadState
+from roost.conductor.audit.store import DONE, AskForRound, BeginRepair, ReadFindings, ReadRepairs, ReadState
 from roost.conductor.comparison import (
     LEAKED_CLAIM,
     MISSING_CLAIM,
@@ -412,3 +413,50 @@ def test_a_mapping_that_names_another_cell_stays_where_the_right_one_is_not_cert
         cloud.wait_for_rounds(2)
         assert cloud.read("api", FindMappings((ONE,)))[ONE].cell != row.selection.cell
         assert MAP_AGAIN not in {action for _, action, _ in repairs_of(cloud)}
+
+
+def never_claimed(cloud: Scripted, uuids: list[str]) -> None:
+    """Instances run that hosts of the cells' databases were chosen for: nothing was claimed for them."""
+    cloud.request(*uuids)
+    for uuid in uuids:
+        row = cloud.wait_for(uuid, ACTIVE)
+        text = selection_text(msgspec.structs.replace(row.selection, generation=None))
+
+        def forget(connection: Connection, uuid: str = uuid, text: str = text) -> None:
+            connection.execute(sa.update(instances).where(instances.c.uuid == uuid).values(selection=text))
+
+        cloud.network.databases[f"cell/{row.selection.cell}"].run(forget, True)
+    cloud.placement.free(uuids)
+
+
+def test_instances_that_never_had_a_claim_get_it_from_their_rows_however_many_they_are() -> None:
+    uuids = [f"instance{number}" for number in range(4)]
+    with Audited() as cloud:
+        never_claimed(cloud, uuids)
+        cloud.network.databases["api"].run(AskForRound(DRY_RUN), True)
+        cloud.wait_for_rounds(1)
+        assert not any(map(cloud.placement.held, uuids))
+        cloud.wait_for_rounds(2)
+        held = [cloud.placement.held(uuid) for uuid in uuids]
+        assert [each.consumer.generation for each in held] == [1] * 4
+        assert [each.allocations for each in held] == [
+            cloud.row(uuid).selection.allocations for uuid in uuids
+        ]
+        assert {cloud.row(uuid).selection.generation for uuid in uuids} == {1}
+        assert repairs_of(cloud) == [(MISSING_CLAIM, CLAIM_AGAIN, DONE)] * 4
+        cloud.delete(*uuids)
+        cloud.finish()
+
+
+def test_a_repair_that_is_refused_again_and_again_is_recorded_once() -> None:
+    with Audited() as cloud:
+        row = active(cloud)
+        cloud.placement.free((ONE,))
+        others = room_taken(cloud, row.node)
+        cloud.wait_for_rounds(4)
+        [(kind, action, result)] = repairs_of(cloud)
+        assert (kind, action) == (MISSING_CLAIM, CLAIM_AGAIN) and "refused" in result
+        cloud.placement.free(others)
+        cloud.wait_for_rounds(2)
+        assert [result for _, _, result in repairs_of(cloud)][1:] == [DONE]
+        cloud.finish()

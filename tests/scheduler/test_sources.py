@@ -213,6 +213,7 @@ def test_alternate_is_used_without_a_claim() -> None:
 
     async def run() -> None:
         [placed] = await scheduler.select_destinations(spec(4), 1, 2)
+        assert placed.selected.generation is None, "nothing is claimed"
         table.update([msgspec.structs.replace(old(1), enabled=False)])
         found = await scheduler.use_alternate(
             spec(4), placed.instance, placed.selected, "no IP", placed.alternates, run="r", request_id="q"

@@ -10,6 +10,7 @@ The works (`roost.machine`) of the database, each the statements of one transact
     arriving   instances come in, and the takeover of a request of which some may have come in
     fences     which owner of a request may still put an instance in
     building   confirmations and results of builds, and what follows a failure
+    node_claims  builds that hold nothing in placement, counted on their node
     attempts   the attempts at an instance that have ended
     ending     deletion, destruction, and what is forgotten
     orders     what hosts have to do

@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 from roost.cells.attempts import PRESENT, AttemptsOf, ended_attempt, keep_attempts, recorded_end
 from roost.cells.cell_work import CellWork
 from roost.cells.history import NEW_LINE, line, line_of_attempt, with_line
+from roost.cells.node_claims import NO_ROOM, without_room
 from roost.cells.orders import give_orders
 from roost.cells.owning import Ownership
 from roost.cells.reported import clean_results
@@ -52,7 +53,8 @@ class ConfirmAttempt(CellWork, frozen=True):
     """Whether ``host`` is to start the guest that it has prepared.
 
     After a yes no time limit ends the attempt, so nobody else gets the instance. A host that asks again,
-    because the answer was lost, gets the same answer.
+    because the answer was lost, gets the same answer. An attempt for which nothing is claimed in placement
+    fails if its node has no room any more: see `roost.cells.node_claims`.
     """
 
     key: AttemptKey
@@ -69,20 +71,21 @@ class ConfirmAttempt(CellWork, frozen=True):
     @classmethod
     def together(cls, connection: Connection, works: "Sequence[ConfirmAttempt]") -> list[bool]:
         under_way = {
-            (row.uuid, row.attempt, row.host): row.state
+            (row.uuid, row.attempt, row.host): row
             for some in in_batches(work.key.instance for work in works)
             for row in connection.execute(_BUILDING, {"uuids": some})
         }
-        wanted = [(work.key.instance, work.key.attempt, work.host) in under_way for work in works]
-        new = {uuid for (uuid, _, _), state in under_way.items() if state == ASSIGNED}
-        confirmed = [
-            work.key.instance
-            for work, is_wanted in zip(works, wanted, strict=True)
-            if is_wanted and work.key.instance in new
-        ]
+        keys = [(work.key.instance, work.key.attempt, work.host) for work in works]
+        new = [row for key in dict.fromkeys(keys) if (row := under_way.get(key)) and row.state == ASSIGNED]
         at = max(work.at for work in works)
+        refused = without_room(connection, new)
+        for row in new:
+            if reason := refused.get(row.uuid):
+                _enter(connection, [row.uuid], FAILED, reason, at, line(FAILED, at, reason, NO_ROOM))
+                keep_attempts(connection, [ended_attempt(row, record.FAILED, at, reason, NO_ROOM)])
+        confirmed = [row.uuid for row in new if row.uuid not in refused]
         _enter(connection, confirmed, STARTING, None, at, line(STARTING, at))
-        return wanted
+        return [key in under_way and key[0] not in refused for key in keys]
 
 
 class ReportResults(CellWork, frozen=True):

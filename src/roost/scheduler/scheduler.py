@@ -274,7 +274,8 @@ class Scheduler:
         outcome = decided.outcome
         now = {each: decided.generations.get(each, before + 1) for each, before in generations.items()}
         outcome = msgspec.structs.replace(
-            outcome, destinations=numbered(outcome, None if is_rebuild(spec) else now)
+            outcome,
+            destinations=numbered(outcome, now if decided.claims and not is_rebuild(spec) else None),
         )
         self._metrics.decided(outcome)
         run = _decided_on(run, Basis(decided.version, decided.position, decided.node_version, decided.told))

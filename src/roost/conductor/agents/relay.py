@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx
+import structlog
 
 from roost.agents.errors import AccessRefused, EndpointUnavailable
 from roost.agents.types import (
@@ -25,12 +26,14 @@ from roost.agents.types import (
 from roost.conductor.agents.sharing import SharingProviders
 from roost.ledger import Held, LedgerError
 from roost.machine import Question, UnknownService
+from roost.model.text import error_text
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.commands.reshape import NewInventories
 from roost.placement.errors import ConcurrentUpdate, NotFound, PlacementError
 from roost.placement.interface import Placement, Provider
 from roost.storage import StorageError
 
+_log = structlog.get_logger()
 _UNAVAILABLE = (StorageError, LedgerError, httpx.HTTPError)
 _LEAST_SERVER_ERROR = 500
 _NOT_OF_THE_WRITE = frozenset((401, 403, 429))
@@ -106,9 +109,25 @@ class ProviderRelay:
     def __init__(self, placement: Placement, sharing: Collection[str] = ()) -> None:
         self._placement = placement
         self._sharing = SharingProviders(placement, sharing)
+        self._is_away = False
 
     async def ask(self, question: Question[Any]) -> Any:
-        """Answer one of the questions of this module."""
+        """Answer one of the questions of this module. Says once that placement is away, and once that it is
+        back: hosts are told of its absence, and not of where it is."""
+        try:
+            answer = await self._answer(question)
+        except EndpointUnavailable as error:
+            if not isinstance(error.__cause__, NotFound) and not self._is_away:
+                self._is_away = True
+                why = error_text(error.__cause__ or error)
+                _log.warning("placement is away: the reports of agents wait for it", error=why)
+            raise
+        if self._is_away:
+            self._is_away = False
+            _log.warning("placement is there again: agents report to it")
+        return answer
+
+    async def _answer(self, question: Question[Any]) -> Any:
         match question:
             case FindProvider(uuid):
                 return await self.find(uuid)

@@ -52,7 +52,8 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
 
     ``nodes``: the root providers of the hosts concerned. ``rows``: by cell. ``is_past``: it was an instance
     of these conductors, and its end is known. ``guests``: by cell, what hosts have that their cell does not
-    know. ``is_whole``: all cells could be read.
+    know. ``is_whole``: all cells could be read. ``unfilled``: the providers that it was built on and that
+    placement does not have.
     """
 
     kind: str
@@ -65,6 +66,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     is_past: bool
     guests: Mapping[str, Sequence[UnknownGuest]] = {}
     is_whole: bool = True
+    unfilled: tuple[str, ...] = ()
 
     @property
     def is_own(self) -> bool:
@@ -102,6 +104,15 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
         [(cell, row)] = self.rows.items()
         is_known = row.selection is not None and row.selection.node == row.node
         return row if self.mapping.cell == cell and row.state == ACTIVE and is_known else None
+
+    @property
+    def is_unclaimed(self) -> bool:
+        """Whether the instance runs and never had a claim, as its row says: hosts came from the cells'
+        databases when it was placed, or an earlier version placed it."""
+        if self.kind != MISSING_CLAIM or self.present is None:
+            return False
+        built = self.present.selection
+        return built is not None and built.generation is None
 
     @property
     def action(self) -> str | None:
@@ -197,6 +208,8 @@ def judged(observed: Observed, before: Mapping[str, NodeSign], after: Mapping[st
     elif action is None or action == MAP_AGAIN:
         # A mapping says nothing of guests.
         waits = None
+    elif action == CLAIM_AGAIN and observed.unfilled:
+        waits = f"placement is being filled: it has no provider {', '.join(observed.unfilled)} yet"
     else:
         waits = missing_report(observed.nodes, before, after)
     return AuditFinding(

@@ -181,6 +181,7 @@ def look(uuids: Collection[str], roots: Mapping[str, str]) -> Machine[Look]:
                 is_past=uuid in past,
                 guests=guests,
                 is_whole=not unread,
+                unfilled=tuple(sorted(_built_on(rows.values()) - roots.keys())),
             )
         )
     return Look(observed, signs, unread)
@@ -216,6 +217,11 @@ def _sharing(
 
 def _providers(claims: Iterable[Held]) -> set[str]:
     return {provider for held in claims for provider in held.allocations}
+
+
+def _built_on(rows: Iterable[Instance]) -> set[str]:
+    """The providers that instances were built on."""
+    return {provider for row in rows if row.selection is not None for provider in row.selection.allocations}
 
 
 def _by_host(cell: InCell) -> dict[str, set[str]]:

@@ -15,6 +15,7 @@ from roost.conductor.audit.findings import (
     MAP_AGAIN,
     Observed,
 )
+from roost.conductor.audit.store import DONE
 from roost.conductor.mapped_again import MapAgain
 from roost.conductor.questions import PLACEMENT, WriteAllocations
 from roost.conductor.tables import API
@@ -24,9 +25,6 @@ from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
 from roost.scheduler.claim_result import is_outage, one_line
 from roost.scheduler.gateways.claiming import INSTANCE
-
-DONE = "done"
-"""The result of a repair that was made; that of another one says why it was refused."""
 
 
 def repair(action: str, observed: Observed) -> Machine[str]:

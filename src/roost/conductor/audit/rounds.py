@@ -9,8 +9,9 @@ from roost.cells.unknown_guests import PageOfUnknownGuests
 from roost.conductor.audit.findings import DRY_RUN, AuditFinding, Observed, allowed, judged
 from roost.conductor.audit.looking import AT_ONCE, Look, look
 from roost.conductor.audit.places import Misplaced, Places, look_at_places
-from roost.conductor.audit.repairing import DONE, repair
+from roost.conductor.audit.repairing import repair
 from roost.conductor.audit.store import (
+    DONE,
     LEASE,
     BeginRepair,
     BeginRound,
@@ -36,6 +37,9 @@ PAGE = 500
 MOST_DIFFERENCES = 10_000
 """Differences of a first look that are kept for the second one. A round with more asks an operator."""
 
+
+TOLD = 3
+"""Reasons of refusals that one line of the log tells at most."""
 
 SHARE = 0.1
 """Of the time, which rounds may take. A cloud with many instances is looked through less often."""
@@ -100,6 +104,10 @@ def audit_round(tenure: Tenure, options: AuditOptions) -> Machine[None]:
     confirmed = [each for each in again.observed if any(map(each.same_as, walk.first.observed))]
     findings = [judged(each, walk.first.signs, again.signs) for each in confirmed]
     due = [place for place, each in enumerate(findings) if each.action and not each.waits_for]
+    # What never had a claim gets its first one: a write that can take nothing from anybody is never too much.
+    asked = walk.cut_short or before.permitted == DRY_RUN
+    first = [] if asked else [place for place in due if confirmed[place].is_unclaimed]
+    due = [place for place in due if place not in {*first}]
     makes = allowed(len(due), options.most_repairs, before.permitted)
     asks = None
     if walk.cut_short:
@@ -108,9 +116,9 @@ def audit_round(tenure: Tenure, options: AuditOptions) -> Machine[None]:
         limit = f"more than {options.most_repairs} at once are left to an operator"
         why = "this was a dry run" if before.permitted == DRY_RUN else limit
         asks = f"{len(due)} repairs are due; {why}"
-    repaired = set()
+    repaired = yield from _claim_first(tenure, lease, [(n, findings[n], confirmed[n]) for n in first])
     for place in due[:makes]:
-        if (yield from _repair(tenure, lease, findings[place], confirmed[place])):
+        if (yield from _repair(tenure, lease, findings[place], confirmed[place])) == DONE:
             repaired.add(place)
     left = tuple(each for place, each in enumerate(findings) if place not in repaired)
     left += tuple(each.finding() for each in sorted(misplaced))
@@ -198,22 +206,45 @@ def _second_look(walk: _Walk, places: Places, settle: float) -> Machine[tuple[Lo
     return again, places.misplaced & later.misplaced
 
 
-def _repair(tenure: Tenure, lease: HeldLease, finding: AuditFinding, observed: Observed) -> Machine[bool]:
-    """Make a repair under a record; returns whether it is made."""
+def _claim_first(
+    tenure: Tenure, lease: HeldLease, unclaimed: Collection[tuple[int, AuditFinding, Observed]]
+) -> Machine[set[int]]:
+    """Claim what instances were built with that never had a claim, with one warning for all of them; returns
+    the places of those that have it now."""
+    claimed, results = set[int](), list[str]()
+    for place, finding, observed in unclaimed:
+        result = yield from _repair(tenure, lease, finding, observed, tells=False)
+        if result is None:
+            break
+        if result == DONE:
+            claimed.add(place)
+        else:
+            results.append(f"{finding.subject}: {result}")
+    if unclaimed:
+        values = {"claimed": len(claimed), "refused": len(results), "reasons": results[:TOLD]}
+        yield from Log("instances that never had a claim get it from their rows", values, "warning").do()
+    return claimed
+
+
+def _repair(
+    tenure: Tenure, lease: HeldLease, finding: AuditFinding, observed: Observed, *, tells: bool = True
+) -> Machine[str | None]:
+    """Make a repair under a record; returns its result, None if others own the audit. ``tells``: log it."""
     assert finding.action is not None
     if not tenure.holds((yield from Monotonic().do())):
-        return False
+        return None
     at = yield from Clock().do()
     number = yield from Write(API, BeginRepair(lease, at, tenure.host, finding)).do()
     if number is None:
-        return False
+        return None
     values = {"instance": finding.subject, "kind": finding.kind, "action": finding.action}
-    yield from Log("the audit makes a repair", {**values, "detail": finding.detail}, "warning").do()
+    if tells:
+        yield from Log("the audit makes a repair", {**values, "detail": finding.detail}, "warning").do()
     result = yield from repair(finding.action, observed)
     yield from Write(API, EndRepair(number, result)).do()
-    if result != DONE:
+    if result != DONE and tells:
         yield from Log("a repair is not made", {**values, "result": result}, "warning").do()
-    return result == DONE
+    return result
 
 
 def _tell(left: Collection[AuditFinding], asks: str | None) -> Machine[None]:

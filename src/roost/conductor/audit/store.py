@@ -14,6 +14,9 @@ from roost.storage import insert_missing
 LEASE = "audit"
 """Name and kind of the lease under which one process audits."""
 
+DONE = "done"
+"""The result of a repair that was made; that of another one says why it was refused."""
+
 KEPT_FINDINGS = 1000
 """Findings of a round that are stored. The others are counted."""
 
@@ -159,7 +162,11 @@ class BeginRepair(msgspec.Struct, frozen=True):
 
 
 class EndRepair(msgspec.Struct, frozen=True):
-    """Record the result of a repair."""
+    """Record the result of a repair.
+
+    One that was refused before, with the same proof and for the same reason, is recorded once: each round
+    tries it again.
+    """
 
     number: int
     result: str
@@ -167,6 +174,13 @@ class EndRepair(msgspec.Struct, frozen=True):
     def __call__(self, connection: Connection) -> None:
         mine = audit_repairs.c.number == self.number
         connection.execute(sa.update(audit_repairs).where(mine).values(result=self.result))
+        if self.result == DONE:
+            return
+        same = audit_repairs.c.result == self.result, audit_repairs.c.number != self.number
+        row = connection.execute(sa.select(audit_repairs).where(mine)).one()
+        before = connection.execute(sa.select(audit_repairs.c.finding).where(*same)).scalars()
+        if row.finding in before:
+            connection.execute(sa.delete(audit_repairs).where(mine))
 
 
 class ReadFindings(msgspec.Struct, frozen=True):

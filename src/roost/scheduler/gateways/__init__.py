@@ -32,7 +32,8 @@ class Decided(NamedTuple):
     ``position``: how many changes the commit of the decision had before it; None if unknown.
     ``node_version``: the version of the node table that it was decided on, None without a journal.
     ``told``: over HTTP, the versions of all responses of placement; empty if one named none.
-    ``generations``: those of the consumers whose claims were replaced more than once.
+    ``generations``: those of the consumers whose claims were replaced more than once. ``claims``: what was
+    chosen is claimed in placement.
     """
 
     outcome: Outcome
@@ -42,6 +43,7 @@ class Decided(NamedTuple):
     node_version: int | None = None
     told: tuple[Told, ...] = ()
     generations: Mapping[str, int] = {}
+    claims: bool = True
 
 
 class Gateway(Protocol):

@@ -28,7 +28,8 @@ class ReportedGateway:
 
     No allocation is written. What this process has decided counts until the node reports the instance, or
     until the node would be down if it did not report. What other processes decide shows in reports alone:
-    there, hosts may be overbooked, as before placement existed, and the host has the last word.
+    there, hosts may be overbooked, and the cell has the last word: a host that confirms a build claims on
+    the row of its node (`roost.cells.node_claims`).
     """
 
     def __init__(self) -> None:
@@ -47,7 +48,7 @@ class ReportedGateway:
             self._pending[one.instance] = (one.selected.allocations, question.now)
         if not outcome.destinations and outcome.cause == OFFERED:
             outcome = msgspec.structs.replace(outcome, refusal=_why_none(question.query))
-        return Decided(outcome, None, time.perf_counter() - started)
+        return Decided(outcome, None, time.perf_counter() - started, claims=False)
 
     async def explain(
         self, question: Question, table: NodeTable, plugins: Plugins, placed: int, *, newest: bool = False

@@ -1,19 +1,15 @@
 """Columns of what nodes report that they have and use, brought up to date from the node table."""
 
-import math
-
 import numpy as np
 
 from roost.fleet.columns import Int64
 from roost.fleet.inventory_columns import CAPACITY_LIMIT
 from roost.model.node import NodeReport
+from roost.model.node_amounts import NOTHING, amounts_of
 from roost.scheduler.nodes import NodeTable
 
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
 """The resource classes of which nodes report amounts."""
-
-MEBIBYTES = 1024
-"""In one GiB: disks have GiB, free disk is reported in MiB."""
 
 
 class ReportedColumns:
@@ -47,31 +43,9 @@ class ReportedColumns:
         self._structure, self._seen = table.structure, log.end
 
     def _set(self, index: int, report: NodeReport) -> None:
-        amounts = _amounts(report)
+        amounts = amounts_of(report)
         for name in CLASSES:
-            total, reserved, free, ratio = amounts.get(name, (0, 0, 0, 1.0))
-            self.largest[name][index] = total
-            self.capacity[name][index] = min(int((total - reserved) * ratio), CAPACITY_LIMIT)
-            self.used[name][index] = total - reserved - free
-
-
-def _amounts(report: NodeReport) -> dict[str, tuple[int, int, int, float]]:
-    """Total, reserved and free amount, and allocation ratio of each class that a node reports.
-
-    Free amounts are without the ratio, and without what is reserved. Source: ``ComputeNode`` in Nova.
-    """
-    found: dict[str, tuple[int, int, int, float]] = {}
-    if report.vcpus is not None:
-        free = report.vcpus - report.reserved_vcpus - (report.vcpus_used or 0)
-        found["VCPU"] = (report.vcpus, report.reserved_vcpus, free, report.cpu_allocation_ratio or 1.0)
-    if report.memory_mb is not None:
-        reserved = report.reserved_memory_mb
-        free = report.memory_mb - reserved if report.free_ram_mb is None else report.free_ram_mb
-        found["MEMORY_MB"] = (report.memory_mb, reserved, free, report.ram_allocation_ratio or 1.0)
-    if report.disk_gb is not None:
-        reserved = report.reserved_disk_gb
-        free = report.disk_gb - reserved
-        if report.free_disk_mb is not None:
-            free = math.floor(report.free_disk_mb / MEBIBYTES)
-        found["DISK_GB"] = (report.disk_gb, reserved, free, report.disk_allocation_ratio or 1.0)
-    return found
+            of_it = amounts.get(name, NOTHING)
+            self.largest[name][index] = of_it.total
+            self.capacity[name][index] = min(of_it.capacity, CAPACITY_LIMIT)
+            self.used[name][index] = of_it.total - of_it.reserved - of_it.free

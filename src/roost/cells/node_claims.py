@@ -1,0 +1,66 @@
+"""Claims on the row of a node, of instances that hold nothing in placement.
+
+While hosts come from the cells' databases (`roost.scheduler.sources`), nothing is claimed in placement, and
+two schedulers may choose the last room of a node. The agent's confirmation that it may start a guest is then
+the claim: one host confirms one build at a time, as its session is locked, and what is confirmed counts.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.cells.attempts import PRESENT
+from roost.cells.rows import Row, report_of, selection_of
+from roost.cells.tables import instances, nodes
+from roost.model.instance import ACTIVE, DELETING, LOST, STARTING
+from roost.model.node_amounts import amounts_of
+from roost.storage import in_batches
+
+NO_ROOM = "NoRoomOnNode"
+"""The code of an attempt whose node has no room left when its host confirms it."""
+
+_HELD = (STARTING, ACTIVE, LOST, DELETING)
+"""States in which an instance has taken its room of the node."""
+
+
+def without_room(connection: Connection, rows: Sequence[Row]) -> dict[str, str]:
+    """Why instances that are about to start do not fit on the nodes that they are assigned to, by uuid.
+
+    ``rows``: the columns `roost.cells.attempts.PRESENT` of instances, locked, in order. Judged are those
+    whose selections say that nothing is claimed, on nodes that report amounts. Of several on one node the
+    first ones have the room.
+    """
+    asking = [(row, chosen) for row in rows if (chosen := selection_of(row)) and chosen.generation is None]
+    if not asking:
+        return {}
+    named = sorted({chosen.node for _, chosen in asking})
+    reports = {
+        row.node: report_of(row, "")
+        for some in in_batches(named)
+        for row in connection.execute(sa.select(nodes).where(nodes.c.node.in_(some)))
+    }
+    used: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for some in in_batches([node for node in named if node in reports]):
+        on_them = instances.c.node.in_(some), instances.c.state.in_(_HELD)
+        for there in connection.execute(sa.select(*PRESENT).where(*on_them)):
+            if (held := selection_of(there)) is not None:
+                for name, amount in held.allocations.get(held.node, {}).items():
+                    used[held.node, name] += amount
+    refused = {}
+    for row, chosen in asking:
+        report = reports.get(chosen.node)
+        amounts = {} if report is None else amounts_of(report)
+        wanted = chosen.allocations.get(chosen.node, {})
+        short = [
+            f"{amount} {name} of {amounts[name].capacity}, of which {used[chosen.node, name]} are taken"
+            for name, amount in wanted.items()
+            if name in amounts and used[chosen.node, name] + amount > amounts[name].capacity
+        ]
+        if short:
+            refused[row.uuid] = f"the node has no room left: it asks for {'; '.join(short)}"
+            continue
+        for name, amount in wanted.items():
+            used[chosen.node, name] += amount
+    return refused
