@@ -1,6 +1,7 @@
 """``roost host``, ``roost node`` and ``roost cell``: what they ask a conductor, and print of its answers."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 from roost.cli.cell import cell
 from roost.cli.conductor_client import ConductorClient
 from roost.cli.host import host, node
+from roost.model.errors import OperatorError
 
 STATES = ["up", "down", "unknown", "down", "up", "down"]
 
@@ -115,3 +117,12 @@ def test_what_is_drained_is_disabled_and_its_instances_are_told(
     result = CliRunner().invoke(command, [*arguments, "--wait", "--json"])
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["instances"] == []
+
+
+def test_a_file_without_authorities_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    for content in (None, "not a certificate"):
+        if content is not None:
+            file.write_text(content)
+        with pytest.raises(OperatorError, match=f"{file} has no authorities"):
+            ConductorClient("https://127.0.0.1:1", "token", file).ask("GET", "/v1/cells")

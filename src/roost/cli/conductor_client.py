@@ -1,8 +1,10 @@
 """How commands reach a conductor's API: its URL, a token, and errors as one line."""
 
 import os
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -40,12 +42,16 @@ class ConductorRefused(OperatorError):
 class ConductorClient:
     """Asks a conductor over HTTP.
 
+    ``ca_file``: the authorities of its certificate, in PEM; None for those of the system.
+
     Raises `ConductorRefused`, and `OperatorError` if no conductor answers.
     """
 
-    def __init__(self, url: str, token: str | None) -> None:
+    def __init__(self, url: str, token: str | None, ca_file: Path | None = None) -> None:
         self.url = url.rstrip("/")
         self._token = token
+        self._ca_file = ca_file
+        self._trusted: ssl.SSLContext | bool | None = None
 
     def ask(
         self, method: str, path: str, body: object = None, query: Mapping[str, object] | None = None
@@ -69,6 +75,7 @@ class ConductorClient:
                 params=chosen,
                 headers={"x-auth-token": self._token},
                 timeout=SECONDS,
+                verify=self._verify(),
             )
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             raise OperatorError(f"the conductor at {self.url} does not answer: {error}") from error
@@ -83,6 +90,19 @@ class ConductorClient:
         if answer.status_code >= _SERVER_ERROR:
             raise OperatorError(f"the conductor at {self.url} answers {answer.status_code}: {text}")
         raise ConductorRefused(answer.status_code, text)
+
+    def _verify(self) -> ssl.SSLContext | bool:
+        """Whom to trust, as httpx takes it. Raises `OperatorError` for a file that has no authorities."""
+        if self._trusted is None:
+            self._trusted = True
+            if self._ca_file is not None:
+                try:
+                    self._trusted = ssl.create_default_context(cafile=self._ca_file)
+                except OSError as error:
+                    raise OperatorError(
+                        f"{self._ca_file} has no authorities that can be read: {error}"
+                    ) from error
+        return self._trusted
 
     def pages(self, path: str, key: str, query: Mapping[str, object]) -> Iterator[dict[str, Any]]:
         """The pages of a list, whose entries are under ``key``; the most at once that the query asks for."""
@@ -115,15 +135,22 @@ def with_conductor(command: F) -> F:
         "without these it is `admin`.",
     )
 
+    ca_file = click.option(
+        "--ca-file",
+        envvar="ROOST_CA_FILE",
+        type=click.Path(path_type=Path),
+        help="Authorities of the conductor's certificate, in PEM; or ROOST_CA_FILE.",
+    )
+
     @wraps(command)
-    def run(*arguments: Any, url: str, token: str | None, **named: Any) -> Any:
+    def run(*arguments: Any, url: str, token: str | None, ca_file: Path | None, **named: Any) -> Any:
         try:
-            return command(*arguments, conductor=ConductorClient(url, token), **named)
+            return command(*arguments, conductor=ConductorClient(url, token, ca_file), **named)
         except ConductorRefused as error:
             click.echo(f"roost: {error}", err=True)
             raise SystemExit(1) from error
 
-    return url(token(run))  # type: ignore[return-value]
+    return url(token(ca_file(run)))  # type: ignore[return-value]
 
 
 def keystone_token() -> str:
