@@ -4,9 +4,9 @@ import signal
 from pathlib import Path
 
 from support.certificates import issue, make_authority
-from support.forked import Forked
+from support.forked import Forked, run_forked
 from support.programs import Program, write_config
-from support.serving import ENVIRONMENT
+from support.serving import ENVIRONMENT, SECONDS
 from support.waiting import wait_for
 
 FLAVOR = {"name": "small", "vcpus": 1, "memory_mb": 512, "disk_gb": 1}
@@ -33,6 +33,17 @@ class Agents:
         return self.process.wait()
 
 
+def checked(folder: Path, tokens: str, *options: str | Path) -> tuple[int, bool]:
+    """The exit status of `roost agent --check`, and whether it tells that the tokens are taken."""
+    where = ("--hosts", "2", "--host-prefix", "h-", "--state-dir", folder / "state")
+    done = run_forked(
+        *("agent", "--check", *where, "--token-file", folder / tokens, *options),
+        seconds=SECONDS,
+        env=ENVIRONMENT,
+    )
+    return done.returncode, "takes the tokens of 2 hosts" in done.stdout
+
+
 def guests(folder: Path) -> set[str]:
     """The guests of all hosts."""
     return {path.name for path in folder.glob("state/*/guests/*")}
@@ -56,8 +67,15 @@ def test_guests_outlive_the_agent_and_only_orders_end_them(tmp_path: Path) -> No
         (tmp_path / "tokens").write_text("".join(f"{host} {token}\n" for host, token in tokens.items()))
         endpoint = ("--endpoint", f"https://127.0.0.1:{cell.port}", "--ca-file", authority.certificate)
         certificate = ("--cert", client.certificate, "--key", client.key)
+        (tmp_path / "tokens").chmod(0o600)
+        assert checked(tmp_path, "tokens", *endpoint, *certificate) == (0, True)
+        wrong = tmp_path / "wrong tokens"
+        wrong.write_text("".join(f"{host} wrong\n" for host in NAMES))
+        assert checked(tmp_path, wrong.name, *endpoint, *certificate) == (2, False)
+        assert checked(tmp_path, "tokens", *endpoint) == (2, False), "the endpoint wants a certificate"
         agents = Agents(tmp_path, *endpoint, *certificate)
         wait_for(lambda: "roost: agent of 2 hosts" in agents.said())
+        assert checked(tmp_path, "tokens", *endpoint, *certificate) == (0, False), "they run"
 
         def states() -> set[str]:
             return {each["state"] for each in ask.get("/v1/instances").json()["instances"]}

@@ -1,12 +1,15 @@
 """``roost agent``: the agent of one host, or of many simulated ones."""
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 import click
 
 from roost import tracing
+from roost.auth import Source
 from roost.cli.configuration import options_without_effect, print_warnings
 from roost.cli.options import config_files, metrics_host, metrics_port, settings
 from roost.cli.placement_config import placement_source
@@ -46,6 +49,11 @@ _FILE = click.Path(path_type=Path)
     is_flag=True,
     help="Take the state of the cell as it is, for an agent that waits for that, and end.",
 )
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Check options, tokens, directories and the endpoint, say what to change, and end.",
+)
 @config_files
 @settings
 @metrics_port
@@ -62,6 +70,7 @@ def agent(
     key: Path | None,
     driver: str | None,
     accept: bool,
+    check: bool,
     config_files: tuple[str, ...],
     settings: tuple[str, ...],
     metrics_port: int | None,
@@ -70,6 +79,8 @@ def agent(
     """Run the agent of a host: it builds and destroys guests as its cell orders, and reports the host.
 
     It needs no access to any database and listens on no port. It may be killed at any time: guests stay.
+
+    Exit status of --check: 0 all is well, 1 there are warnings, 2 there are failures.
     """
     if (host is None) == (hosts is None):
         raise click.UsageError("name one --host, or the number of --hosts")
@@ -88,6 +99,17 @@ def agent(
             raise click.UsageError(f"{missing} is missing")
         _check_url(endpoint)
         source = placement_source(config_files, settings)
+        if check:
+            _check(
+                directories,
+                endpoint,
+                token_file,
+                source,
+                authority=ca_file,
+                certificate=cert,
+                key=key,
+                driver=driver,
+            )
         if driver is None or driver in BUILT_IN:
             # The options of other drivers are known to these alone.
             print_warnings(options_without_effect(source, schedules=True))
@@ -125,6 +147,23 @@ async def _run(plan: AgentPlan, tracing_from: tracing.TracingOptions, metrics: P
     finally:
         notifier.stopping()
         tracing.stop()
+
+
+def _check(
+    directories: Mapping[str, Path], endpoint: str, token_file: Path, source: Source, **named: Any
+) -> NoReturn:
+    """Check what an agent is told, and end."""
+    # Imported only here: an agent itself needs none of it.
+    from roost.cli.doctor import print_findings, status_of
+    from roost.cli.doctor.agent import CHECKS, CheckedAgent
+    from roost.cli.doctor.check import run_checks
+
+    checked = CheckedAgent(
+        hosts=directories, endpoint=endpoint, token_file=token_file, source=source, **named
+    )
+    findings = list(run_checks(CHECKS, checked))
+    print_findings(findings)
+    raise SystemExit(status_of(findings))
 
 
 def _check_url(endpoint: str) -> None:

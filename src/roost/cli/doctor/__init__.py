@@ -7,6 +7,7 @@ machine         disk, processors, open files, port
 service         the running service and its metrics
 conductor       databases of the conductors and cells, placement and scheduler over HTTP, records
 scheduler       placement over HTTP, hosts, cells, node journal, records
+agent           options, tokens and directories of an agent, the endpoint of its cell: `roost agent --check`
 """
 
 import asyncio
@@ -62,7 +63,8 @@ def doctor(
     """Check a configuration and what it names, and say what to change.
 
     Takes the options of 'roost serve', or with --scheduler, --conductor or --cell-conductor those of these
-    programs. Nothing is changed, and the service may run meanwhile or not.
+    programs. Nothing is changed, and the service may run meanwhile or not. An agent's is checked by
+    'roost agent --check'.
 
     Exit status: 0 all is well, 1 there are warnings, 2 there are failures.
     """
@@ -76,10 +78,7 @@ def doctor(
         findings = list(run_checks(checks, deployment))
     finally:
         asyncio.run(deployment.close())
-    if as_json:
-        print_json(findings)
-    else:
-        _print(findings)
+    print_findings(findings, as_json=as_json)
     raise SystemExit(status_of(findings))
 
 
@@ -89,7 +88,11 @@ def status_of(findings: list[Finding]) -> int:
     return 2 if "fail" in levels else 1 if "warn" in levels else 0
 
 
-def _print(findings: list[Finding]) -> None:
+def print_findings(findings: list[Finding], *, as_json: bool = False) -> None:
+    """Print what was found, as a table or as JSON."""
+    if as_json:
+        print_json(findings)
+        return
     table = Table(box=None, pad_edge=False)
     for column in ("", "check", "found"):
         table.add_column(column, overflow="fold", no_wrap=column == "")

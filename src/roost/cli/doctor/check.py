@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 from sqlalchemy.engine import make_url
@@ -113,18 +113,21 @@ class Deployment:
             await database.close()
 
 
-class Check(NamedTuple):
-    """A check by name. ``run`` says what is true of a deployment; it changes nothing."""
+T = TypeVar("T")
+
+
+class Check(NamedTuple, Generic[T]):
+    """A check by name. ``run`` says what is true of a deployment, or of an agent; it changes nothing."""
 
     name: str
-    run: Callable[[Deployment], Iterable[Verdict]]
+    run: Callable[[T], Iterable[Verdict]]
 
 
-def run_checks(checks: Sequence[Check], deployment: Deployment) -> Iterator[Finding]:
+def run_checks(checks: Sequence[Check[T]], checked: T) -> Iterator[Finding]:
     """Make all checks, in their order. An error in one is what it has found."""
     for check in checks:
         try:
-            for verdict in check.run(deployment):
+            for verdict in check.run(checked):
                 yield Finding(check.name, verdict.level, masked(verdict.says), verdict.change)
         except NotKnown as error:
             yield Finding(check.name, "skip", f"not checked: {error}")

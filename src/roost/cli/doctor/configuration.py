@@ -3,7 +3,7 @@
 import contextlib
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
@@ -125,6 +125,11 @@ def check_permissions(deployment: Deployment) -> Iterator[Verdict]:
             files.append(Path(options.tokens_file))
     if deployment.listening.tls is not None:
         files.append(deployment.listening.tls.key)
+    yield from judge_files(files)
+
+
+def judge_files(files: Iterable[Path]) -> Iterator[Verdict]:
+    """Whether other users of the machine may read files with secrets, of those that are there."""
     for file in files:
         if not file.is_file():
             continue

@@ -1,0 +1,200 @@
+"""Checks of `roost agent`: its options, tokens and directories, and the endpoint of its cell."""
+
+import asyncio
+import ipaddress
+import ssl
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+
+from roost.agents.client import HttpEndpoint, tls_context
+from roost.agents.errors import AccessRefused, AgentProtocolError, EndpointUnavailable, SessionLost
+from roost.agents.questions import ReadTree
+from roost.agents.types import SessionKey
+from roost.auth import Source
+from roost.cli.configuration import options_without_effect
+from roost.cli.doctor.check import ANSWER_SECONDS, Check, NotKnown, Verdict
+from roost.cli.doctor.configuration import judge_files
+from roost.compute.drivers.loading import BUILT_IN, load_driver
+from roost.compute.errors import StateUnusable
+from roost.compute.keeping import StateDirectory
+from roost.compute.options import GROUP
+from roost.compute.program import open_conf, read_tokens
+from roost.compute.provider_config import read_provider_config
+from roost.model.provider_names import provider_uuid
+
+TRIED = 20
+"""Hosts at most whose tokens are tried."""
+
+
+class CheckedAgent(msgspec.Struct, frozen=True, kw_only=True):
+    """What `roost agent` is told: see `roost.compute.program.AgentPlan`."""
+
+    hosts: Mapping[str, Path]
+    endpoint: str
+    token_file: Path
+    source: Source
+    authority: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    driver: str | None = None
+
+    @property
+    def tokens(self) -> dict[str, str]:
+        """The tokens that the operator has given. Raises `OperatorError`."""
+        return read_tokens(self.token_file, list(self.hosts))
+
+    @property
+    def verify(self) -> ssl.SSLContext | bool:
+        """The context of connections to the endpoint. Raises `NotKnown` if its files cannot be used."""
+        if not self.endpoint.startswith("https:"):
+            return False
+        try:
+            return tls_context(self.authority, self.certificate, self.key)
+        except OSError:
+            raise NotKnown("the files of TLS cannot be used") from None
+
+
+def check_options(agent: CheckedAgent) -> Iterator[Verdict]:
+    """The options are valid, the driver is there, and its providers' file can be read."""
+    conf = open_conf(agent.source)
+    driver = agent.driver or conf[GROUP].driver
+    load_driver(driver)(agent.source)
+    location = conf[GROUP].provider_config_location
+    if location:
+        read_provider_config(Path(location))
+    yield Verdict("ok", f"the options are valid, and the driver is {driver}")
+    if agent.driver is None or agent.driver in BUILT_IN:
+        # The options of other drivers are known to these alone.
+        for line in options_without_effect(agent.source, schedules=True):
+            yield Verdict("warn", line, "remove the option")
+
+
+def check_tokens(agent: CheckedAgent) -> Iterator[Verdict]:
+    """The file has the token of each host, and nobody else may read it."""
+    number = len(agent.tokens)
+    yield Verdict("ok", f"{agent.token_file} has the tokens of {number} host{'s' if number > 1 else ''}")
+    yield from judge_files(each for each in (agent.token_file, agent.key) if each is not None)
+
+
+def check_state(agent: CheckedAgent) -> Iterator[Verdict]:
+    """The state directories can be used, and no agent waits for an operator."""
+    running, usable = 0, 0
+    for host, directory in agent.hosts.items():
+        if not directory.exists():
+            usable += 1  # the agent makes it
+            continue
+        try:
+            state = StateDirectory(directory)
+        except StateUnusable as error:
+            if "another agent" not in str(error):
+                yield Verdict("fail", str(error), "correct --state-dir, or its owner")
+                continue
+            running += 1
+            continue
+        try:
+            held = state.load_session().held
+        finally:
+            state.close()
+        usable += 1
+        if held is not None:
+            says = f"host {host} carries out no orders: {held}"
+            yield Verdict("fail", says, f"look at its guests, then run 'roost host accept {host}'")
+    if running:
+        yield Verdict("ok", f"agents of {running} of the hosts run now")
+    if usable:
+        yield Verdict("ok", f"{usable} state directories can be used")
+
+
+def check_endpoint(agent: CheckedAgent) -> Iterator[Verdict]:
+    """The endpoint answers, with a certificate that is trusted, and its cell's database does too."""
+    url = agent.endpoint.rstrip("/")
+    parts = urlsplit(url)
+    if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
+        says = f"tokens and orders travel to {parts.hostname} without encryption"
+        yield Verdict("warn", says, "serve the endpoint with --tls-cert, and write https:// in --endpoint")
+    try:
+        tls = True if parts.scheme == "http" else tls_context(agent.authority, agent.certificate, agent.key)
+    except OSError as error:
+        yield Verdict("fail", f"the files of TLS cannot be used: {error}", "correct --ca-file, --cert, --key")
+        return
+    try:
+        answer = httpx.get(f"{url}/readyz", verify=tls, timeout=ANSWER_SECONDS)
+    except (httpx.HTTPError, OSError) as error:
+        wrong = "certificate" in str(error).lower()
+        change = "name its authority with --ca-file" if wrong else "start the cell's conductor"
+        says = f"the endpoint {url}: {str(error) or type(error).__name__}"
+        yield Verdict("fail", says, f"{change}, or correct --endpoint")
+        return
+    if answer.status_code == httpx.codes.OK:
+        yield Verdict("ok", f"the endpoint {url} is ready")
+    else:
+        says = f"the endpoint {url} answers /readyz with status {answer.status_code}"
+        yield Verdict("fail", says, "run 'roost doctor --cell-conductor NAME' where it serves")
+
+
+def check_access(agent: CheckedAgent) -> Iterator[Verdict]:
+    """The endpoint takes the tokens of the hosts whose agents do not run.
+
+    The tokens of an agent that runs are not tried: the use of a new one ends those that it has.
+    """
+    tokens = agent.tokens
+    verify = agent.verify
+    accepted = running = 0
+    for host in [*agent.hosts][:TRIED]:
+        kept: tuple[str, ...] = ()
+        if agent.hosts[host].exists():
+            try:
+                state = StateDirectory(agent.hosts[host])
+            except StateUnusable:
+                running += 1
+                continue
+            kept = state.tokens
+            state.close()
+        try:
+            asyncio.run(_try(agent.endpoint, host, (*kept, tokens[host]), verify))
+        except AccessRefused as error:
+            change = f"name the endpoint of its cell, or run 'roost host renew-token {host}'"
+            yield Verdict("fail", f"host {host}: {error}", change)
+        except EndpointUnavailable as error:
+            yield Verdict("skip", f"not checked: {error}")
+            return
+        except AgentProtocolError as error:
+            yield Verdict("fail", f"host {host}: {error}", "is it the endpoint of a cell?")
+            return
+        else:
+            accepted += 1
+    if accepted:
+        yield Verdict("ok", f"the endpoint takes the tokens of {accepted} hosts that were tried")
+    elif running:
+        yield Verdict("skip", "not checked: the agents run, 'roost host list' says how they are")
+
+
+async def _try(url: str, host: str, tokens: tuple[str, ...], verify: ssl.SSLContext | bool) -> None:
+    """Ask something in a session that there is not, which changes nothing. Raises `AgentProtocolError`."""
+    endpoint = HttpEndpoint(url, lambda: tokens, verify)
+    try:
+        await endpoint.ask(ReadTree(SessionKey(host, "", 0), provider_uuid(host)))
+    except SessionLost:
+        pass  # it knows the host by its token
+    finally:
+        await endpoint.close()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+CHECKS = (
+    Check("agent", check_options),
+    Check("tokens", check_tokens),
+    Check("state", check_state),
+    Check("endpoint", check_endpoint),
+    Check("access", check_access),
+)
