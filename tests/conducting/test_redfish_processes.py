@@ -154,9 +154,9 @@ def test_bare_metal_from_nothing_to_instances_and_back(tmp_path: Path, servers: 
         begun = dict.fromkeys(cleaned, False)
 
         def has_cleaned() -> bool:
+            phases = metal.phases()
             for number in cleaned:
-                told = metal.told()[f"n{number}"]
-                if told["phase"] == "cleaning" and bmc.is_on(number):
+                if phases[f"n{number}"] == "cleaning" and bmc.is_on(number):
                     if begun[number]:
                         bmc.switch(number, False)
                     begun[number] = not begun[number]
