@@ -15,16 +15,15 @@ from roost.cells.rows import instance_of, instance_row
 from roost.cells.tables import instances
 from roost.model import record
 from roost.model.instance import BuildAttempt, Fault, Instance
-from roost.storage import in_batches
+from roost.storage import in_batches, one_of
 
 _NOT_OF_IT = ("changed_at", "began", "history")
 INSTANCES = sa.select(*(column for column in instances.columns if column.name not in _NOT_OF_IT))
 """The columns of which `roost.cells.rows.instance_of` makes an instance."""
 
 
-_UUIDS: sa.BindParameter[str] = sa.bindparam("uuids", expanding=True)
-_NAMED = INSTANCES.where(instances.c.uuid.in_(_UUIDS))
-_HERE = sa.select(instances.c.uuid).where(instances.c.uuid.in_(_UUIDS))
+_NAMED = INSTANCES.where(one_of(instances.c.uuid, "uuids"))
+_HERE = sa.select(instances.c.uuid).where(one_of(instances.c.uuid, "uuids"))
 
 
 class Arrival(Enum):

@@ -36,7 +36,7 @@ from roost.model.instance import (
 from roost.model.record import BUILT, Attempt
 from roost.model.spec import Selection
 from roost.model.text import clean_text
-from roost.storage import in_batches
+from roost.storage import in_batches, one_of, one_of_constants
 
 UNDER_WAY = (ASSIGNED, STARTING)
 """States in which the present attempt has not ended."""
@@ -293,12 +293,12 @@ class InError(msgspec.Struct, frozen=True):
         ]
 
 
-_NAMED = instances.c.uuid.in_(sa.bindparam("uuids", expanding=True))
+_NAMED = one_of(instances.c.uuid, "uuids")
 _IN_ERROR = sa.select(instances.c.uuid).where(_NAMED, instances.c.state == ERROR)
 # Two transactions that lock the same instances do it in the same order.
 _BUILDING = (
     sa.select(*PRESENT)
-    .where(_NAMED, instances.c.state.in_(UNDER_WAY))
+    .where(_NAMED, one_of_constants(instances.c.state, UNDER_WAY))
     .order_by(instances.c.uuid)
     .with_for_update()
 )

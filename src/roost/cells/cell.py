@@ -32,7 +32,7 @@ from roost.model.instance import (
 )
 from roost.model.node import NodeReport
 from roost.model.record import Attempt, RecordSink
-from roost.storage import Database, StorageError, in_batches
+from roost.storage import Database, StorageError, in_batches, one_of_constants
 
 T = TypeVar("T")
 
@@ -144,7 +144,7 @@ class Cell:
 
     async def unsettled(self) -> int:
         """How many instances somebody has work to do for."""
-        count = sa.select(sa.func.count()).where(instances.c.state.in_(UNSETTLED))
+        count = sa.select(sa.func.count()).where(one_of_constants(instances.c.state, UNSETTLED))
         return await self.read(lambda connection: connection.execute(count).scalar_one())
 
     async def faults_of(self, uuid: str) -> list[Fault]:

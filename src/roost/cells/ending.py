@@ -17,7 +17,7 @@ from roost.cells.tables import build_attempts, instances
 from roost.model import record
 from roost.model.instance import DELETING, DESTROYED, DestroyOrder
 from roost.model.record import Attempt
-from roost.storage import in_batches
+from roost.storage import in_batches, one_of
 
 DELETED = "the instance was deleted before its build had ended"
 """The reason of an attempt that is abandoned."""
@@ -85,11 +85,12 @@ class DeleteInstances(CellWork, frozen=True):
         return Deleted(frozenset(row.uuid for row in here), ended)
 
 
-_UUIDS: sa.BindParameter[str] = sa.bindparam("uuids", expanding=True)
-_ROWS = sa.select(*PRESENT).where(instances.c.uuid.in_(_UUIDS)).order_by(instances.c.uuid).with_for_update()
+_ROWS = (
+    sa.select(*PRESENT).where(one_of(instances.c.uuid, "uuids")).order_by(instances.c.uuid).with_for_update()
+)
 _MARK = (
     sa.update(instances)
-    .where(instances.c.uuid.in_(_UUIDS), instances.c.state.not_in((DELETING, DESTROYED)))
+    .where(one_of(instances.c.uuid, "uuids"), instances.c.state.not_in((DELETING, DESTROYED)))
     .values(
         state=sa.case((instances.c.host.is_(None), DESTROYED), else_=DELETING),
         owner=None,
@@ -133,13 +134,13 @@ class Destroyed(CellWork, frozen=True):
 
 _DELETING = (
     sa.select(instances.c.uuid, instances.c.attempt, instances.c.host)
-    .where(instances.c.uuid.in_(_UUIDS), instances.c.state == DELETING)
+    .where(one_of(instances.c.uuid, "uuids"), instances.c.state == DELETING)
     .order_by(instances.c.uuid)
     .with_for_update()
 )
 _DESTROYED = (
     sa.update(instances)
-    .where(instances.c.uuid.in_(_UUIDS))
+    .where(one_of(instances.c.uuid, "uuids"))
     .values(state=DESTROYED, owner=None, changed_at=sa.bindparam("now"), history=with_line(NEW_LINE))
 )
 
@@ -199,13 +200,15 @@ class Forget(CellWork, frozen=True):
             if gone:
                 raise_fences(connection, dict.fromkeys(gone, ABOVE_ALL), self.at)
                 keep_histories(connection, gone, self.at)
-                connection.execute(sa.delete(build_attempts).where(build_attempts.c.instance_uuid.in_(gone)))
-                connection.execute(sa.delete(instances).where(instances.c.uuid.in_(gone)))
+                connection.execute(_FORGET_ATTEMPTS, {"uuids": gone})
+                connection.execute(_FORGET, {"uuids": gone})
 
 
 _GONE = (
     sa.select(instances.c.uuid)
-    .where(instances.c.uuid.in_(_UUIDS), instances.c.state == DESTROYED)
+    .where(one_of(instances.c.uuid, "uuids"), instances.c.state == DESTROYED)
     .order_by(instances.c.uuid)
     .with_for_update()
 )
+_FORGET_ATTEMPTS = sa.delete(build_attempts).where(one_of(build_attempts.c.instance_uuid, "uuids"))
+_FORGET = sa.delete(instances).where(one_of(instances.c.uuid, "uuids"))

@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 
 from roost.cells.cell_work import CellWork
 from roost.cells.tables import fences, instances
-from roost.storage import in_batches, insert_missing
+from roost.storage import in_batches, insert_missing, one_of
 
 ABOVE_ALL = 2**62
 """The fence of an instance that was deleted: no epoch is higher."""
@@ -52,7 +52,7 @@ def raise_fences(connection: Connection, epochs: Mapping[str, int], at: float) -
 
 _NAMED = (
     sa.select(fences.c.instance_uuid, fences.c.epoch)
-    .where(fences.c.instance_uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .where(one_of(fences.c.instance_uuid, "uuids"))
     .with_for_update()
 )
 _RAISE = (

@@ -15,7 +15,7 @@ from roost.cells.history import MOST_OF_GUESTS, line, with_line
 from roost.cells.tables import instances
 from roost.cells.unknown_guests import note_unknown_guests
 from roost.model.instance import ACTIVE, LOST, ON_ITS_HOST
-from roost.storage import in_batches
+from roost.storage import in_batches, one_of, one_of_constants
 
 VANISHED = "its host says that the guest is not there"
 """The reason of an instance that is lost."""
@@ -87,7 +87,7 @@ class GuestsReported(CellWork, frozen=True):
 
 _ON_HOSTS = (
     sa.select(instances.c.host, instances.c.uuid, instances.c.attempt, instances.c.state)
-    .where(instances.c.state.in_(ON_ITS_HOST), instances.c.host.in_(sa.bindparam("hosts", expanding=True)))
+    .where(one_of_constants(instances.c.state, ON_ITS_HOST), one_of(instances.c.host, "hosts"))
     .order_by(instances.c.uuid)
     .with_for_update()
 )

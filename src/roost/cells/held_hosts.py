@@ -6,7 +6,7 @@ from sqlalchemy.engine import Connection
 
 from roost.cells.tables import held_hosts
 from roost.model.text import clean_text
-from roost.storage import in_batches, insert_missing
+from roost.storage import in_batches, insert_missing, one_of
 
 
 class HeldHost(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ class ReleaseHosts(msgspec.Struct, frozen=True):
             connection.execute(_RELEASE, {"hosts": some})
 
 
-_RELEASE = sa.delete(held_hosts).where(held_hosts.c.host.in_(sa.bindparam("hosts", expanding=True)))
+_RELEASE = sa.delete(held_hosts).where(one_of(held_hosts.c.host, "hosts"))
 
 
 class AcceptHost(msgspec.Struct, frozen=True):

@@ -18,6 +18,7 @@ from roost.model.history import GONE, RESHAPED, Requester, Transition
 from roost.model.instance import ASSIGNED, ERROR, Instance
 from roost.model.secrets import redacted_text
 from roost.model.text import clean_text
+from roost.storage import one_of
 
 MOST = 65_536
 """Characters of a history. A transition is left out of one that has as many."""
@@ -145,7 +146,7 @@ _KEEP = sa.insert(past_instances).from_select(
     [*_OF_BOTH, "history", "ended_at"],
     sa.select(
         *(instances.c[name] for name in _OF_BOTH), with_line(NEW_LINE), sa.bindparam("at", type_=sa.Double)
-    ).where(instances.c.uuid.in_(sa.bindparam("uuids", expanding=True))),
+    ).where(one_of(instances.c.uuid, "uuids")),
 )
 _OLD = (
     sa.select(past_instances.c.uuid)
@@ -153,7 +154,7 @@ _OLD = (
     .order_by(past_instances.c.ended_at)
     .limit(PRUNED_AT_ONCE)
 )
-_PRUNE = sa.delete(past_instances).where(past_instances.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+_PRUNE = sa.delete(past_instances).where(one_of(past_instances.c.uuid, "uuids"))
 
 
 def _stored(row: Row) -> StoredHistory:

@@ -15,7 +15,7 @@ from roost.cells.tables import leases, nodes, orders
 from roost.cells.watching import SESSION, Stamp
 from roost.leases import VACANT
 from roost.model.node import NodeReport
-from roost.storage import in_batches, insert_missing
+from roost.storage import in_batches, insert_missing, one_of
 
 
 class KeepReports(CellWork, frozen=True):
@@ -121,8 +121,8 @@ class ReadReports(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(report, enabled=False) if row.is_disabled else report
 
 
-_ON_HOSTS = sa.select(nodes).where(nodes.c.host.in_(sa.bindparam("hosts", expanding=True)))
-_STORED = sa.select(nodes).where(nodes.c.node.in_(sa.bindparam("nodes", expanding=True)))
+_ON_HOSTS = sa.select(nodes).where(one_of(nodes.c.host, "hosts"))
+_STORED = sa.select(nodes).where(one_of(nodes.c.node, "nodes"))
 _IN_ORDER = sa.select(nodes, NODE_IS_DISABLED.label("is_disabled")).order_by(nodes.c.host, nodes.c.nodename)
 _MARK = sa.union_all(
     sa.select(sa.literal("nodes").label("of"), sa.func.count(), sa.func.sum(nodes.c.revision)),

@@ -16,7 +16,7 @@ from roost.cells.rows import instance_of
 from roost.cells.tables import instances, orders
 from roost.cells.unknown_guests import FORGET_UNKNOWN_GUEST
 from roost.model.instance import ASSIGNED, DELETING, STARTING, DestroyOrder, Instance
-from roost.storage import in_batches
+from roost.storage import in_batches, one_of, one_of_constants
 
 FOR_HOSTS = frozenset((ASSIGNED, STARTING, DELETING))
 """States in which an instance is an order to its host."""
@@ -58,9 +58,8 @@ class WorkOfHosts(msgspec.Struct, frozen=True):
         return HostWork(found, read_orders(connection, self.hosts))
 
 
-_HOSTS: sa.BindParameter[str] = sa.bindparam("hosts", expanding=True)
-_WORK = INSTANCES.where(instances.c.state.in_(sorted(FOR_HOSTS)), instances.c.host.in_(_HOSTS))
-_ORDERS = sa.select(orders).where(orders.c.host.in_(_HOSTS))
+_WORK = INSTANCES.where(one_of_constants(instances.c.state, FOR_HOSTS), one_of(instances.c.host, "hosts"))
+_ORDERS = sa.select(orders).where(one_of(orders.c.host, "hosts"))
 _OWING = sa.select(orders.c.host).distinct()
 
 
@@ -124,7 +123,9 @@ def acknowledge(connection: Connection, done: Collection[DestroyOrder]) -> None:
         connection.execute(FORGET_UNKNOWN_GUEST, rows)
 
 
-_GIVEN = sa.select(orders.c.host, orders.c.instance_uuid, orders.c.attempt).where(orders.c.host.in_(_HOSTS))
+_GIVEN = sa.select(orders.c.host, orders.c.instance_uuid, orders.c.attempt).where(
+    one_of(orders.c.host, "hosts")
+)
 _ACKNOWLEDGE = sa.delete(orders).where(
     orders.c.host == sa.bindparam("of_host"),
     orders.c.instance_uuid == sa.bindparam("key"),

@@ -10,7 +10,7 @@ from roost.cells.rows import instance_of
 from roost.cells.tables import instances
 from roost.leases import holders
 from roost.model.instance import ABANDONED, DESTROYED, FAILED, Instance
-from roost.storage import in_batches
+from roost.storage import in_batches, one_of, one_of_constants
 
 FOR_CONDUCTORS = (FAILED, ABANDONED, DESTROYED)
 """States in which an instance wants work of a conductor."""
@@ -65,15 +65,13 @@ class TakeWork(CellWork, frozen=True):
 
 
 _FREE = (
-    instances.c.state.in_(FOR_CONDUCTORS),
+    one_of_constants(instances.c.state, FOR_CONDUCTORS),
     instances.c.owner.is_(None)
     | instances.c.owner.not_in(holders())
     | (instances.c.owner == sa.bindparam("me")),
 )
 _WANTING = sa.select(instances.c.uuid).where(*_FREE).limit(sa.bindparam("most"))
-_TAKEABLE = INSTANCES.where(
-    instances.c.uuid.in_(sa.bindparam("uuids", expanding=True)), *_FREE
-).with_for_update(skip_locked=True)
+_TAKEABLE = INSTANCES.where(one_of(instances.c.uuid, "uuids"), *_FREE).with_for_update(skip_locked=True)
 _TAKE = (
     sa.update(instances)
     .where(instances.c.uuid == sa.bindparam("key"))

@@ -28,7 +28,7 @@ from roost.model.allocation import Allocations, allocations_text
 from roost.model.history import RESHAPED
 from roost.model.reshape import followed
 from roost.model.spec import Selection
-from roost.storage import in_batches
+from roost.storage import in_batches, one_of
 
 
 class ReshapeMark(msgspec.Struct, frozen=True):
@@ -159,7 +159,7 @@ class ReadReshapeMarks(msgspec.Struct, frozen=True):
 _MARKED = sa.select(reshapes.c.root).where(reshapes.c.root == sa.bindparam("of_root")).with_for_update()
 _ROWS = (
     sa.select(instances.c.uuid, instances.c.node, instances.c.selection)
-    .where(instances.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .where(one_of(instances.c.uuid, "uuids"))
     .order_by(instances.c.uuid)
     .with_for_update()
 )

@@ -10,7 +10,7 @@ from roost.cells.arriving import FindInstances
 from roost.cells.rows import attempt_of
 from roost.cells.tables import build_attempts, instances
 from roost.model.instance import BuildAttempt, Instance
-from roost.storage import in_batches
+from roost.storage import in_batches, one_of
 
 
 class SearchInstances(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,10 +64,9 @@ class DescribeInstances(msgspec.Struct, frozen=True):
         }
 
 
-_UUIDS: sa.BindParameter[str] = sa.bindparam("uuids", expanding=True)
-_CHANGED = sa.select(instances.c.uuid, instances.c.changed_at).where(instances.c.uuid.in_(_UUIDS))
+_CHANGED = sa.select(instances.c.uuid, instances.c.changed_at).where(one_of(instances.c.uuid, "uuids"))
 _ATTEMPTS = (
     sa.select(build_attempts)
-    .where(build_attempts.c.instance_uuid.in_(_UUIDS))
+    .where(one_of(build_attempts.c.instance_uuid, "uuids"))
     .order_by(build_attempts.c.instance_uuid, build_attempts.c.attempt)
 )

@@ -20,7 +20,7 @@ from roost.conductor.tables import build_requests, instance_mappings
 from roost.leases import holders
 from roost.model.instance import BuildRequest
 from roost.model.text import clean_values
-from roost.storage import in_batches, is_duplicate_key
+from roost.storage import in_batches, is_duplicate_key, one_of
 from roost.web.errors import Conflict
 
 _log = structlog.get_logger()
@@ -32,18 +32,14 @@ PAGE = 100
 
 # Statements that each request needs are made once: to make one takes longer than to execute it.
 _ACCEPT = sa.insert(build_requests)
-_FINISH = sa.delete(build_requests).where(
-    build_requests.c.request_id.in_(sa.bindparam("some", expanding=True))
-)
+_FINISH = sa.delete(build_requests).where(one_of(build_requests.c.request_id, "some"))
 _INSTANCES = sa.select(instance_mappings.c.instance_uuid).where(
-    instance_mappings.c.request_id.in_(sa.bindparam("some", expanding=True))
+    one_of(instance_mappings.c.request_id, "some")
 )
 _OWNER = sa.select(build_requests.c.owner, build_requests.c.owner_epoch).where(
     build_requests.c.request_id == sa.bindparam("of")
 )
-_UNFINISHED = sa.select(build_requests.c.request_id).where(
-    build_requests.c.request_id.in_(sa.bindparam("some", expanding=True))
-)
+_UNFINISHED = sa.select(build_requests.c.request_id).where(one_of(build_requests.c.request_id, "some"))
 
 _KEY = (build_requests.c.request_id, build_requests.c.owner, build_requests.c.owner_epoch)
 

@@ -21,7 +21,7 @@ from roost.conductor.tables import API, build_requests, instance_mappings, late_
 from roost.leases import ReadLeases, Tenure
 from roost.machine import Log, Machine, Read, Write
 from roost.scheduler.claim_result import one_line
-from roost.storage import StorageError, in_batches, insert_missing
+from roost.storage import StorageError, in_batches, insert_missing, one_of
 
 LOOK_SECONDS = 20.0
 """Seconds between two looks."""
@@ -86,7 +86,7 @@ class LookedAt(msgspec.Struct, frozen=True):
 
 
 _INSERT = sa.insert(late_claims)
-_FORGET = sa.delete(late_claims).where(late_claims.c.instance_uuid.in_(sa.bindparam("some", expanding=True)))
+_FORGET = sa.delete(late_claims).where(one_of(late_claims.c.instance_uuid, "some"))
 # A conductor that works on the request frees or replaces what it finds.
 _NOTED = (
     sa.select(late_claims.c.instance_uuid, instance_mappings.c.cell)

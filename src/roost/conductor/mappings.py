@@ -14,10 +14,10 @@ from roost.conductor.tables import build_requests, instance_deletions, instance_
 from roost.leases import holders
 from roost.model.history import Requester
 from roost.model.instance import BuildRequest, Instance
-from roost.storage import in_batches
+from roost.storage import in_batches, one_of
 
 # Statements that each request or deletion needs are made once: to make one takes longer than to execute it.
-_SOME = instance_mappings.c.instance_uuid.in_(sa.bindparam("some", expanding=True))
+_SOME = one_of(instance_mappings.c.instance_uuid, "some")
 _FOUND = sa.select(instance_mappings).where(_SOME)
 _LOCKED = _FOUND.order_by(instance_mappings.c.instance_uuid).with_for_update()
 _STATES = (
@@ -29,14 +29,14 @@ _STATES = (
 # Two transactions that lock the same rows do it in the same order.
 _OWNERS = (
     sa.select(build_requests.c.request_id, build_requests.c.owner, build_requests.c.owner_epoch)
-    .where(build_requests.c.request_id.in_(sa.bindparam("some", expanding=True)))
+    .where(one_of(build_requests.c.request_id, "some"))
     .order_by(build_requests.c.request_id)
     .with_for_update()
 )
 _INSERT = sa.insert(instance_mappings)
 _INSERT_DELETIONS = sa.insert(instance_deletions)
 _FORGET = tuple(
-    sa.delete(table).where(table.c.instance_uuid.in_(sa.bindparam("some", expanding=True)))
+    sa.delete(table).where(one_of(table.c.instance_uuid, "some"))
     for table in (instance_mappings, instance_deletions)
 )
 

@@ -16,6 +16,7 @@ from roost.ledger.findings import EMPTY_CONSUMER
 from roost.model.allocation import UNKNOWN_TYPE, Allocations, Consumer
 from roost.model.vocabulary import MAX_INT
 from roost.placement.options import PlacementOptions
+from roost.storage import one_of
 
 CONSUMERS_PER_PAGE = 1000
 """Consumers that one query reads."""
@@ -59,7 +60,7 @@ _WITHOUT_ROW = (
 )
 _ALLOCATIONS_OF = sa.select(
     _ALLOCATION.consumer_id, _ALLOCATION.resource_provider_id, _ALLOCATION.resource_class_id, _ALLOCATION.used
-).where(_ALLOCATION.consumer_id.in_(sa.bindparam("uuids", expanding=True)))
+).where(one_of(_ALLOCATION.consumer_id, "uuids"))
 
 
 class ConsumerReader:

@@ -17,14 +17,14 @@ from roost.ledger.findings import BROKEN_REFERENCE, PARENT_LOOP
 from roost.model.change import ProviderFacts
 from roost.model.inventory import Inventory
 from roost.model.vocabulary import MAX_INT, is_custom, standard_resource_classes, standard_traits
+from roost.storage import one_of
 
 PROVIDERS_PER_BATCH = 500
 """Providers whose rows are read by one set of queries."""
 
 _PROVIDER = rows.resource_providers.c
-_IDS: sa.BindParameter[int] = sa.bindparam("ids", expanding=True)
 _PROVIDERS = sa.select(_PROVIDER.id, _PROVIDER.name, _PROVIDER.generation, _PROVIDER.root_provider_id).where(
-    _PROVIDER.id.in_(_IDS)
+    one_of(_PROVIDER.id, "ids")
 )
 _INVENTORY = rows.inventories.c
 _INVENTORIES = sa.select(
@@ -36,14 +36,14 @@ _INVENTORIES = sa.select(
     _INVENTORY.max_unit,
     _INVENTORY.step_size,
     _INVENTORY.allocation_ratio,
-).where(_INVENTORY.resource_provider_id.in_(_IDS))
+).where(one_of(_INVENTORY.resource_provider_id, "ids"))
 _PROVIDER_TRAIT = rows.provider_traits.c
 _TRAITS = sa.select(_PROVIDER_TRAIT.resource_provider_id, _PROVIDER_TRAIT.trait_id).where(
-    _PROVIDER_TRAIT.resource_provider_id.in_(_IDS)
+    one_of(_PROVIDER_TRAIT.resource_provider_id, "ids")
 )
 _MEMBERSHIP = rows.provider_aggregates.c
 _AGGREGATES = sa.select(_MEMBERSHIP.resource_provider_id, _MEMBERSHIP.aggregate_id).where(
-    _MEMBERSHIP.resource_provider_id.in_(_IDS)
+    one_of(_MEMBERSHIP.resource_provider_id, "ids")
 )
 
 

@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from roost.leases.lease import VACANT, Lease
 from roost.leases.table import leases
-from roost.storage import in_batches, insert_missing
+from roost.storage import in_batches, insert_missing, one_of
 
 
 class AcquireLease(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,7 +184,7 @@ class ReadAllLeases(msgspec.Struct, frozen=True):
 
 
 # Made once: a poll of each host reads its lease.
-_NAMED = sa.select(leases).where(leases.c.name.in_(sa.bindparam("names", expanding=True)))
+_NAMED = sa.select(leases).where(one_of(leases.c.name, "names"))
 # Two transactions that lock the same leases do it in the same order.
 _LOCKED = _NAMED.order_by(leases.c.name).with_for_update()
 
@@ -200,7 +200,7 @@ def read_leases(connection: Connection, names: Iterable[str], *, lock: bool = Fa
 
 
 _STAMPS = sa.select(leases.c.name, leases.c.holder, leases.c.epoch, leases.c.counter).where(
-    leases.c.name.in_(sa.bindparam("names", expanding=True))
+    one_of(leases.c.name, "names")
 )
 _STAMPS_LOCKED = _STAMPS.order_by(leases.c.name).with_for_update()
 

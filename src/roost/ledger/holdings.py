@@ -11,7 +11,7 @@ from roost.ledger.assignment_text import assignment_from_text
 from roost.ledger.state import Held
 from roost.ledger.tables import UUID, allocations, consumers, resource_classes, resource_providers
 from roost.model.allocation import Consumer
-from roost.storage import in_batches
+from roost.storage import in_batches, one_of
 
 
 class Holdings(NamedTuple):
@@ -47,7 +47,7 @@ def with_allocations(these: sa.FromClause) -> sa.FromClause:
     )
 
 
-_IN = consumers.c.uuid.in_(sa.bindparam("uuids", expanding=True))
+_IN = one_of(consumers.c.uuid, "uuids")
 _ANY = consumers.c.uuid == sa.any_(sa.bindparam("uuids", type_=ARRAY(UUID)))
 
 

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from roost.ledger import Held
 from roost.ledger.holdings import held_by, held_on
 from roost.ledger.tables import allocations, consumers, resource_classes, resource_providers
-from roost.storage import in_batches
+from roost.storage import in_batches, one_of
 
 _CONSUMERS_OF_CLASS = (
     sa.select(consumers.c.uuid)
@@ -22,11 +22,10 @@ _CONSUMERS_OF_CLASS = (
     .where(resource_classes.c.name == sa.bindparam("name"))
     .distinct()
 )
-_NAMED: sa.BindParameter[str] = sa.bindparam("uuids", expanding=True)
 _GENERATIONS = sa.select(resource_providers.c.uuid, resource_providers.c.generation).where(
-    resource_providers.c.uuid.in_(_NAMED)
+    one_of(resource_providers.c.uuid, "uuids")
 )
-_LAST_WRITTEN = sa.select(sa.func.max(consumers.c.changed_at)).where(consumers.c.uuid.in_(_NAMED))
+_LAST_WRITTEN = sa.select(sa.func.max(consumers.c.changed_at)).where(one_of(consumers.c.uuid, "uuids"))
 
 
 class HeldByConsumer(NamedTuple):

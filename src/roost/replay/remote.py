@@ -27,7 +27,7 @@ from roost.replay.workload import Bin, Request, Workload
 from roost.web.query import LARGEST_PAGE
 
 INSTANCES = "/v1/instances"
-AT_ONCE = 16
+AT_ONCE = 64
 """Requests that are sent at the same time."""
 LOOK_SECONDS = 0.05
 """Between two looks at instances that are on their way."""

@@ -6,6 +6,7 @@ lane          a thread for blocking calls, replaced when a call hangs
 deadlines     deadlines for futures, with one timer
 engine        how connections are opened and set up, and their time limits
 psycopg_connection  PostgreSQL connections that close when the server does not answer in time
+membership    conditions that a column has one of several values
 statements    long lists of names in several statements; several statements in one round trip
 row_inserts   inserts of many rows, several in one statement
 missing_rows  inserts of rows that were found missing, while others may make them too
@@ -31,6 +32,7 @@ from roost.storage.errors import (
     StorageError,
 )
 from roost.storage.identity import DatabaseIdentity, identity_table, read_identity
+from roost.storage.membership import one_of, one_of_constants
 from roost.storage.missing_rows import insert_missing
 from roost.storage.row_inserts import insert_rows
 from roost.storage.schema import EXACT, Schema
@@ -61,6 +63,8 @@ __all__ = [
     "insert_missing",
     "insert_rows",
     "is_duplicate_key",
+    "one_of",
+    "one_of_constants",
     "pipelined",
     "read_identity",
     "table_refusing",

@@ -127,23 +127,30 @@ def _server(
         defaults = {**_KEEPALIVE, "connect_timeout": max(2, round(connect_seconds))}
     else:
         defaults |= {"read_timeout": answer_seconds, "write_timeout": answer_seconds}
+    psycopg = postgresql and url.get_dialect().driver == "psycopg"
     engine = sa.create_engine(
         url,
         pool_size=2,
-        pool_pre_ping=True,
+        pool_pre_ping=not psycopg,
         isolation_level=isolation,
         connect_args={name: value for name, value in defaults.items() if name not in url.query},
     )
-    if postgresql and engine.dialect.driver == "psycopg":
+    if psycopg:
         # Imported only here: the driver need not be installed for other databases.
         from roost.storage.psycopg_connection import Connection as PsycopgConnection
-        from roost.storage.psycopg_connection import connection_class
+        from roost.storage.psycopg_connection import connection_class, was_ended
 
         answered = connection_class(answer_seconds)
 
         @sa.event.listens_for(engine, "do_connect")
         def connect(_: object, __: object, arguments: Any, parameters: Any) -> PsycopgConnection:
             return answered.connect(*arguments, **parameters)
+
+        @sa.event.listens_for(engine, "checkout")
+        def check(connection: PsycopgConnection, _: object, __: object) -> None:
+            # Instead of a ping, which costs as much as a short statement.
+            if was_ended(connection):
+                raise sa.exc.InvalidatePoolError
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, _: object) -> None:

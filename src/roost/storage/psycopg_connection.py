@@ -1,5 +1,6 @@
-"""PostgreSQL connections that close when the server does not answer in time."""
+"""PostgreSQL connections: closed when the server does not answer in time, checked without asking it."""
 
+import select
 from typing import Any, TypeVar
 
 import psycopg
@@ -28,3 +29,15 @@ def connection_class(answer_seconds: float) -> type[Connection]:
                 raise
 
     return AnsweredConnection
+
+
+def was_ended(connection: Connection) -> bool:
+    """Whether an idle connection was ended by its server, as far as this machine knows. Asks nobody.
+
+    A server says something to an idle connection only when it ends it, or after a change of its settings.
+    """
+    if connection.closed:
+        return True
+    idle = select.poll()
+    idle.register(connection.fileno(), select.POLLIN)
+    return bool(idle.poll(0))

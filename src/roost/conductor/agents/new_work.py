@@ -12,7 +12,7 @@ from roost.cells.rows import instance_of
 from roost.cells.tables import instances, orders
 from roost.machine import Machine, Read
 from roost.model.instance import DELETING, DestroyOrder, Instance
-from roost.storage import in_batches
+from roost.storage import in_batches, one_of, one_of_constants
 
 Known = frozenset[tuple[bool, str, int]]
 """Orders that a host knows: whether to destroy, instance, attempt."""
@@ -77,9 +77,9 @@ class ReadNew(msgspec.Struct, frozen=True):
 _ORDER = "order"
 """In place of a state: an order to destroy what the cell has no instance for any more."""
 _TO_DESTROY = (DELETING, _ORDER)
-_OF_HOSTS = instances.c.state.in_(sorted(FOR_HOSTS))
+_OF_HOSTS = one_of_constants(instances.c.state, FOR_HOSTS)
 _KEYS = sa.union_all(
     sa.select(instances.c.uuid, instances.c.attempt, instances.c.host, instances.c.state).where(_OF_HOSTS),
     sa.select(orders.c.instance_uuid, orders.c.attempt, orders.c.host, sa.literal(_ORDER)),
 )
-_NAMED = INSTANCES.where(instances.c.uuid.in_(sa.bindparam("uuids", expanding=True)), _OF_HOSTS)
+_NAMED = INSTANCES.where(one_of(instances.c.uuid, "uuids"), _OF_HOSTS)

@@ -20,7 +20,7 @@ from roost.conductor.agents.sessions import SessionGone, TakenBack, counters_of,
 from roost.model.instance import DESTROYED, BuildResult, DestroyOrder
 from roost.model.node import NodeReport
 from roost.model.record import Attempt
-from roost.storage import in_batches
+from roost.storage import in_batches, one_of
 
 
 class PollStored(msgspec.Struct, frozen=True):
@@ -193,9 +193,7 @@ _COUNT = (
 )
 _REPORTED = (
     sa.select(nodes.c.host, HOST_IS_DISABLED)
-    .where(nodes.c.host.in_(sa.bindparam("hosts", expanding=True)))
+    .where(one_of(nodes.c.host, "hosts"))
     .distinct()
 )
-_HOSTS_OF = sa.select(nodes.c.node, nodes.c.host).where(
-    nodes.c.node.in_(sa.bindparam("nodes", expanding=True))
-)
+_HOSTS_OF = sa.select(nodes.c.node, nodes.c.host).where(one_of(nodes.c.node, "nodes"))

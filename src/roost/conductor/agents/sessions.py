@@ -17,7 +17,7 @@ from roost.cells.tables import instances, leases
 from roost.cells.watching import SESSION, session_name
 from roost.leases import VACANT, AcquireLease, Lease, acquire, read_leases, read_stamps
 from roost.model.instance import ON_ITS_HOST, DestroyOrder, Instance
-from roost.storage import in_batches, read_identity
+from roost.storage import in_batches, one_of, one_of_constants, read_identity
 
 
 class SessionGone(msgspec.Struct, frozen=True):
@@ -141,7 +141,7 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _EXPECTED = INSTANCES.where(
-    instances.c.host.in_(sa.bindparam("hosts", expanding=True)), instances.c.state.in_(sorted(ON_ITS_HOST))
+    one_of(instances.c.host, "hosts"), one_of_constants(instances.c.state, ON_ITS_HOST)
 )
 
 

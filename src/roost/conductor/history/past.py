@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from roost.conductor.tables import instance_deletions, instance_mappings, past_mappings
 from roost.model.history import Requester
-from roost.storage import in_batches, insert_missing
+from roost.storage import in_batches, insert_missing, one_of
 
 PRUNED_AT_ONCE = 1000
 """Past mappings that one transaction removes at most."""
@@ -115,14 +115,12 @@ _PRESENT = (
     .outerjoin(instance_deletions, _SAME)
     .where(instance_mappings.c.instance_uuid == sa.bindparam("of"))
 )
-_KNOWN = sa.select(past_mappings.c.instance_uuid).where(
-    past_mappings.c.instance_uuid.in_(sa.bindparam("uuids", expanding=True))
-)
+_KNOWN = sa.select(past_mappings.c.instance_uuid).where(one_of(past_mappings.c.instance_uuid, "uuids"))
 _PAST = sa.select(past_mappings).where(past_mappings.c.instance_uuid == sa.bindparam("of"))
 _DELETED = (
     sa.select(*_OF_MAPPING, *_OF_DELETION)
     .join(instance_deletions, _SAME)
-    .where(instance_mappings.c.instance_uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .where(one_of(instance_mappings.c.instance_uuid, "uuids"))
     .order_by(instance_mappings.c.instance_uuid)
     .with_for_update()
 )
@@ -133,9 +131,7 @@ _OLD = (
     .order_by(past_mappings.c.ended_at)
     .limit(PRUNED_AT_ONCE)
 )
-_PRUNE = sa.delete(past_mappings).where(
-    past_mappings.c.instance_uuid.in_(sa.bindparam("uuids", expanding=True))
-)
+_PRUNE = sa.delete(past_mappings).where(one_of(past_mappings.c.instance_uuid, "uuids"))
 
 
 def _known(row: Any) -> KnownInstance:

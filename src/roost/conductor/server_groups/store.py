@@ -8,12 +8,10 @@ from sqlalchemy.engine import Connection
 
 from roost.conductor.tables import SCHEMA, server_group_members, server_groups
 from roost.model.allocation import GroupPolicy
-from roost.storage import Database, in_batches
+from roost.storage import Database, in_batches, one_of
 from roost.web.errors import NotFound
 
-_LEAVE = sa.delete(server_group_members).where(
-    server_group_members.c.instance_uuid.in_(sa.bindparam("some", expanding=True))
-)
+_LEAVE = sa.delete(server_group_members).where(one_of(server_group_members.c.instance_uuid, "some"))
 
 
 class NoSuchServerGroup(NotFound):
