@@ -31,7 +31,7 @@ from roost.model.instance import (
 )
 from roost.model.provider_names import provider_uuid
 from roost.storage.identity import set_incarnation
-from support.agents import Hosts, hosts, until
+from support.agents import FAST, Hosts, hosts, until
 from support.cells import NOW, built, failed, instance, selection
 
 
@@ -241,6 +241,46 @@ def test_lost_answers_cost_time_and_no_work(tmp_path) -> None:
                 await world.reaches(ACTIVE)
             assert world.a.calls[0] == "recover"
             assert world.a.calls[1:] == ["build i 1", "built i"]
+
+    asyncio.run(run())
+
+
+def polls_of(network: Through, host: str = "a") -> list[Poll]:
+    """The polls that a host has sent."""
+    return [each for each in network.asked if isinstance(each, Poll) and each.session.host == host]
+
+
+def test_results_of_what_is_quickly_done_cost_no_message_of_their_own(tmp_path) -> None:
+    async def run() -> None:
+        async with hosts(tmp_path) as world:
+            network = Through(world)
+            async with world.running(network, msgspec.structs.replace(FAST, gather=60.0)):
+                await world.cell.add([instance("i"), instance("j")])
+                for uuid in "ij":
+                    await world.reaches(ACTIVE, uuid)
+                await world.cell.delete(["i", "j"])
+                for uuid in "ij":
+                    await world.reaches(DESTROYED, uuid)
+            assert {each.instance for poll in polls_of(network) for each in poll.results} == {"i", "j"}
+            assert all(poll.wants_orders for poll in polls_of(network))
+
+    asyncio.run(run())
+
+
+def test_a_long_build_keeps_no_order_and_no_result_waiting(tmp_path) -> None:
+    async def run() -> None:
+        async with hosts(tmp_path) as world:
+            network = Through(world)
+            async with world.running(network, msgspec.structs.replace(FAST, gather=0.05)):
+                world.a.go.clear()
+                await world.cell.add([instance("i")])
+                await until(lambda: world.a.calls[-1] == "build i 1")
+                # The host asks for more while it builds.
+                before = len(polls_of(network))
+                await until(lambda: len(polls_of(network)) > before)
+                world.a.go.set()
+                await world.reaches(ACTIVE)
+            assert world.a.there == {"i": 1}
 
     asyncio.run(run())
 

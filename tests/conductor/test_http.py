@@ -22,6 +22,11 @@ def test_asked_for_looked_at_and_deleted(tmp_path) -> None:
             assert (shown["state"], shown["project_id"], shown["user_id"]) == ("active", "project", "user")
             of_request = await client.get("/v1/instances", params={"request_id": asked.json()["request_id"]})
             assert len(of_request.json()["instances"]) == 3
+            both = f"another,{asked.json()['request_id']}"
+            found = (await client.get("/v1/instances", params={"request_id": both})).json()["instances"]
+            assert found == of_request.json()["instances"]
+            active = await client.get("/v1/instances", params={"request_id": both, "state": "active"})
+            assert active.json()["instances"] == found
             other = await client.get("/v1/instances", params={"request_id": "another"})
             assert other.json() == {"instances": [], "next": None, "cells_down": []}
             assert (await client.delete(f"/v1/instances/{one}")).status_code == 202

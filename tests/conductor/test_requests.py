@@ -132,13 +132,15 @@ def test_pages_of_mappings_are_of_one_request_or_project(tmp_path) -> None:
             spec = msgspec.structs.replace(other.spec, project_id="theirs")
             await kept.accept(msgspec.structs.replace(other, spec=spec))
 
-            async def page(most: int, after: str = "", **more: str) -> list[str]:
+            async def page(most: int, after: str = "", **more: object) -> list[str]:
                 asked = PageOfMappings(most=most, after=after, **more)
                 return [each.instance_uuid for each in await kept.page(asked)]
 
             assert await page(2) == ["i0", "i1"]
             assert await page(2, "i1") == ["i2", "j0"]
-            assert await page(9, request_id="other") == ["j0"]
+            assert await page(9, request_ids=("other",)) == ["j0"]
+            assert await page(9, request_ids=("req", "no such", "other")) == ["i0", "i1", "i2", "j0"]
+            assert await page(9, request_ids=("other",), project_id="project") == []
             assert await page(9, project_id="project") == ["i0", "i1", "i2"]
 
     asyncio.run(run())

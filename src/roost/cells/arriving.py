@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from enum import Enum
+from typing import ClassVar
 
 import msgspec
 import sqlalchemy as sa
@@ -96,6 +97,8 @@ class SettleTakeover(msgspec.Struct, frozen=True):
 class FindInstances(msgspec.Struct, frozen=True):
     """Those of the named instances that are here, by uuid."""
 
+    is_short: ClassVar = True
+
     uuids: tuple[str, ...]
 
     def __call__(self, connection: Connection) -> dict[str, Instance]:
@@ -108,6 +111,8 @@ class FindInstances(msgspec.Struct, frozen=True):
 
 class PresentInstances(msgspec.Struct, frozen=True):
     """The uuids of those of the named instances that are here."""
+
+    is_short: ClassVar = True
 
     uuids: tuple[str, ...]
 

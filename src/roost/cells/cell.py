@@ -195,11 +195,6 @@ class Cell:
         with self._named():
             return await self.database.read(work)
 
-    async def autocommit_read(self, work: Callable[[Connection], T]) -> T:
-        """Run a work of one short statement that reads, outside of transactions. Raises `StorageError`."""
-        with self._named():
-            return await self.database.autocommit_read(work)
-
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Run a work that writes, and wake those who listen for what it enters. Raises `StorageError`."""
         with self._named():

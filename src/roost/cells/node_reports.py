@@ -1,6 +1,7 @@
 """What hosts report of their nodes, and which hosts show signs of life."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import msgspec
 import sqlalchemy as sa
@@ -93,6 +94,8 @@ class ReadMark(msgspec.Struct, frozen=True):
 
     Signs of life do not change it. It costs a tenth of `ReadSigns` in a cell with a thousand hosts.
     """
+
+    is_short: ClassVar = True
 
     def __call__(self, connection: Connection) -> tuple[object, ...]:
         return tuple(sorted(map(tuple, connection.execute(_MARK))))

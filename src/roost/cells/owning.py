@@ -1,5 +1,7 @@
 """Which conductor works on which instance: each instance that wants work has one owner at a time."""
 
+from typing import ClassVar
+
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -34,6 +36,8 @@ class WantingWork(msgspec.Struct, frozen=True):
     They have no owner, or one that holds no lease any more, or ``owner`` itself, which may have taken some by
     a write whose answer was lost.
     """
+
+    is_short: ClassVar = True
 
     owner: str
     most: int

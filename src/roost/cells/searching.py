@@ -6,10 +6,10 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.cells.arriving import FindInstances
-from roost.cells.rows import attempt_of
+from roost.cells.arriving import INSTANCES
+from roost.cells.rows import attempt_of, instance_of
 from roost.cells.tables import build_attempts, instances
-from roost.model.instance import BuildAttempt, Instance
+from roost.model.instance import ACTIVE, ASSIGNED, STARTING, BuildAttempt, Instance
 from roost.storage import in_batches, one_of
 
 
@@ -21,7 +21,7 @@ class SearchInstances(msgspec.Struct, frozen=True, kw_only=True):
 
     most: int
     after: str = ""
-    request_id: str | None = None
+    request_ids: tuple[str, ...] | None = None
     project_id: str | None = None
     state: str | None = None
     host: str | None = None
@@ -29,12 +29,16 @@ class SearchInstances(msgspec.Struct, frozen=True, kw_only=True):
 
     def __call__(self, connection: Connection) -> list[str]:
         query = sa.select(instances.c.uuid).where(instances.c.uuid > self.after)
-        for name in ("request_id", "project_id", "state", "host"):
+        values = {} if self.request_ids is None else {"requests": self.request_ids}
+        if self.request_ids is not None:
+            query = query.where(one_of(instances.c.request_id, "requests"))
+        for name in ("project_id", "state", "host"):
             if (value := getattr(self, name)) is not None:
                 query = query.where(instances.c[name] == value)
         if self.changed_since is not None:
             query = query.where(instances.c.changed_at >= self.changed_since)
-        return list(connection.execute(query.order_by(instances.c.uuid).limit(self.most)).scalars())
+        query = query.order_by(instances.c.uuid).limit(self.most)
+        return list(connection.execute(query, values).scalars())
 
 
 class DescribedInstance(msgspec.Struct, frozen=True):
@@ -51,20 +55,25 @@ class DescribeInstances(msgspec.Struct, frozen=True):
     uuids: tuple[str, ...]
 
     def __call__(self, connection: Connection) -> Mapping[str, DescribedInstance]:
-        there = FindInstances(self.uuids)(connection)
-        attempts: dict[str, list[BuildAttempt]] = {uuid: [] for uuid in there}
-        changed: dict[str, float] = {}
-        for some in in_batches(there):
-            changed.update(connection.execute(_CHANGED, {"uuids": some}).all())
-            for row in connection.execute(_ATTEMPTS, {"uuids": some}):
-                attempts[row.instance_uuid].append(attempt_of(row))
-        return {
-            uuid: DescribedInstance(instance, attempts[uuid], changed[uuid])
-            for uuid, instance in there.items()
+        found = {
+            row.uuid: DescribedInstance(instance_of(row), [], row.changed_at)
+            for some in in_batches(self.uuids)
+            for row in connection.execute(_DESCRIBED, {"uuids": some})
         }
+        # Mostly there are none: the first attempt of an instance goes well.
+        tried = [uuid for uuid, each in found.items() if _may_have_failed(each.instance)]
+        for some in in_batches(tried):
+            for row in connection.execute(_ATTEMPTS, {"uuids": some}):
+                found[row.instance_uuid].attempts.append(attempt_of(row))
+        return found
 
 
-_CHANGED = sa.select(instances.c.uuid, instances.c.changed_at).where(one_of(instances.c.uuid, "uuids"))
+def _may_have_failed(instance: Instance) -> bool:
+    """Whether an attempt at the instance may have ended without a guest."""
+    return instance.attempt > 1 or instance.state not in (ASSIGNED, STARTING, ACTIVE)
+
+
+_DESCRIBED = INSTANCES.add_columns(instances.c.changed_at).where(one_of(instances.c.uuid, "uuids"))
 _ATTEMPTS = (
     sa.select(build_attempts)
     .where(one_of(build_attempts.c.instance_uuid, "uuids"))

@@ -45,8 +45,9 @@ class AgentTimes(msgspec.Struct, frozen=True, kw_only=True):
     that changes. ``report``: between two looks of the driver at what the host has; ``refresh``: between two
     looks at what others have changed of its providers, if the driver has nothing to change. ``start``: how
     long the start of a guest may take. ``retry``: the first pause after a failure; ``longest_retry``: the
-    longest. ``keep``: between two writes of the position to the state. ``token``: after which a
-    new token is asked for; infinite: never.
+    longest. ``gather``: how long the poll after orders waits for their results, at most: what is quickly done
+    costs no message of its own. ``keep``: between two writes of the position to the state. ``token``: after
+    which a new token is asked for; infinite: never.
     """
 
     poll: float = 20.0
@@ -56,6 +57,7 @@ class AgentTimes(msgspec.Struct, frozen=True, kw_only=True):
     start: float = 600.0
     retry: float = 1.0
     longest_retry: float = 30.0
+    gather: float = 0.3
     keep: float = 60.0
     token: float = float("inf")
 
@@ -87,7 +89,9 @@ class HostAgent:
         self._told = ToldReports(self._times.health, self._times.refresh)
         self._node_of: dict[str, str] = {}
         self._refused: dict[str, str] = {}
-        self._wants_guests = self._reshaping = False
+        self._wants_guests = self._reshaping = self._gathering = False
+        self._begun: set[str] = set()
+        self._waiting: Poll | None = None
         self._kept_at = 0.0
 
     def run(self) -> Machine[None]:
@@ -111,6 +115,8 @@ class HostAgent:
                 if self._reshaping:
                     # Orders that are left out are sent with each answer at once.
                     yield from Sleep(self._times.retry).do()
+                else:
+                    yield from self._gather()
             except AgentProtocolError as error:
                 failures += 1
                 yield from self._troubles.tell(_NO_POLL, error)
@@ -279,6 +285,8 @@ class HostAgent:
             service_version=SERVICE_VERSION,
         )
         self._sent.add(poll.counter)
+        if wants_orders:
+            self._waiting = poll
         try:
             answer = yield from Ask("cell", poll).do()
         except SessionLost:
@@ -293,6 +301,8 @@ class HostAgent:
             return
         finally:
             self._sent.discard(poll.counter)
+            if wants_orders:
+                self._waiting = None
         yield from Count(metrics.HEARTBEATS).do()
         if self._session == session:
             yield from self._take(poll, answer, asked)
@@ -332,7 +342,21 @@ class HostAgent:
                 continue
             if isinstance(order, Build) and order.instance.node is not None:
                 self._node_of[order.instance.uuid] = order.instance.node
+            self._begun.add(order.key[0])
             yield from self._work.take(order, asked, poll.counter)
+
+    def _gather(self) -> Machine[None]:
+        """Wait for the results of the orders that have come, if they are quickly done: the next poll brings
+        them."""
+        begun, self._begun = self._begun, set()
+        until = (yield from Monotonic().do()) + self._times.gather
+        self._gathering = True
+        while not begun.isdisjoint(self._work.busy):
+            left = until - (yield from Monotonic().do())
+            if left <= 0:
+                break
+            yield from Await(self._topic, left).do()
+        self._gathering = False
 
     def _take_disabled(self, disabled: bool | None) -> Machine[None]:
         """An operator may have disabled or enabled the host: placement is told at once."""
@@ -355,7 +379,7 @@ class HostAgent:
         """Send results at once, beside the poll that waits."""
         while True:
             yield from Await(self._topic, self._times.report).do()
-            if not (self._work.results or self._work.destroyed):
+            if self._gathering or not self._has_more:
                 continue
             try:
                 yield from self._poll(0.0, wants_orders=False)
@@ -364,6 +388,17 @@ class HostAgent:
                 yield from self._troubles.tell(_NO_POLL, error)
             except StateUnusable as error:
                 yield from self._troubles.tell(_NOT_KEPT, error, "error")
+
+    @property
+    def _has_more(self) -> bool:
+        """Whether there are results that the poll that waits has not brought."""
+        waiting = self._waiting
+        results = () if waiting is None else waiting.results
+        destroyed = () if waiting is None else waiting.destroyed
+        return bool(
+            self._work.results.keys() - {(each.instance, each.attempt) for each in results}
+            or self._work.destroyed.keys() - {(each.instance, each.attempt) for each in destroyed}
+        )
 
     def _guests(self) -> Machine[dict[str, int] | None]:
         """The guests that run on the host; None if the driver cannot tell."""

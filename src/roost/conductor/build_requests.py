@@ -5,7 +5,7 @@ names owner and number, and changes nothing if they have moved on.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -131,6 +131,8 @@ class FreeRequests(msgspec.Struct, frozen=True):
     ``most``: so many of them, from the first on.
     """
 
+    is_short: ClassVar = True
+
     owner: str
     most: int
 
@@ -200,6 +202,8 @@ class RetakeRequest(msgspec.Struct, frozen=True):
 class IsOwner(msgspec.Struct, frozen=True):
     """Whether the owner of a request is still this one."""
 
+    is_short: ClassVar = True
+
     key: RequestKey
 
     def __call__(self, connection: Connection) -> bool:
@@ -248,6 +252,8 @@ class DeleteOwned(msgspec.Struct, frozen=True):
 class WaitingRequests(msgspec.Struct, frozen=True):
     """Answers those of the named requests that are not finished and can be read, by id."""
 
+    is_short: ClassVar = True
+
     request_ids: tuple[str, ...]
 
     def __call__(self, connection: Connection) -> dict[str, BuildRequest]:
@@ -262,6 +268,8 @@ class WaitingRequests(msgspec.Struct, frozen=True):
 
 class Unfinished(msgspec.Struct, frozen=True):
     """Answers the ids of those of the named requests that are not finished."""
+
+    is_short: ClassVar = True
 
     request_ids: tuple[str, ...]
 

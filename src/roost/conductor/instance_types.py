@@ -254,7 +254,10 @@ class WantedInstances(msgspec.Struct, forbid_unknown_fields=True):
 class InstancesQuery(OfProjects, forbid_unknown_fields=True):
     """The query of a list of instances."""
 
-    request_id: Annotated[str | None, Meta(description="Only the instances of one request.")] = None
+    request_id: Annotated[
+        str | None,
+        Meta(description="Only the instances of one request, or of several, with commas between their ids."),
+    ] = None
     state: Annotated[_State | None, Meta(description="Only those in one state.")] = None
     cell: Annotated[str | None, Meta(description="Only those of one cell.")] = None
     host: Annotated[str | None, Meta(description="Only those of one host.")] = None
@@ -266,6 +269,11 @@ class InstancesQuery(OfProjects, forbid_unknown_fields=True):
     marker: Annotated[
         str | None, Meta(description="`next` of the page before: the page begins after this uuid.")
     ] = None
+
+    @property
+    def request_ids(self) -> tuple[str, ...] | None:
+        """The requests whose instances are asked for; None: all."""
+        return None if self.request_id is None else tuple(self.request_id.split(","))
 
 
 class AcceptedInstances(msgspec.Struct, forbid_unknown_fields=True):

@@ -46,7 +46,7 @@ class InstanceViews:
                 PageOfMappings(
                     most=query.limit + 1,
                     after=query.marker or "",
-                    request_id=query.request_id,
+                    request_ids=query.request_ids,
                     project_id=project_id,
                     cells=cells,
                     unplaced=query.state == SCHEDULING,
@@ -67,7 +67,7 @@ class InstanceViews:
         search = SearchInstances(
             most=query.limit + 1,
             after=query.marker or "",
-            request_id=query.request_id,
+            request_ids=query.request_ids,
             project_id=project_id,
             state=query.state,
             host=query.host,

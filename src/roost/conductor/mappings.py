@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from typing import ClassVar
 
 import msgspec
 import sqlalchemy as sa
@@ -147,6 +148,8 @@ _MAP = sa.update(instance_mappings).where(_SOME).values(cell=sa.bindparam("to"),
 class FindMappings(msgspec.Struct, frozen=True):
     """Answers the mappings of those of the named instances that are known, by uuid."""
 
+    is_short: ClassVar = True
+
     uuids: tuple[str, ...]
 
     def __call__(self, connection: Connection) -> dict[str, InstanceMapping]:
@@ -156,13 +159,15 @@ class FindMappings(msgspec.Struct, frozen=True):
 class PageOfMappings(msgspec.Struct, frozen=True, kw_only=True):
     """Answers the first ``most`` mappings of instances after a uuid, in order of uuids.
 
-    ``request_id`` and ``project_id`` restrict them to one request and to one project, ``cells`` to those of
-    some cells, ``unplaced`` to those of no cell.
+    ``request_ids`` and ``project_id`` restrict them to some requests and to one project, ``cells`` to those
+    of some cells, ``unplaced`` to those of no cell.
     """
+
+    is_short: ClassVar = True
 
     most: int
     after: str = ""
-    request_id: str | None = None
+    request_ids: tuple[str, ...] | None = None
     project_id: str | None = None
     cells: tuple[str, ...] | None = None
     unplaced: bool = False
@@ -170,8 +175,8 @@ class PageOfMappings(msgspec.Struct, frozen=True, kw_only=True):
     def __call__(self, connection: Connection) -> list[InstanceMapping]:
         columns = instance_mappings.c
         query = sa.select(instance_mappings).where(columns.instance_uuid > self.after)
-        if self.request_id is not None:
-            query = query.where(columns.request_id == self.request_id)
+        if self.request_ids is not None:
+            query = query.where(one_of(columns.request_id, "requests"))
         if self.project_id is not None:
             query = query.where(columns.project_id == self.project_id)
         if self.cells is not None:
@@ -179,7 +184,8 @@ class PageOfMappings(msgspec.Struct, frozen=True, kw_only=True):
         if self.unplaced:
             query = query.where(columns.cell.is_(None))
         query = query.order_by(columns.instance_uuid).limit(self.most)
-        return [InstanceMapping(*row) for row in connection.execute(query)]
+        values = {} if self.request_ids is None else {"requests": self.request_ids}
+        return [InstanceMapping(*row) for row in connection.execute(query, values)]
 
 
 # Deletions
@@ -234,6 +240,8 @@ _DELETE = sa.update(instance_mappings).where(_SOME).values(deleted=True)
 
 class FreeDeletions(msgspec.Struct, frozen=True):
     """Answers up to ``most`` of the deletions that nobody carries, and of those of ``owner`` itself."""
+
+    is_short: ClassVar = True
 
     owner: str
     most: int

@@ -1,6 +1,7 @@
 """What is done with leases, each as the statements of one transaction."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
 import msgspec
 import sqlalchemy as sa
@@ -169,6 +170,8 @@ class ForgetLeases(msgspec.Struct, frozen=True):
 class ReadLeases(msgspec.Struct, frozen=True):
     """Answers all leases of a kind, in order of names."""
 
+    is_short: ClassVar = True
+
     kind: str
 
     def __call__(self, connection: Connection) -> list[Lease]:
@@ -177,6 +180,8 @@ class ReadLeases(msgspec.Struct, frozen=True):
 
 class ReadAllLeases(msgspec.Struct, frozen=True):
     """Answers the leases of all kinds, in order of names."""
+
+    is_short: ClassVar = True
 
     def __call__(self, connection: Connection) -> list[Lease]:
         query = sa.select(leases).order_by(leases.c.name)

@@ -26,9 +26,6 @@ class Transactor(Protocol):
     async def read(self, work: Work[T], /) -> T:
         """Run a work in a transaction that reads one snapshot."""
 
-    async def autocommit_read(self, work: Work[T], /) -> T:
-        """Run a work of one short statement outside of transactions."""
-
     async def write(self, work: Work[T], /) -> T:
         """Run a work in a transaction and return its result once it is durable."""
 
@@ -139,9 +136,8 @@ class Performer:
 
     async def _perform(self, step: Step[Any], seen: dict[str, int]) -> Any:
         match step:
-            case steps.Read(database, work, is_short):
-                of = self._database(database)
-                return await (of.autocommit_read(work) if is_short else of.read(work))
+            case steps.Read(database, work):
+                return await self._database(database).read(work)
             case steps.Write(database, work):
                 return await self._database(database).write(work)
             case steps.Ask(service, question):

@@ -46,13 +46,11 @@ class Work(Protocol[T_co]):
 class Read(Step[T], Generic[T], frozen=True):
     """Run a work in a transaction that reads one snapshot of a database.
 
-    ``database``: ``api``, or ``cell/NAME``. ``is_short``: the work is one short statement, which needs no
-    transaction: so it costs one message to a server instead of four. Raises `StorageError`.
+    ``database``: ``api``, or ``cell/NAME``. Raises `StorageError`.
     """
 
     database: str
     work: Work[T]
-    is_short: bool = False
 
 
 class Write(Step[T], Generic[T], frozen=True):

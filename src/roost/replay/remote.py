@@ -8,9 +8,9 @@ import heapq
 import resource
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 import httpx
@@ -26,11 +26,15 @@ from roost.replay.summary import Latency, Summary
 from roost.replay.workload import Bin, Request, Workload
 from roost.web.query import LARGEST_PAGE
 
+T = TypeVar("T")
+
 INSTANCES = "/v1/instances"
 AT_ONCE = 64
 """Requests that are sent at the same time."""
-LOOK_SECONDS = 0.05
+LOOK_SECONDS = 0.1
 """Between two looks at instances that are on their way."""
+ASKED_TOGETHER = 100
+"""Requests whose instances are looked at together."""
 OUTAGE_SECONDS = 120.0
 """An outage of the conductor that is longer ends the replay."""
 _SETTLED = (ACTIVE, ERROR)
@@ -41,8 +45,8 @@ class _Shown(msgspec.Struct):
     """What a replay reads of an instance."""
 
     uuid: str
+    request_id: str
     state: str
-    host: str | None
     attempt: int
     reason: str | None
 
@@ -50,6 +54,14 @@ class _Shown(msgspec.Struct):
 class _Page(msgspec.Struct):
     instances: list[_Shown]
     next: str | None
+
+
+class _OnItsWay(NamedTuple):
+    """A request that was accepted: how many instances it has, and when it was asked (monotonic seconds)."""
+
+    request_id: str
+    instances: int
+    asked: float
 
 
 _decode_page = msgspec.json.Decoder(_Page).decode
@@ -90,31 +102,22 @@ class RemoteReplay:
             while self._departures and self._departures[0][0] <= bin_.start:
                 leaving.append(heapq.heappop(self._departures)[1])
             await _all(self._delete(each) for each in leaving)
-            await _all(self._place(requests) for requests in alike(bin_))
+            await self._settle(await _all(self._place(requests) for requests in alike(bin_)))
             on_bin(number + 1)
         while self._deleted & await self._there():
-            await asyncio.sleep(4 * LOOK_SECONDS)
+            await asyncio.sleep(2 * LOOK_SECONDS)
         return self._summary(time.perf_counter() - started)
 
     async def _there(self) -> set[str]:
         """All instances that the system shows."""
-        there: set[str] = set()
-        query = {"limit": str(LARGEST_PAGE)}
-        while True:
-            page = _decode_page(
-                (await self._send("GET", f"{INSTANCES}?{urlencode(query)}", None, 200)).content
-            )
-            there.update(each.uuid for each in page.instances)
-            if page.next is None:
-                return there
-            query["marker"] = page.next
+        return {each.uuid async for each in self._listed({})}
 
     async def _delete(self, instance: str) -> None:
         await self._send("DELETE", f"{INSTANCES}/{instance}", None, 202, 404)
         self._deleted.add(instance)
 
-    async def _place(self, requests: Sequence[Request]) -> None:
-        """Ask for the instances of requests that are alike, and wait until they are settled."""
+    async def _place(self, requests: Sequence[Request]) -> _OnItsWay:
+        """Ask for the instances of requests that are alike."""
         asked = time.perf_counter()
         answer = await self._send("POST", INSTANCES, body_of(requests), 202)
         accepted = _decode_accepted(answer.content)
@@ -122,7 +125,30 @@ class RemoteReplay:
         for at, instance in zip(departures, accepted.instances, strict=True):
             if at is not None:
                 heapq.heappush(self._departures, (at, instance))
-        for each in await self._settled(accepted):
+        return _OnItsWay(accepted.request_id, len(accepted.instances), asked)
+
+    async def _settle(self, waiting: Sequence[_OnItsWay]) -> None:
+        """Wait until nobody has work with the instances of requests."""
+        while waiting:
+            left: list[_OnItsWay] = []
+            for first in range(0, len(waiting), ASKED_TOGETHER):
+                some = waiting[first : first + ASKED_TOGETHER]
+                there: dict[str, list[_Shown]] = {each.request_id: [] for each in some}
+                async for instance in self._listed({"request_id": ",".join(there)}):
+                    there[instance.request_id].append(instance)
+                for each in some:
+                    found = there[each.request_id]
+                    if len(found) < each.instances or any(one.state not in _SETTLED for one in found):
+                        left.append(each)
+                        continue
+                    self._count(found)
+                    self._settling += [(time.perf_counter() - each.asked) * 1000] * each.instances
+            waiting = left
+            if waiting:
+                await asyncio.sleep(LOOK_SECONDS)
+
+    def _count(self, settled: Iterable[_Shown]) -> None:
+        for each in settled:
             if each.state == ACTIVE:
                 self._placed += 1
                 self._on_alternate += each.attempt > 1
@@ -131,19 +157,18 @@ class RemoteReplay:
             else:
                 cause = (each.reason or "").removeprefix("No valid host was found: ").partition(";")[0]
                 self._refusals[cause] = self._refusals.get(cause, 0) + 1
-        self._settling += [(time.perf_counter() - asked) * 1000] * len(accepted.instances)
 
-    async def _settled(self, accepted: AcceptedInstances) -> list[_Shown]:
-        """The instances of a request once nobody has work with them."""
-        target = f"{INSTANCES}?{urlencode({'request_id': accepted.request_id, 'limit': MOST_AT_ONCE})}"
-        pause = LOOK_SECONDS
+    async def _listed(self, query: Mapping[str, str]) -> AsyncIterator[_Shown]:
+        """The instances that the system shows for a query."""
+        asked = {"limit": str(LARGEST_PAGE), **query}
         while True:
-            page = _decode_page((await self._send("GET", target, None, 200)).content)
-            there = page.instances
-            if len(there) == len(accepted.instances) and all(each.state in _SETTLED for each in there):
-                return there
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, 0.4)
+            answer = await self._send("GET", f"{INSTANCES}?{urlencode(asked)}", None, 200)
+            page = _decode_page(answer.content)
+            for each in page.instances:
+                yield each
+            if page.next is None:
+                return
+            asked["marker"] = page.next
 
     async def _send(self, method: str, target: str, body: object, *good: int) -> httpx.Response:
         """The answer to a request, which is repeated in an outage. Raises `ReplayError`."""
@@ -248,11 +273,11 @@ async def calling(credentials: Credentials) -> AsyncIterator[Caller]:
         await caller.close()
 
 
-async def _all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+async def _all(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Do all of it at the same time. Raises the first error, once the others have been stopped."""
     try:
         async with asyncio.TaskGroup() as tasks:
-            for work in works:
-                tasks.create_task(work)
+            running = [tasks.create_task(work) for work in works]
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
+    return [task.result() for task in running]

@@ -1,6 +1,7 @@
 """What hosts have to do that they do not know yet."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import msgspec
 import sqlalchemy as sa
@@ -24,7 +25,7 @@ def new_work(database: str, known: Mapping[str, Known]) -> Machine[dict[str, Hos
     Reads the keys of all work, and the rest of what is new alone: agents that are busy for long do not make
     each look longer. Raises `StorageError`.
     """
-    keys = yield from Read(database, ReadKeys(known), is_short=True).do()
+    keys = yield from Read(database, ReadKeys(known)).do()
     found: dict[str, HostWork] = {}
     if keys.instances:
         for host, instance in (yield from Read(database, ReadNew(keys.instances)).do()):
@@ -47,6 +48,8 @@ class NewKeys(msgspec.Struct, frozen=True):
 class ReadKeys(msgspec.Struct, frozen=True):
     """Read what hosts have to do that they do not know, without the instances' rows. One statement."""
 
+    is_short: ClassVar = True
+
     known: Mapping[str, Known]
 
     def __call__(self, connection: Connection) -> NewKeys:
@@ -63,6 +66,8 @@ class ReadKeys(msgspec.Struct, frozen=True):
 
 class ReadNew(msgspec.Struct, frozen=True):
     """Read instances that hosts have something to do with, with their hosts."""
+
+    is_short: ClassVar = True
 
     uuids: tuple[str, ...]
 

@@ -191,9 +191,5 @@ _COUNT = (
     .where(leases.c.name == sa.bindparam("of_name"))
     .values(counter=sa.bindparam("new_counter"))
 )
-_REPORTED = (
-    sa.select(nodes.c.host, HOST_IS_DISABLED)
-    .where(one_of(nodes.c.host, "hosts"))
-    .distinct()
-)
+_REPORTED = sa.select(nodes.c.host, HOST_IS_DISABLED).where(one_of(nodes.c.host, "hosts")).distinct()
 _HOSTS_OF = sa.select(nodes.c.node, nodes.c.host).where(one_of(nodes.c.node, "nodes"))
