@@ -29,9 +29,9 @@ from roost.web.query import LARGEST_PAGE
 T = TypeVar("T")
 
 INSTANCES = "/v1/instances"
-AT_ONCE = 64
+AT_ONCE = 16
 """Requests that are sent at the same time."""
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.15
 """Between two looks at instances that are on their way."""
 ASKED_TOGETHER = 100
 """Requests whose instances are looked at together."""
