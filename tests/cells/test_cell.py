@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from roost.cells.cell import GONE, changed
+from roost.cells.disabled import EnableNode, ReadWordsOfNodes, Word
 from roost.cells.node_reports import ReadSigns
 from roost.model.instance import ABANDONED, ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, Fault
 from roost.model.node import NodeReport
@@ -289,12 +290,23 @@ def test_service_reports_many_nodes_and_one_that_is_made_anew_replaces_the_old(t
 
             await cell.heartbeat([blade(number) for number in range(3)])
             assert await cell.nodes() == [blade(number) for number in range(3)]
+            assert await cell.write(EnableNode("ironic", "blade-1", False, "fan", NOW))
             await cell.heartbeat([blade(1, "anew")])
             assert await cell.node_uuids() == {"blade-0", "anew", "blade-2"}
+            words = ReadWordsOfNodes("ironic")
+            assert await cell.read(words) == {"anew": Word("fan")}, "what replaces it is disabled too"
+            assert await cell.write(EnableNode("ironic", "anew", True, None, NOW))
+            assert await cell.write(EnableNode("ironic", "blade-2", False, "disk", NOW))
             # Two nodes change their names with each other.
             await cell.heartbeat([blade(0, "blade-2"), blade(2, "blade-0")])
-            assert await cell.nodes() == [blade(0, "blade-2"), blade(1, "anew"), blade(2, "blade-0")]
+            [first, *others] = await cell.nodes()
+            assert (first.node, first.enabled) == ("blade-2", False)
+            assert others == [blade(1, "anew"), blade(2, "blade-0")]
             await cell.remove_nodes(["blade-0", "unknown"])
             assert (await cell.count_nodes(), await cell.node_uuids()) == (2, {"blade-2", "anew"})
+            assert await cell.read(words) == {"blade-2": Word("disk")}
+            await cell.remove_nodes(["blade-2"])
+            await cell.heartbeat([blade(0, "blade-2")])
+            assert await cell.read(words) == {}, "nothing was said of the one that comes anew"
 
     asyncio.run(run())

@@ -268,19 +268,25 @@ def test_results_of_what_is_quickly_done_cost_no_message_of_their_own(tmp_path) 
 
 
 def test_a_long_build_keeps_no_order_and_no_result_waiting(tmp_path) -> None:
+    """Polls wait for a minute: what comes before is by an order that arrives, or by a poll of its own."""
+
     async def run() -> None:
-        async with hosts(tmp_path) as world:
+        async with hosts(tmp_path, build=240.0, poll=60.0) as world:
             network = Through(world)
-            async with world.running(network, msgspec.structs.replace(FAST, gather=0.05)):
+            times = msgspec.structs.replace(FAST, gather=0.05, poll=60.0)
+            async with world.running(network, times):
                 world.a.go.clear()
                 await world.cell.add([instance("i")])
                 await until(lambda: world.a.calls[-1] == "build i 1")
-                # The host asks for more while it builds.
+                await world.cell.add([instance("j")])
+                await until(lambda: world.a.calls[-1] == "build j 1")
                 before = len(polls_of(network))
                 await until(lambda: len(polls_of(network)) > before)
                 world.a.go.set()
-                await world.reaches(ACTIVE)
-            assert world.a.there == {"i": 1}
+                for uuid in "ij":
+                    await world.reaches(ACTIVE, uuid)
+            assert world.a.there == {"i": 1, "j": 1}
+            assert any(poll.results and not poll.wants_orders for poll in polls_of(network))
 
     asyncio.run(run())
 

@@ -13,6 +13,7 @@ from machine.simulation.seeds import simulate
 from roost.cells.attempts import AttemptsOf
 from roost.cells.rows import selection_text
 from roost.cells.tables import instances
+from roost.conductor.audit import rounds
 from roost.conductor.audit.findings import (
     CLAIM_AGAIN,
     DESTROY_GUEST,
@@ -444,6 +445,19 @@ def test_instances_that_never_had_a_claim_get_it_from_their_rows_however_many_th
         ]
         assert {cloud.row(uuid).selection.generation for uuid in uuids} == {1}
         assert repairs_of(cloud) == [(MISSING_CLAIM, CLAIM_AGAIN, DONE)] * 4
+        cloud.delete(*uuids)
+        cloud.finish()
+
+
+def test_first_claims_of_thousands_are_made_over_several_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "FIRST_CLAIMS", 3)
+    uuids = [f"instance{number}" for number in range(4)]
+    with Audited() as cloud:
+        never_claimed(cloud, uuids)
+        cloud.wait_for_rounds(1)
+        assert len([uuid for uuid in uuids if cloud.placement.held(uuid)]) <= 3
+        cloud.wait_for_rounds(2)
+        assert all(map(cloud.placement.held, uuids))
         cloud.delete(*uuids)
         cloud.finish()
 

@@ -26,11 +26,16 @@ class Hosts:
     """Hosts a and b of a cell, with their drivers and states."""
 
     def __init__(
-        self, cell: DrivenCell, placement: PlacementService, build: float = 5.0, sharing: Collection[str] = ()
+        self,
+        cell: DrivenCell,
+        placement: PlacementService,
+        build: float = 5.0,
+        sharing: Collection[str] = (),
+        poll: float = 0.2,
     ) -> None:
         self.cell = cell
         self.placement = placement
-        times = EndpointTimes(poll=0.2, look=0.02, build=build)
+        times = EndpointTimes(poll=poll, look=0.02, build=build)
         self.service = AgentService(cell, placement, sharing=sharing, times=times, clock=lambda: NOW)
         self.a, self.b = HeldDriver(), HeldDriver()
         self.states = {"a": MemoryState(), "b": MemoryState()}
@@ -68,10 +73,13 @@ class Hosts:
 
 
 @asynccontextmanager
-async def hosts(directory: Path, build: float = 5.0, sharing: Collection[str] = ()) -> AsyncIterator[Hosts]:
-    """Hosts whose cell and ledger are in a directory. ``sharing``: the pools that they may write."""
+async def hosts(
+    directory: Path, build: float = 5.0, sharing: Collection[str] = (), poll: float = 0.2
+) -> AsyncIterator[Hosts]:
+    """Hosts whose cell and ledger are in a directory. ``sharing``: the pools that they may write. ``poll``:
+    the longest wait of a poll, of ``build`` a quarter at most."""
     async with opened(directory / "api.db") as [ledger], opened_cell(directory) as cell:
-        yield Hosts(cell, PlacementService(ledger), build, sharing)
+        yield Hosts(cell, PlacementService(ledger), build, sharing, poll)
 
 
 async def until(condition, seconds: float = 20.0) -> None:

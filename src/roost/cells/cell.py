@@ -16,6 +16,7 @@ from roost.cells.building import (
 )
 from roost.cells.cell_work import GONE as GONE
 from roost.cells.cell_work import CellWork
+from roost.cells.disabled import forget_words
 from roost.cells.ending import DeleteInstances
 from roost.cells.node_reports import ReadReports
 from roost.cells.orders import FOR_HOSTS, orders_topic
@@ -176,6 +177,7 @@ class Cell:
 
         def write(connection: Connection) -> None:
             for some in in_batches(uuids):
+                forget_words(connection, nodes.c.node.in_(some))
                 connection.execute(sa.delete(nodes).where(nodes.c.node.in_(some)))
 
         await self.write(write)

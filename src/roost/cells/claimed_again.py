@@ -14,14 +14,14 @@ from roost.model.instance import ACTIVE
 class ClaimedAgain(CellWork, frozen=True):
     """Note the generation of a claim that was written for an attempt, if the instance still runs as that one.
 
-    If it does not, whoever ended it reads the claim: placement has refused the generation of the row.
+    Answers whether it does.
     """
 
     instance: str
     attempt: int
     generation: int
 
-    def __call__(self, connection: Connection) -> None:
+    def __call__(self, connection: Connection) -> bool:
         here = (
             instances.c.uuid == self.instance,
             instances.c.attempt == self.attempt,
@@ -29,6 +29,7 @@ class ClaimedAgain(CellWork, frozen=True):
         )
         row = connection.execute(INSTANCES.where(*here).with_for_update()).one_or_none()
         if row is None or (selection := instance_of(row).selection) is None:
-            return
+            return False
         new = selection_text(msgspec.structs.replace(selection, generation=self.generation))
         connection.execute(sa.update(instances).where(*here).values(selection=new))
+        return True

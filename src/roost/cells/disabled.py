@@ -3,6 +3,7 @@
 What is there stays. The list of hosts has a host's word (`roost.cells.hosts`); the others' are here.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -11,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from roost.cells.tables import cell_hosts, disabled, nodes
 from roost.model.text import clean_text
-from roost.storage import insert_missing
+from roost.storage import in_batches, insert_missing
 
 _CELL: Final = "cell"
 _NODE: Final = "node"
@@ -79,6 +80,18 @@ def forget_words(connection: Connection, *condition: sa.ColumnElement[bool]) -> 
     """Forget what was said of nodes that are about to be removed."""
     gone = sa.select(nodes.c.node).where(*condition)
     connection.execute(sa.delete(disabled).where(disabled.c.kind == _NODE, disabled.c.name.in_(gone)))
+
+
+def move_words(connection: Connection, to: Mapping[str, str]) -> None:
+    """Say of nodes what was said of those that they replace. ``to``: the new node of each old one."""
+    said = [
+        row
+        for some in in_batches(to)
+        for row in connection.execute(_WORDS.where(disabled.c.kind == _NODE, disabled.c.name.in_(some)))
+    ]
+    for row in said:
+        _say(connection, _NODE, row.name, None)
+        _say(connection, _NODE, to[row.name], (row.reason, row.at))
 
 
 def _say(connection: Connection, kind: str, name: str, word: tuple[str | None, float] | None) -> None:

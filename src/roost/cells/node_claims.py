@@ -16,13 +16,18 @@ from roost.cells.rows import Row, report_of, selection_of
 from roost.cells.tables import instances, nodes
 from roost.model.instance import ACTIVE, DELETING, LOST, STARTING
 from roost.model.node_amounts import amounts_of
-from roost.storage import in_batches
+from roost.storage import in_batches, one_of, one_of_constants
 
 NO_ROOM = "NoRoomOnNode"
 """The code of an attempt whose node has no room left when its host confirms it."""
 
 _HELD = (STARTING, ACTIVE, LOST, DELETING)
 """States in which an instance has taken its room of the node."""
+
+_NODES = sa.select(nodes).where(one_of(nodes.c.node, "nodes"))
+_THERE = sa.select(*PRESENT).where(
+    one_of(instances.c.host, "hosts"), one_of_constants(instances.c.state, _HELD)
+)
 
 
 def without_room(connection: Connection, rows: Sequence[Row]) -> dict[str, str]:
@@ -35,23 +40,22 @@ def without_room(connection: Connection, rows: Sequence[Row]) -> dict[str, str]:
     asking = [(row, chosen) for row in rows if (chosen := selection_of(row)) and chosen.generation is None]
     if not asking:
         return {}
-    named = sorted({chosen.node for _, chosen in asking})
-    reports = {
-        row.node: report_of(row, "")
-        for some in in_batches(named)
-        for row in connection.execute(sa.select(nodes).where(nodes.c.node.in_(some)))
+    # Mostly there are none: agents of Roost report no amounts, as placement has them.
+    told = {
+        row.node: amounts
+        for some in in_batches(chosen.node for _, chosen in asking)
+        for row in connection.execute(_NODES, {"nodes": some})
+        if (amounts := amounts_of(report_of(row, "")))
     }
     used: defaultdict[tuple[str, str], int] = defaultdict(int)
-    for some in in_batches([node for node in named if node in reports]):
-        on_them = instances.c.node.in_(some), instances.c.state.in_(_HELD)
-        for there in connection.execute(sa.select(*PRESENT).where(*on_them)):
+    for some in in_batches(row.host for row, chosen in asking if chosen.node in told):
+        for there in connection.execute(_THERE, {"hosts": some}):
             if (held := selection_of(there)) is not None:
                 for name, amount in held.allocations.get(held.node, {}).items():
                     used[held.node, name] += amount
     refused = {}
     for row, chosen in asking:
-        report = reports.get(chosen.node)
-        amounts = {} if report is None else amounts_of(report)
+        amounts = told.get(chosen.node, {})
         wanted = chosen.allocations.get(chosen.node, {})
         short = [
             f"{amount} {name} of {amounts[name].capacity}, of which {used[chosen.node, name]} are taken"

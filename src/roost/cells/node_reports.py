@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.cells.cell_work import CellWork
-from roost.cells.disabled import NODE_IS_DISABLED
+from roost.cells.disabled import NODE_IS_DISABLED, move_words
 from roost.cells.orders import HostsWithOrders
 from roost.cells.reported import clean_reports
 from roost.cells.rows import Row, node_row, report_of
@@ -34,18 +34,20 @@ class KeepReports(CellWork, frozen=True):
         rows = {str(row["node"]): row for row in map(node_row, clean_reports(self.reports))}
         names = {(str(row["host"]), str(row["nodename"])): node for node, row in rows.items()}
         known: dict[str, Row] = {}
-        namesakes: list[str] = []
+        namesakes: dict[str, str] = {}
         for some in in_batches(sorted({host for host, _ in names})):
             for row in connection.execute(_ON_HOSTS, {"hosts": some}):
                 known[row.node] = row
-                if names.get((row.host, row.nodename), row.node) != row.node:
-                    namesakes.append(row.node)
+                if (named := names.get((row.host, row.nodename), row.node)) != row.node:
+                    namesakes[row.node] = named
         for some in in_batches([node for node in rows if node not in known]):
             for row in connection.execute(_STORED, {"nodes": some}):
                 known[row.node] = row
         # A node that takes over the names of one that gets others in the same batch is written anew.
         renamed = [n for n in rows if n in known and (known[n].host, known[n].nodename) != _names(rows[n])]
         gone = {*namesakes, *renamed}
+        if replaced := {old: new for old, new in namesakes.items() if old not in rows}:
+            move_words(connection, replaced)
         for some in in_batches(gone):
             connection.execute(sa.delete(nodes).where(nodes.c.node.in_(some)))
         kept = {names[name] for name in names}

@@ -11,6 +11,7 @@ from roost.compute.errors import ReshapePostponed, StateUnusable
 from roost.compute.health import node_reports, read_facts, read_nodes
 from roost.compute.keeping import KeepSession, KeepToken, KeptSession, LoadSession
 from roost.compute.node_providers import Failures, NodeProviders
+from roost.compute.outbox import Outbox
 from roost.compute.told_reports import ToldReports
 from roost.compute.troubles import Troubles
 from roost.compute.workload import Workload
@@ -80,6 +81,7 @@ class HostAgent:
         self._topic = f"agent/{host}"
         self._troubles = Troubles(host)
         self._work = Workload(host, self._topic, self._confirmation, self._times.start, self._times.retry)
+        self._outbox = Outbox(self._work, self._topic, self._times.gather)
         self._kept = KeptSession()
         self._session: SessionKey | None = None
         self._recovered = False
@@ -89,9 +91,7 @@ class HostAgent:
         self._told = ToldReports(self._times.health, self._times.refresh)
         self._node_of: dict[str, str] = {}
         self._refused: dict[str, str] = {}
-        self._wants_guests = self._reshaping = self._gathering = False
-        self._begun: set[str] = set()
-        self._waiting: Poll | None = None
+        self._wants_guests = self._reshaping = False
         self._kept_at = 0.0
 
     def run(self) -> Machine[None]:
@@ -116,7 +116,7 @@ class HostAgent:
                     # Orders that are left out are sent with each answer at once.
                     yield from Sleep(self._times.retry).do()
                 else:
-                    yield from self._gather()
+                    yield from self._outbox.gather()
             except AgentProtocolError as error:
                 failures += 1
                 yield from self._troubles.tell(_NO_POLL, error)
@@ -265,6 +265,7 @@ class HostAgent:
             refused=self._refused,
         )
         settled = {uuid: attempt for uuid, attempt in running.items() if uuid not in self._work.busy}
+        results, destroyed = self._outbox.contents(waits=wants_orders)
         self._counter += 1
         poll = Poll(
             session=session,
@@ -273,8 +274,8 @@ class HostAgent:
             counted=self._counted if self.held is None else 0,
             wait_seconds=wait,
             wants_orders=wants_orders,
-            results=tuple(self._work.results.values()),
-            destroyed=tuple(self._work.destroyed.values()),
+            results=results,
+            destroyed=destroyed,
             reports=self._told.due(reports, asked),
             digest=None if guests is None else digest_of(settled.items()),
             guests=_listed(settled) if self._wants_guests and guests is not None else None,
@@ -286,7 +287,7 @@ class HostAgent:
         )
         self._sent.add(poll.counter)
         if wants_orders:
-            self._waiting = poll
+            self._outbox.waits(poll)
         try:
             answer = yield from Ask("cell", poll).do()
         except SessionLost:
@@ -302,7 +303,7 @@ class HostAgent:
         finally:
             self._sent.discard(poll.counter)
             if wants_orders:
-                self._waiting = None
+                self._outbox.waits(None)
         yield from Count(metrics.HEARTBEATS).do()
         if self._session == session:
             yield from self._take(poll, answer, asked)
@@ -342,21 +343,8 @@ class HostAgent:
                 continue
             if isinstance(order, Build) and order.instance.node is not None:
                 self._node_of[order.instance.uuid] = order.instance.node
-            self._begun.add(order.key[0])
+            self._outbox.begins(order.key[0])
             yield from self._work.take(order, asked, poll.counter)
-
-    def _gather(self) -> Machine[None]:
-        """Wait for the results of the orders that have come, if they are quickly done: the next poll brings
-        them."""
-        begun, self._begun = self._begun, set()
-        until = (yield from Monotonic().do()) + self._times.gather
-        self._gathering = True
-        while not begun.isdisjoint(self._work.busy):
-            left = until - (yield from Monotonic().do())
-            if left <= 0:
-                break
-            yield from Await(self._topic, left).do()
-        self._gathering = False
 
     def _take_disabled(self, disabled: bool | None) -> Machine[None]:
         """An operator may have disabled or enabled the host: placement is told at once."""
@@ -379,7 +367,7 @@ class HostAgent:
         """Send results at once, beside the poll that waits."""
         while True:
             yield from Await(self._topic, self._times.report).do()
-            if self._gathering or not self._has_more:
+            if not self._outbox.is_pressing:
                 continue
             try:
                 yield from self._poll(0.0, wants_orders=False)
@@ -388,17 +376,6 @@ class HostAgent:
                 yield from self._troubles.tell(_NO_POLL, error)
             except StateUnusable as error:
                 yield from self._troubles.tell(_NOT_KEPT, error, "error")
-
-    @property
-    def _has_more(self) -> bool:
-        """Whether there are results that the poll that waits has not brought."""
-        waiting = self._waiting
-        results = () if waiting is None else waiting.results
-        destroyed = () if waiting is None else waiting.destroyed
-        return bool(
-            self._work.results.keys() - {(each.instance, each.attempt) for each in results}
-            or self._work.destroyed.keys() - {(each.instance, each.attempt) for each in destroyed}
-        )
 
     def _guests(self) -> Machine[dict[str, int] | None]:
         """The guests that run on the host; None if the driver cannot tell."""

@@ -67,6 +67,8 @@ class Workload:
         self.results: dict[Key, BuildResult] = {}
         self.destroyed: dict[Key, Destroyed] = {}
         self.failed_builds = 0
+        self.took = 0.0
+        """Seconds that the last order took that was carried out."""
 
     @property
     def busy(self) -> frozenset[str]:
@@ -132,11 +134,14 @@ class Workload:
         """Carry out an order, and then those that came for the instance meanwhile."""
         instance = given.order.key[0]
         while True:
+            began = yield from Monotonic().do()
             if isinstance(given.order, Destroy):
                 guest = yield from self._destroy(given.order)
+                self.took = (yield from Monotonic().do()) - began
                 self.destroyed[given.order.key] = Destroyed(*given.order.key, guest)
             else:
                 result = yield from self._build(given.order, given.asked)
+                self.took = (yield from Monotonic().do()) - began
                 if result is not None:
                     self.results[given.order.key] = result
                     self.failed_builds = 0 if result.failure is None else self.failed_builds + 1

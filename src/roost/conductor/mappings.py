@@ -163,8 +163,6 @@ class PageOfMappings(msgspec.Struct, frozen=True, kw_only=True):
     of some cells, ``unplaced`` to those of no cell.
     """
 
-    is_short: ClassVar = True
-
     most: int
     after: str = ""
     request_ids: tuple[str, ...] | None = None

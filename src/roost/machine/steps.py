@@ -44,7 +44,8 @@ class Work(Protocol[T_co]):
 
 
 class Read(Step[T], Generic[T], frozen=True):
-    """Run a work in a transaction that reads one snapshot of a database.
+    """Run a work in a transaction that reads one snapshot of a database; one whose type says ``is_short =
+    True``, without a transaction (`roost.storage.Database.read`).
 
     ``database``: ``api``, or ``cell/NAME``. Raises `StorageError`.
     """

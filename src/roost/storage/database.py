@@ -145,12 +145,12 @@ class Database:
         """Run ``work``, one short query, outside of transactions.
 
         On SQLite it runs in the calling thread, which takes less time than to wake another one: readers of
-        SQLite do not wait for writers.
+        SQLite do not wait for writers. The first operation of a database, which opens it, does not.
 
         Raises:
             DatabaseUnavailable: the database cannot be reached or does not answer in time.
         """
-        if self.is_sqlite:
+        if self.is_sqlite and self._opened:
             self._check_open()
             return self._autocommit_read_now(work)
         return await self._read_within(self._limit, lambda: self._autocommit_read_now(work))

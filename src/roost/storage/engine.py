@@ -39,10 +39,10 @@ WHOLE_TABLE_PLANS = ("enable_seqscan", "enable_hashjoin", "enable_mergejoin")
 
 # PostgreSQL reuses the generic plan of a prepared statement from its sixth execution on. A plan made while a
 # table was empty reads the whole table, however long it becomes, until ANALYZE. Appends and autocommit reads
-# fetch a few rows by key, so plans that read whole tables are off for them. (PostgreSQL estimates a JSON list
-# at a hundred rows, and would read all of ten thousand providers for it.) Long reads are planned each time.
-# A table that must be read as a whole all the same, as that of a cell's tokens, gets a cost beyond each limit
-# with that, and the plan would be compiled: fifty milliseconds for what takes a third of one.
+# fetch rows by key, mostly a few, so plans that read whole tables are off for them. (PostgreSQL estimates a
+# JSON list at a hundred rows, and would read all of ten thousand providers for it.) Long reads are planned
+# each time. A table that must be read as a whole all the same, as that of a cell's tokens, gets a cost beyond
+# each limit with that, and the plan would be compiled: fifty milliseconds for what takes a third of one.
 _BY_KEY = tuple(f"SET {setting} = off" for setting in (*WHOLE_TABLE_PLANS, "jit"))
 _EACH_TIME = ("SET plan_cache_mode = force_custom_plan",)
 
@@ -146,10 +146,14 @@ def _server(
         def connect(_: object, __: object, arguments: Any, parameters: Any) -> PsycopgConnection:
             return answered.connect(*arguments, **parameters)
 
+        @sa.event.listens_for(engine, "checkin")
+        def idle(_: object, record: Any) -> None:
+            record.info["is_idle"] = True
+
         @sa.event.listens_for(engine, "checkout")
-        def check(connection: PsycopgConnection, _: object, __: object) -> None:
-            # Instead of a ping, which costs as much as a short statement.
-            if was_ended(connection):
+        def check(connection: PsycopgConnection, record: Any, _: object) -> None:
+            # Instead of a ping, which costs as much as a short statement. A new connection needs none.
+            if record.info.pop("is_idle", False) and was_ended(connection):
                 raise sa.exc.InvalidatePoolError
 
     @sa.event.listens_for(engine, "connect")

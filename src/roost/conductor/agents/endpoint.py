@@ -34,6 +34,7 @@ from roost.agents.types import (
 )
 from roost.cells.building import AttemptKey
 from roost.cells.orders import HostWork, orders_topic
+from roost.cells.owning import work_topic
 from roost.cells.watching import SESSION
 from roost.conductor.agents.new_nodes import NewNodesJudge
 from roost.conductor.agents.new_work import Known, new_work
@@ -153,6 +154,9 @@ class AgentEndpoint:
                 wanted = yield from Write(self._database, work).do()
                 if not isinstance(wanted, bool):
                     raise refusal_of(session, wanted)
+                if not wanted:
+                    # Without room on its node the attempt has failed.
+                    yield from Wake(work_topic(self.cell)).do()
                 return wanted
             case ReadTree() | ReadClaims() | WriteProviders() | Reshape():
                 return (yield from answer_of_tree(self._database, question))

@@ -31,6 +31,7 @@ from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.commands.reshape import NewInventories
 from roost.placement.errors import ConcurrentUpdate, NotFound, PlacementError
 from roost.placement.interface import Placement, Provider
+from roost.scheduler.claim_result import is_outage
 from roost.storage import StorageError
 
 _log = structlog.get_logger()
@@ -117,9 +118,10 @@ class ProviderRelay:
         try:
             answer = await self._answer(question)
         except EndpointUnavailable as error:
-            if not isinstance(error.__cause__, NotFound) and not self._is_away:
+            cause = error.__cause__
+            if isinstance(cause, Exception) and is_outage(cause) and not self._is_away:
                 self._is_away = True
-                why = error_text(error.__cause__ or error)
+                why = error_text(cause)
                 _log.warning("placement is away: the reports of agents wait for it", error=why)
             raise
         if self._is_away:

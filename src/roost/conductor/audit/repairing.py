@@ -45,15 +45,19 @@ def repair(action: str, observed: Observed) -> Machine[str]:
 def _free_claim(observed: Observed) -> Machine[str | None]:
     assert observed.held is not None
     consumer = observed.held.consumer
+    yield from _free(observed.instance, consumer.project_id, consumer.user_id, consumer.generation)
+    return None
+
+
+def _free(consumer: str, project_id: str, user_id: str, generation: int) -> Machine[None]:
     write = ConsumerWrite(
-        consumer=observed.instance,
+        consumer=consumer,
         allocations={},
-        project_id=consumer.project_id,
-        user_id=consumer.user_id,
-        generation=consumer.generation,
+        project_id=project_id,
+        user_id=user_id,
+        generation=generation,
     )
     yield from Ask(PLACEMENT, WriteAllocations((write,))).do()
-    return None
 
 
 def _claim_again(observed: Observed) -> Machine[str | None]:
@@ -74,9 +78,13 @@ def _claim_again(observed: Observed) -> Machine[str | None]:
     )
     yield from Ask(PLACEMENT, WriteAllocations((write,))).do()
     # Placement counts from 1, and each write counts.
-    noted = ClaimedAgain(instance.uuid, instance.attempt, (generation or 0) + 1)
-    yield from Write(f"cell/{instance.selection.cell}", noted).do()
-    return None
+    written = (generation or 0) + 1
+    noted = ClaimedAgain(instance.uuid, instance.attempt, written)
+    if (yield from Write(f"cell/{instance.selection.cell}", noted).do()):
+        return None
+    # Where there was no claim, whoever ended the instance had none to free.
+    yield from _free(instance.uuid, instance.project_id, instance.user_id, written)
+    return "the instance has changed since"
 
 
 def _destroy_guest(observed: Observed) -> Machine[str | None]:

@@ -34,6 +34,10 @@ from roost.storage import StorageError
 PAGE = 500
 """Instances that are compared in one step, about."""
 
+FIRST_CLAIMS = 500
+"""Instances that never had a claim and get it in one round, at most: what the looks have seen of them grows
+old meanwhile. The next rounds go on."""
+
 MOST_DIFFERENCES = 10_000
 """Differences of a first look that are kept for the second one. A round with more asks an operator."""
 
@@ -50,8 +54,8 @@ class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Seconds: ``every`` between two rounds at least, ``settle`` between the two looks of a round, ``step``
     between two steps, ``look`` between two looks for an operator who asks for a round. A host that polls less
-    often than in ``settle`` counts as silent. ``most_repairs``: a round with more repairs makes none, and
-    asks.
+    often than in ``settle`` counts as silent. ``most_repairs``: a round with more repairs, first claims
+    aside, makes none, and asks.
     """
 
     every: float = 60.0
@@ -101,13 +105,18 @@ def audit_round(tenure: Tenure, options: AuditOptions) -> Machine[None]:
     yield from walk.all()
     places = yield from look_at_places(walk.roots)
     again, misplaced = yield from _second_look(walk, places, options.settle)
-    confirmed = [each for each in again.observed if any(map(each.same_as, walk.first.observed))]
+    first_look = {(each.kind, each.instance): each for each in walk.first.observed}
+    confirmed = [
+        each
+        for each in again.observed
+        if (seen := first_look.get((each.kind, each.instance))) is not None and each.same_as(seen)
+    ]
     findings = [judged(each, walk.first.signs, again.signs) for each in confirmed]
     due = [place for place, each in enumerate(findings) if each.action and not each.waits_for]
     # What never had a claim gets its first one: a write that can take nothing from anybody is never too much.
-    asked = walk.cut_short or before.permitted == DRY_RUN
-    first = [] if asked else [place for place in due if confirmed[place].is_unclaimed]
-    due = [place for place in due if place not in {*first}]
+    unclaimed = [place for place in due if confirmed[place].is_unclaimed]
+    first = [] if before.permitted == DRY_RUN else unclaimed[:FIRST_CLAIMS]
+    due = [place for place in due if not confirmed[place].is_unclaimed]
     makes = allowed(len(due), options.most_repairs, before.permitted)
     asks = None
     if walk.cut_short:

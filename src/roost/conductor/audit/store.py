@@ -176,10 +176,13 @@ class EndRepair(msgspec.Struct, frozen=True):
         connection.execute(sa.update(audit_repairs).where(mine).values(result=self.result))
         if self.result == DONE:
             return
-        same = audit_repairs.c.result == self.result, audit_repairs.c.number != self.number
-        row = connection.execute(sa.select(audit_repairs).where(mine)).one()
-        before = connection.execute(sa.select(audit_repairs.c.finding).where(*same)).scalars()
-        if row.finding in before:
+        finding = connection.scalar(sa.select(audit_repairs.c.finding).where(mine))
+        same = (
+            audit_repairs.c.result == self.result,
+            audit_repairs.c.finding == finding,
+            audit_repairs.c.number != self.number,
+        )
+        if connection.scalar(sa.select(audit_repairs.c.number).where(*same).limit(1)) is not None:
             connection.execute(sa.delete(audit_repairs).where(mine))
 
 
