@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 from roost.cells.attempts import PRESENT
 from roost.cells.rows import Row, report_of, selection_of
 from roost.cells.tables import instances, nodes
+from roost.fleet.fits import has_room
 from roost.model.instance import ACTIVE, DELETING, LOST, STARTING
 from roost.model.node_amounts import amounts_of
 from roost.storage import in_batches, one_of, one_of_constants
@@ -60,7 +61,7 @@ def without_room(connection: Connection, rows: Sequence[Row]) -> dict[str, str]:
         short = [
             f"{amount} {name} of {amounts[name].capacity}, of which {used[chosen.node, name]} are taken"
             for name, amount in wanted.items()
-            if name in amounts and used[chosen.node, name] + amount > amounts[name].capacity
+            if name in amounts and not has_room(amount, amounts[name].capacity - used[chosen.node, name])
         ]
         if short:
             refused[row.uuid] = f"the node has no room left: it asks for {'; '.join(short)}"
