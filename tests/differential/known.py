@@ -74,6 +74,26 @@ KNOWN: dict[str, Case] = {
 """The words in docs/differences.md, and the function that recognises the difference."""
 
 
+def _tightened_units(operation: Operation, upstream: Answer, roost: Answer) -> bool:
+    writes = (("PUT", "/allocations/"), ("POST", "/allocations"), ("POST", "/reshaper"))
+    return (
+        any(operation.method == method and operation.url.startswith(url) for method, url in writes)
+        and (upstream.status, roost.status) == (409, 204)
+        and b"would violate inventory constraints" in upstream.body
+    )
+
+
+PARTING: dict[str, Case] = {
+    "After `min_unit`, `max_unit` or `step_size` of an inventory was tightened": _tightened_units,
+}
+"""As `KNOWN`, for differences after which the two services hold different things."""
+
+
+def parts(operation: Operation, upstream: Answer, roost: Answer) -> bool:
+    """Return whether a difference is an intended one, after which nothing can be compared any more."""
+    return any(case(operation, upstream, roost) for case in PARTING.values())
+
+
 def known(operation: Operation, upstream: Answer, roost: Answer) -> bool:
     """Return whether a difference is an intended one."""
     return any(case(operation, upstream, roost) for case in KNOWN.values())

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from differential.comparison import difference, limited
-from differential.known import known
+from differential.known import known, parts
 from differential.operations import Operation
 from differential.services import Roost, Upstream
 from support.wsgi import Answer
@@ -39,13 +39,15 @@ class Difference:
 
 
 class Both:
-    """The two services, in the same state."""
+    """The two services, in the same state until they have ``parted``: then further answers say nothing."""
 
     def __init__(self, upstream: Upstream, roost: Roost) -> None:
         self.upstream = upstream
         self.roost = roost
+        self.parted = False
 
     def reset(self) -> None:
+        self.parted = False
         self.upstream.reset()
         self.roost.reset()
 
@@ -62,6 +64,9 @@ class Both:
         what = difference(theirs, ours) if limit is None else limited(theirs, ours, int(limit[1]))
         if what is None or known(operation, theirs, ours):
             return None
+        if parts(operation, theirs, ours):
+            self.parted = True
+            return None
         return Difference(operation, what, theirs, ours)
 
     def first_difference(self, operations: Sequence[Operation]) -> tuple[int, Difference] | None:
@@ -71,6 +76,8 @@ class Both:
             found = self.run(operation)
             if found is not None:
                 return place, found
+            if self.parted:
+                return None
         return None
 
 

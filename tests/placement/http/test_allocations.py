@@ -148,6 +148,42 @@ def test_overuse_may_be_lowered_but_not_raised(api: Api) -> None:
         assert api.ask("PUT", PATH, body).status_code == status
 
 
+TIGHTENED = [{"max_unit": 2}, {"min_unit": 8}, {"step_size": 5}]
+
+
+@pytest.mark.parametrize("tighter", TIGHTENED)
+def test_what_is_held_beside_tightened_units_may_be_held_again_but_not_raised(
+    api: Api, tighter: dict[str, int]
+) -> None:
+    api.claim(C, A, VCPU=6)
+    record = {"resource_provider_generation": 3, "inventories": {"VCPU": {"total": 16, **tighter}}}
+    api.put(f"/resource_providers/{A}/inventories", record)
+    for amount, status in ((7, 409), (6, 204), (4, 204)):
+        generation = api.get(PATH)["consumer_generation"]
+        body = allocation({A: {"VCPU": amount}}, consumer_generation=generation)
+        assert api.ask("PUT", PATH, body).status_code == status
+
+
+@pytest.mark.parametrize("tighter", TIGHTENED)
+def test_what_is_held_beside_tightened_units_is_handed_over_whole_and_in_parts(
+    api: Api, tighter: dict[str, int]
+) -> None:
+    api.claim(C, A, VCPU=6)
+    record = {"resource_provider_generation": 3, "inventories": {"VCPU": {"total": 16, **tighter}}}
+    api.put(f"/resource_providers/{A}/inventories", record)
+    handed_over = {C: allocation({}, consumer_generation=1), D: allocation({A: {"VCPU": 6}})}
+    assert api.post("/allocations", handed_over).status_code == 204
+    both = {D: allocation({A: {"VCPU": 3}}, consumer_generation=1), C: allocation({A: {"VCPU": 3}})}
+    assert api.post("/allocations", both).status_code == 204
+    more = {
+        D: allocation({A: {"VCPU": 3}}, consumer_generation=2),
+        C: allocation({A: {"VCPU": 4}}, consumer_generation=1),
+    }
+    # Together they want one more: neither may be beside the units, in whichever order they are told.
+    for body in (more, dict(reversed(more.items()))):
+        assert api.ask("POST", "/allocations", body).status_code == 409
+
+
 def test_post_moves_between_consumers_at_once(api: Api) -> None:
     api.claim(C, A, VCPU=8)
     body = {C: allocation({}, consumer_generation=1), D: allocation({A: {"VCPU": 8}})}

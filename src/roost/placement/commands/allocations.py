@@ -89,9 +89,10 @@ def write_allocations(state: State, writes: Sequence[ConsumerWrite]) -> None:
     """Check and apply the writes of several consumers as one.
 
     All present allocations of the consumers count as free, so that an allocation that moves from one of them
-    to another is not counted twice. An allocation beyond the capacity passes if no more of the inventory is
-    in use after the writes than before: overuse may be lowered. The conditions of server groups are judged on
-    the state after all writes.
+    to another is not counted twice. An allocation beyond the capacity, or beside ``min_unit``, ``max_unit``
+    or ``step_size``, passes if no more of the inventory is in use after the writes than before: an inventory
+    that was tightened keeps nobody from holding less, the same again, or handing it over. The conditions of
+    server groups are judged on the state after all writes.
 
     Raises:
         ConcurrentUpdate: A generation is not the present one.
@@ -110,7 +111,7 @@ def write_allocations(state: State, writes: Sequence[ConsumerWrite]) -> None:
             _add(freed, before.allocations)
     wanted: Use = defaultdict(int)
     for write in writes:
-        _judge(state, write, freed, wanted)
+        _judge(state, write, freed, wanted, writes)
     assignments = assignments_after(state, writes, held)
     if any(assignments):
         assignment_condition.judge(state, writes, held, assignments)
@@ -168,8 +169,10 @@ def _check_consumer(state: State, write: ConsumerWrite) -> Held | None:
     return held
 
 
-def _judge(state: State, write: ConsumerWrite, freed: Use, wanted: Use) -> None:
-    """Check that all allocations of a write fit, and add them to ``wanted``.
+def _judge(
+    state: State, write: ConsumerWrite, freed: Use, wanted: Use, writes: Sequence[ConsumerWrite]
+) -> None:
+    """Check that all allocations of a write, one of ``writes``, fit, and add them to ``wanted``.
 
     Raises `BadRequest`, `CannotAllocate`.
     """
@@ -178,11 +181,19 @@ def _judge(state: State, write: ConsumerWrite, freed: Use, wanted: Use) -> None:
         for name, amount in resources.items():
             if amount < 1:
                 raise BadRequest(f"amount of {name} must be at least 1, not {amount}")
-            _judge_amount(state.fleet.inventory_columns(name), row, provider, name, amount, freed, wanted)
+            columns = state.fleet.inventory_columns(name)
+            _judge_amount(columns, row, provider, name, amount, freed, wanted, writes)
 
 
 def _judge_amount(
-    columns: InventoryColumns, row: int, provider: str, name: str, amount: int, freed: Use, wanted: Use
+    columns: InventoryColumns,
+    row: int,
+    provider: str,
+    name: str,
+    amount: int,
+    freed: Use,
+    wanted: Use,
+    writes: Sequence[ConsumerWrite],
 ) -> None:
     slot = columns.slot(row)
     if slot < 0:
@@ -197,6 +208,9 @@ def _judge_amount(
     units = (columns.min_unit.item(slot), columns.max_unit.item(slot), columns.step_size.item(slot))
     if fits(amount, used, capacity, *units):
         return
+    # The writes together, whatever their order: a part that is handed over says nothing of the rest.
+    if sum(each.allocations.get(provider, {}).get(name, 0) for each in writes) <= freed[key]:
+        return
     refusal = (
         f"Unable to allocate inventory: Unable to create allocation for '{name}' on resource provider "
         f"'{provider}'."
@@ -206,12 +220,10 @@ def _judge_amount(
             f"{refusal} The requested amount would violate inventory constraints: {amount} with "
             "min_unit {}, max_unit {}, step_size {}".format(*units)
         )
-    # Overuse may be lowered: the writes together want no more than their consumers held before.
-    if wanted[key] > freed[key]:
-        raise CannotAllocate(
-            f"{refusal} The requested amount would exceed the capacity: {amount} more, where {used} of "
-            f"{capacity} are in use"
-        )
+    raise CannotAllocate(
+        f"{refusal} The requested amount would exceed the capacity: {amount} more, where {used} of "
+        f"{capacity} are in use"
+    )
 
 
 def _group_of(
