@@ -1,6 +1,8 @@
 """Databases and the nightly seed of all tests. The summary names the databases and the seed."""
 
 import logging
+import os
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +50,11 @@ _SERVERS = pytest.StashKey[Servers]()
 @pytest.hookimpl(tryfirst=True)  # before Hypothesis reads its options
 def pytest_configure(config: pytest.Config) -> None:
     draw_seed(config)
+    # Programs of the tests neither read nor write the profiles of the person who runs them.
+    for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        folder = tempfile.TemporaryDirectory(prefix="roost-tests-")
+        config.add_cleanup(folder.cleanup)
+        os.environ[variable] = folder.name
     config.stash[_SERVERS] = Servers()
 
 

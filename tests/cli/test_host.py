@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from roost.cli.cell import cell
-from roost.cli.conductor_client import ConductorClient
+from roost.cli.connection import Connection
 from roost.cli.host import host, node
+from roost.cli.service_client import ServiceClient
 from roost.model.errors import OperatorError
 
 STATES = ["up", "down", "unknown", "down", "up", "down"]
@@ -43,7 +44,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         last = first + min(query["limit"], 3)
         return {"hosts": chosen[first:last], "cells_down": [], "next": last if last < len(chosen) else None}
 
-    monkeypatch.setattr(ConductorClient, "ask", ask)
+    monkeypatch.setattr(ServiceClient, "ask", ask)
     return queries
 
 
@@ -108,7 +109,7 @@ def test_what_is_drained_is_disabled_and_its_instances_are_told(
             said.append((method, path, body))
         return {"cell": "c1"}
 
-    monkeypatch.setattr(ConductorClient, "ask", ask)
+    monkeypatch.setattr(ServiceClient, "ask", ask)
     result = CliRunner().invoke(command, [*arguments, "--reason", "fire"])
     assert (result.exit_code, said) == (1, [("PUT", path, {"enabled": False, "reason": "fire"})])
     assert "i1" in result.output and "i2" not in result.output
@@ -125,4 +126,6 @@ def test_a_file_without_authorities_is_named(tmp_path: Path) -> None:
         if content is not None:
             file.write_text(content)
         with pytest.raises(OperatorError, match=f"{file} has no authorities"):
-            ConductorClient("https://127.0.0.1:1", "token", file).ask("GET", "/v1/cells")
+            ServiceClient(Connection("conductor", "https://127.0.0.1:1", "--url", "token", file)).ask(
+                "GET", "/v1/cells"
+            )

@@ -160,6 +160,26 @@ def test_value_out_of_range_is_named(tmp_path, option, value) -> None:
     assert not (tmp_path / "data").exists()
 
 
+def test_commands_without_an_address_ask_the_running_system(tmp_path, monkeypatch) -> None:
+    for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / variable))
+    with RoostUp(tmp_path / "data", SMALL) as server:
+        server.wait_until_up()
+        assert (tmp_path / "data/profile.toml").stat().st_mode & 0o077 == 0
+        for command in (
+            ("instance", "create", "--wait"),
+            ("ask",),
+            ("records",),
+            ("top", "--once"),
+            ("cell", "list"),
+        ):
+            answer = run_roost(*command)
+            assert answer.returncode == 0, answer.stderr
+        server.kill()
+        answer = run_roost("cell", "list")
+        assert (answer.returncode, "127.0.0.1:8780 (the default" in answer.stderr) == (2, True), answer.stderr
+
+
 def test_operators_commands_speak_to_a_running_system(running, monkeypatch, tmp_path) -> None:
     server, _ = running
     monkeypatch.setenv("ROOST_URL", f"http://127.0.0.1:{server.port}")

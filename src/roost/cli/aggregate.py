@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from roost.cli.conductor_client import ConductorClient, ConductorRefused, part_of_path, with_conductor
 from roost.cli.host import print_facts
 from roost.cli.options import as_json, key_values, print_json, print_table
+from roost.cli.service_client import ServiceClient, ServiceRefused, part_of_path, with_conductor
 from roost.cli.watching import watched, watching
 from roost.model.aggregate import AVAILABILITY_ZONE
 
@@ -42,7 +42,7 @@ def aggregate() -> None:
 @as_json
 @with_conductor
 def create(
-    conductor: ConductorClient, name: str, zone: str | None, metadata: dict[str, str], as_json: bool
+    conductor: ServiceClient, name: str, zone: str | None, metadata: dict[str, str], as_json: bool
 ) -> None:
     """Make an aggregate without members. Prints its uuid."""
     wanted = {"name": name, "metadata": {**metadata, **_zone(zone)}}
@@ -58,9 +58,7 @@ def create(
 @watching
 @as_json
 @with_conductor
-def list_aggregates(
-    conductor: ConductorClient, limit: int | None, watch: float | None, as_json: bool
-) -> None:
+def list_aggregates(conductor: ServiceClient, limit: int | None, watch: float | None, as_json: bool) -> None:
     """List aggregates, without their members."""
 
     def show() -> None:
@@ -91,7 +89,7 @@ def list_aggregates(
 @click.argument("name", metavar="AGGREGATE")
 @as_json
 @with_conductor
-def show_aggregate(conductor: ConductorClient, name: str, as_json: bool) -> None:
+def show_aggregate(conductor: ServiceClient, name: str, as_json: bool) -> None:
     """Show an aggregate with its members."""
     _print(_found(conductor, name), as_json)
 
@@ -108,7 +106,7 @@ def show_aggregate(conductor: ConductorClient, name: str, as_json: bool) -> None
 @as_json
 @with_conductor
 def set_aggregate(
-    conductor: ConductorClient,
+    conductor: ServiceClient,
     name: str,
     new_name: str | None,
     zone: str | None,
@@ -143,7 +141,7 @@ def set_aggregate(
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
 @as_json
 @with_conductor
-def add(conductor: ConductorClient, name: str, nodes: tuple[str, ...], as_json: bool) -> None:
+def add(conductor: ServiceClient, name: str, nodes: tuple[str, ...], as_json: bool) -> None:
     """Make nodes members of an aggregate, all or none. Those that are members already stay."""
     _change_members(conductor, name, {"add": nodes}, as_json)
 
@@ -153,7 +151,7 @@ def add(conductor: ConductorClient, name: str, nodes: tuple[str, ...], as_json: 
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
 @as_json
 @with_conductor
-def remove(conductor: ConductorClient, name: str, nodes: tuple[str, ...], as_json: bool) -> None:
+def remove(conductor: ServiceClient, name: str, nodes: tuple[str, ...], as_json: bool) -> None:
     """Remove nodes from an aggregate, all or none. Those that are no members are left out."""
     _change_members(conductor, name, {"remove": nodes}, as_json)
 
@@ -161,13 +159,13 @@ def remove(conductor: ConductorClient, name: str, nodes: tuple[str, ...], as_jso
 @aggregate.command(epilog="Example: roost aggregate delete rack1")
 @click.argument("name", metavar="AGGREGATE")
 @with_conductor
-def delete(conductor: ConductorClient, name: str) -> None:
+def delete(conductor: ServiceClient, name: str) -> None:
     """Delete an aggregate without members."""
     conductor.ask("DELETE", f"{PATH}/{_found(conductor, name)['uuid']}")
 
 
 def _change_members(
-    conductor: ConductorClient, name: str, body: dict[str, tuple[str, ...]], as_json: bool
+    conductor: ServiceClient, name: str, body: dict[str, tuple[str, ...]], as_json: bool
 ) -> None:
     uuid = _found(conductor, name)["uuid"]
     changed = conductor.ask("POST", f"{PATH}/{uuid}/members", body)
@@ -175,21 +173,21 @@ def _change_members(
         print_json(changed)
 
 
-def _found(conductor: ConductorClient, name: str) -> dict[str, Any]:
-    """The aggregate of a uuid or a name. Raises `ConductorRefused` if there is none."""
+def _found(conductor: ServiceClient, name: str) -> dict[str, Any]:
+    """The aggregate of a uuid or a name. Raises `ServiceRefused` if there is none."""
     if _is_uuid(name):
         try:
             return _shown(conductor, name)
-        except ConductorRefused as error:
+        except ServiceRefused as error:
             if error.status != NOT_FOUND:
                 raise
     named = conductor.ask("GET", PATH, query={"name": name})["aggregates"]
     if not named:
-        raise ConductorRefused(NOT_FOUND, f"no aggregate {name}")
+        raise ServiceRefused(NOT_FOUND, f"no aggregate {name}")
     return _shown(conductor, named[0]["uuid"])
 
 
-def _shown(conductor: ConductorClient, of: str) -> dict[str, Any]:
+def _shown(conductor: ServiceClient, of: str) -> dict[str, Any]:
     found: dict[str, Any] = conductor.ask("GET", f"{PATH}/{part_of_path(of)}")
     return found
 

@@ -1,13 +1,16 @@
 """``roost ask``: asks a scheduler for hosts, and says where they are or why there are none."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
+from roost.cli.connection import Connection, connected_to
 from roost.cli.options import as_json, print_json, print_table
+from roost.cli.service_client import ServiceClient, ServiceRefused, refusals_told
 from roost.cli.supposing import Addition, print_what_if
 from roost.model.errors import OperatorError
 
@@ -33,15 +36,6 @@ class _Pair(click.ParamType[tuple[str, str]]):
 
 
 @click.command(epilog="Example: roost ask --vcpus 4 --memory-mb 8192 --count 2 --alternates 1")
-@click.option(
-    "--scheduler",
-    "url",
-    metavar="URL",
-    default="http://127.0.0.1:8779",
-    show_default=True,
-    help="Where the scheduler is.",
-)
-@click.option("--token", envvar="OS_TOKEN", default="admin", help="Token of a service; or OS_TOKEN.")
 @click.option("--vcpus", type=click.IntRange(0), default=1, show_default=True, help="vCPUs.")
 @click.option("--memory-mb", type=click.IntRange(0), default=0, help="Memory in MiB.")
 @click.option("--disk-gb", type=click.IntRange(0), default=0, help="Root disk in GiB.")
@@ -75,9 +69,9 @@ class _Pair(click.ParamType[tuple[str, str]]):
     help="With --what-if: with N hosts more that are as HOST, empty.",
 )
 @as_json
+@connected_to("scheduler", "--scheduler")
 def ask(
-    url: str,
-    token: str,
+    connection: Connection,
     vcpus: int,
     memory_mb: int,
     disk_gb: int,
@@ -98,6 +92,7 @@ def ask(
 
     If there are none, the exit status is 1, and the steps show how many hosts each of them left.
     """
+    scheduler = ServiceClient(connection, SECONDS)
     spec: Any = {
         "project_id": project,
         "user_id": user,
@@ -118,9 +113,8 @@ def ask(
             "drained": drained,
             "added": [{"like": like, "number": number} for like, number in added],
         }
-        status, answer = _post(f"{url.rstrip('/')}/v1/scheduler/what-if", token, supposed)
-        if "errors" in answer:
-            raise OperatorError(f"the scheduler answers {status}: {answer['errors'][0]['detail']}")
+        with refusals_told():
+            answer = scheduler.ask("POST", "/v1/scheduler/what-if", supposed)
         (print_json if as_json else print_what_if)(answer)
         return
     if drained or added:
@@ -130,10 +124,8 @@ def ask(
         "num_alternates": alternates,
         **({"count": count} if spec_file is None or count > 1 else {}),
     }
-    status, answer = _post(f"{url.rstrip('/')}/v1/select_destinations", token, body)
-    error = answer["errors"][0] if "errors" in answer else None
-    if error is not None and "run" not in error:
-        raise OperatorError(f"the scheduler answers {status}: {error['detail']}")
+    with refusals_told():
+        answer, error = _select(scheduler, body)
     if as_json:
         print_json(answer)
     elif error is not None:
@@ -149,7 +141,7 @@ def ask(
         sys.exit(REFUSED)
 
 
-def _print(answer: dict[str, Any]) -> None:
+def _print(answer: Mapping[str, Any]) -> None:
     rows = []
     for each in answer["destinations"]:
         amounts: dict[str, int] = {}
@@ -170,15 +162,11 @@ def _read(path: Path) -> Any:
         raise OperatorError(f"request spec {path} cannot be read: {error}") from error
 
 
-def _post(url: str, token: str, body: object) -> tuple[int, dict[str, Any]]:
-    """The status and the JSON of an answer. Raises `OperatorError` if this is no scheduler."""
-    # Imported only here: its import takes longer than that of the command.
-    import httpx
-
+def _select(scheduler: ServiceClient, body: object) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
+    """The answer, and the error in it if a run found no host. Raises `ServiceRefused` for other refusals."""
     try:
-        answer = httpx.post(url, json=body, headers={"x-auth-token": token}, timeout=SECONDS)
-        return answer.status_code, msgspec.json.decode(answer.content, type=dict[str, Any])
-    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
-        raise OperatorError(f"the scheduler at {url} does not answer: {error}") from error
-    except msgspec.DecodeError as error:
-        raise OperatorError(f"{url} is no scheduler: {error}") from error
+        return scheduler.ask("POST", "/v1/select_destinations", body), None
+    except ServiceRefused as refused:
+        if "run" not in refused.error:
+            raise
+        return refused.answer, refused.error

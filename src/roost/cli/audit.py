@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from roost.cli.conductor_client import ConductorClient, with_conductor
 from roost.cli.options import as_json, print_json, print_table, utc
+from roost.cli.service_client import ServiceClient, with_conductor
 from roost.model.errors import OperatorError
 
 PATH = "/v1/audit"
@@ -32,7 +32,7 @@ LOOK_SECONDS = 1.0
 @as_json
 @with_conductor
 def audit(
-    conductor: ConductorClient,
+    conductor: ServiceClient,
     now: bool,
     dry_run: bool,
     repair: bool,
@@ -73,7 +73,7 @@ def audit(
         raise SystemExit(1)
 
 
-def _wait(conductor: ConductorClient, number: int, seconds: float) -> None:
+def _wait(conductor: ServiceClient, number: int, seconds: float) -> None:
     until = time.monotonic() + seconds
     while conductor.ask("GET", PATH, query={"limit": 1})["round"] < number:
         if time.monotonic() > until:
@@ -114,7 +114,7 @@ def _remedy(finding: dict[str, Any]) -> str:
     return str(finding["action"])
 
 
-def _show_repairs(conductor: ConductorClient, as_json: bool) -> None:
+def _show_repairs(conductor: ServiceClient, as_json: bool) -> None:
     repairs = [each for page in conductor.pages(f"{PATH}/repairs", "repairs", {}) for each in page["repairs"]]
     if as_json:
         print_json({"repairs": repairs})

@@ -2,9 +2,9 @@
 
 import click
 
-from roost.cli.conductor_client import ConductorClient, part_of_path, with_conductor
 from roost.cli.host import drain_options, print_facts, tell_left, told_of
 from roost.cli.options import as_json, print_json, print_table
+from roost.cli.service_client import ServiceClient, part_of_path, with_conductor
 from roost.cli.watching import watched, watching
 
 
@@ -21,7 +21,7 @@ def cell() -> None:
 @click.option("--section", help="The configuration's section that names its database.  [default: cell_NAME]")
 @as_json
 @with_conductor
-def add(conductor: ConductorClient, name: str, section: str | None, as_json: bool) -> None:
+def add(conductor: ServiceClient, name: str, section: str | None, as_json: bool) -> None:
     """Add a cell.
 
     Its database is `connection` in the section, in the configuration of the conductors; it is set up by
@@ -36,7 +36,7 @@ def add(conductor: ConductorClient, name: str, section: str | None, as_json: boo
 @watching
 @as_json
 @with_conductor
-def list_cells(conductor: ConductorClient, watch: float | None, as_json: bool) -> None:
+def list_cells(conductor: ServiceClient, watch: float | None, as_json: bool) -> None:
     """List all cells."""
 
     def show() -> None:
@@ -64,7 +64,7 @@ def list_cells(conductor: ConductorClient, watch: float | None, as_json: bool) -
 @click.argument("name")
 @as_json
 @with_conductor
-def show_cell(conductor: ConductorClient, name: str, as_json: bool) -> None:
+def show_cell(conductor: ServiceClient, name: str, as_json: bool) -> None:
     """Show a cell."""
     found = conductor.ask("GET", f"/v1/cells/{part_of_path(name)}")
     (print_json if as_json else print_facts)(found)
@@ -73,7 +73,7 @@ def show_cell(conductor: ConductorClient, name: str, as_json: bool) -> None:
 @cell.command(epilog="Example: roost cell enable cell1")
 @click.argument("name")
 @with_conductor
-def enable(conductor: ConductorClient, name: str) -> None:
+def enable(conductor: ServiceClient, name: str) -> None:
     """Let a cell have new instances. Hosts that are disabled stay so."""
     conductor.ask("PUT", f"/v1/cells/{part_of_path(name)}", {"enabled": True})
 
@@ -82,7 +82,7 @@ def enable(conductor: ConductorClient, name: str) -> None:
 @click.argument("name")
 @click.option("--reason", help="Why, for those who read the list of cells.")
 @with_conductor
-def disable(conductor: ConductorClient, name: str, reason: str | None) -> None:
+def disable(conductor: ServiceClient, name: str, reason: str | None) -> None:
     """Let a cell have no new instances, on hosts that are added later neither. What is there stays."""
     conductor.ask("PUT", f"/v1/cells/{part_of_path(name)}", {"enabled": False, "reason": reason})
 
@@ -92,7 +92,7 @@ def disable(conductor: ConductorClient, name: str, reason: str | None) -> None:
 @drain_options
 @as_json
 @with_conductor
-def drain(conductor: ConductorClient, name: str, reason: str, wait: bool, as_json: bool) -> None:
+def drain(conductor: ServiceClient, name: str, reason: str, wait: bool, as_json: bool) -> None:
     """Disable a cell and list the instances that are still there. Their users delete or rebuild them.
 
     Exit status 1: instances are left.
@@ -104,6 +104,6 @@ def drain(conductor: ConductorClient, name: str, reason: str, wait: bool, as_jso
 @cell.command(epilog="Example: roost cell remove cell1")
 @click.argument("name")
 @with_conductor
-def remove(conductor: ConductorClient, name: str) -> None:
+def remove(conductor: ServiceClient, name: str) -> None:
     """Remove a cell without hosts and instances. Its database stays as it is."""
     conductor.ask("DELETE", f"/v1/cells/{part_of_path(name)}")

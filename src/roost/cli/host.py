@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from roost.cli.conductor_client import ConductorClient, ConductorRefused, part_of_path, with_conductor
 from roost.cli.options import as_json, print_json, print_table, utc
+from roost.cli.service_client import ServiceClient, ServiceRefused, part_of_path, with_conductor
 from roost.cli.watching import watched, watching
 from roost.model.errors import OperatorError
 
@@ -51,7 +51,7 @@ def host() -> None:
 @as_json
 @with_conductor
 def add(
-    conductor: ConductorClient, hosts: tuple[str, ...], cell: str, token_file: Path | None, as_json: bool
+    conductor: ServiceClient, hosts: tuple[str, ...], cell: str, token_file: Path | None, as_json: bool
 ) -> None:
     """Add hosts to a cell. Prints the token of each host's agent, which is shown only this once."""
     answer = conductor.ask("POST", "/v1/hosts", {"cell": cell, "hosts": hosts})
@@ -73,7 +73,7 @@ def add(
 @as_json
 @with_conductor
 def list_(
-    conductor: ConductorClient,
+    conductor: ServiceClient,
     cell: str | None,
     states: tuple[str, ...],
     is_enabled: bool | None,
@@ -121,7 +121,7 @@ def list_(
 @of_cell
 @as_json
 @with_conductor
-def show(conductor: ConductorClient, name: str, cell: str | None, as_json: bool) -> None:
+def show(conductor: ServiceClient, name: str, cell: str | None, as_json: bool) -> None:
     """Show a host."""
     found = conductor.ask("GET", f"/v1/hosts/{part_of_path(name)}", query={"cell": cell})
     if as_json:
@@ -134,7 +134,7 @@ def show(conductor: ConductorClient, name: str, cell: str | None, as_json: bool)
 @click.argument("hosts", nargs=-1, required=True, metavar="HOST...")
 @of_cell
 @with_conductor
-def enable(conductor: ConductorClient, hosts: tuple[str, ...], cell: str | None) -> None:
+def enable(conductor: ServiceClient, hosts: tuple[str, ...], cell: str | None) -> None:
     """Let hosts have new instances."""
     for name in hosts:
         conductor.ask("PUT", f"/v1/hosts/{part_of_path(name)}", {"enabled": True}, {"cell": cell})
@@ -145,7 +145,7 @@ def enable(conductor: ConductorClient, hosts: tuple[str, ...], cell: str | None)
 @of_cell
 @click.option("--reason", help="Why, for those who read the list of hosts.")
 @with_conductor
-def disable(conductor: ConductorClient, hosts: tuple[str, ...], cell: str | None, reason: str | None) -> None:
+def disable(conductor: ServiceClient, hosts: tuple[str, ...], cell: str | None, reason: str | None) -> None:
     """Let hosts have no new instances. What is there stays."""
     for name in hosts:
         body = {"enabled": False, "reason": reason}
@@ -159,7 +159,7 @@ def disable(conductor: ConductorClient, hosts: tuple[str, ...], cell: str | None
 @as_json
 @with_conductor
 def drain(
-    conductor: ConductorClient, name: str, cell: str | None, reason: str, wait: bool, as_json: bool
+    conductor: ServiceClient, name: str, cell: str | None, reason: str, wait: bool, as_json: bool
 ) -> None:
     """Disable a host and list the instances that are still there. Its users delete or rebuild them.
 
@@ -178,7 +178,7 @@ def drain(
 @as_json
 @with_conductor
 def move(
-    conductor: ConductorClient,
+    conductor: ServiceClient,
     name: str,
     to: str,
     cell: str | None,
@@ -198,7 +198,7 @@ def move(
 @as_json
 @with_conductor
 def remove(
-    conductor: ConductorClient, name: str, cell: str | None, force: bool, evidence: str | None, as_json: bool
+    conductor: ServiceClient, name: str, cell: str | None, force: bool, evidence: str | None, as_json: bool
 ) -> None:
     """Remove a host without instances, whose agent is stopped, and its providers from placement.
 
@@ -213,7 +213,7 @@ def remove(
         try:
             answer = conductor.ask("DELETE", f"/v1/hosts/{part_of_path(name)}", query=query)
             break
-        except ConductorRefused as error:
+        except ServiceRefused as error:
             if not force or error.status != CONFLICT or time.monotonic() > until:
                 raise
             time.sleep(WAIT_SECONDS)
@@ -228,7 +228,7 @@ def remove(
 @as_json
 @with_conductor
 def renew_token(
-    conductor: ConductorClient,
+    conductor: ServiceClient,
     name: str,
     cell: str | None,
     revoke: bool,
@@ -248,7 +248,7 @@ def renew_token(
 @click.argument("name", metavar="HOST")
 @of_cell
 @with_conductor
-def accept(conductor: ConductorClient, name: str, cell: str | None) -> None:
+def accept(conductor: ServiceClient, name: str, cell: str | None) -> None:
     """Have a held agent carry out orders again: what its cell's database says is right."""
     conductor.ask("POST", f"/v1/hosts/{part_of_path(name)}/accept", query={"cell": cell})
 
@@ -266,7 +266,7 @@ def node() -> None:
 @of_cell
 @as_json
 @with_conductor
-def list_nodes(conductor: ConductorClient, name: str, cell: str | None, as_json: bool) -> None:
+def list_nodes(conductor: ServiceClient, name: str, cell: str | None, as_json: bool) -> None:
     """List the nodes of a host."""
     answer = conductor.ask("GET", f"/v1/hosts/{part_of_path(name)}/nodes", query={"cell": cell})
     if as_json:
@@ -283,7 +283,7 @@ def list_nodes(conductor: ConductorClient, name: str, cell: str | None, as_json:
 @click.argument("node", metavar="NODE")
 @of_cell
 @with_conductor
-def enable_node(conductor: ConductorClient, name: str, node: str, cell: str | None) -> None:
+def enable_node(conductor: ServiceClient, name: str, node: str, cell: str | None) -> None:
     """Let a node have new instances, if its host and its cell may."""
     conductor.ask("PUT", _path_of_node(name, node), {"enabled": True}, {"cell": cell})
 
@@ -295,7 +295,7 @@ def enable_node(conductor: ConductorClient, name: str, node: str, cell: str | No
 @click.option("--reason", help="Why, for those who read the list of nodes.")
 @with_conductor
 def disable_node(
-    conductor: ConductorClient, name: str, node: str, cell: str | None, reason: str | None
+    conductor: ServiceClient, name: str, node: str, cell: str | None, reason: str | None
 ) -> None:
     """Let a node have no new instances. What is there stays."""
     conductor.ask("PUT", _path_of_node(name, node), {"enabled": False, "reason": reason}, {"cell": cell})
@@ -311,7 +311,7 @@ def disable_node(
 @as_json
 @with_conductor
 def drain_node(
-    conductor: ConductorClient,
+    conductor: ServiceClient,
     name: str,
     node: str,
     cell: str | None,
@@ -335,13 +335,13 @@ def drain_node(
 @of_cell
 @as_json
 @with_conductor
-def remove_node(conductor: ConductorClient, name: str, node: str, cell: str | None, as_json: bool) -> None:
+def remove_node(conductor: ServiceClient, name: str, node: str, cell: str | None, as_json: bool) -> None:
     """Remove a node without instances, and its providers from placement."""
     _print_removed(conductor.ask("DELETE", _path_of_node(name, node), query={"cell": cell}), as_json)
 
 
 def tell_left(
-    conductor: ConductorClient,
+    conductor: ServiceClient,
     where: dict[str, str],
     wait: bool,
     as_json: bool,

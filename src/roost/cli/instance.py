@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from roost.cli.conductor_client import ConductorClient, ConductorRefused, part_of_path, with_conductor
 from roost.cli.host import print_facts, warn_of_cells
 from roost.cli.instance_history import print_history
 from roost.cli.options import as_json, key_values, print_json, print_table
+from roost.cli.service_client import ServiceClient, ServiceRefused, part_of_path, with_conductor
 from roost.cli.watching import watched, watching
 
 SETTLED = frozenset(("active", "error", "lost"))
@@ -49,7 +49,7 @@ def instance() -> None:
 @as_json
 @with_conductor
 def create(
-    conductor: ConductorClient,
+    conductor: ServiceClient,
     vcpus: int,
     memory_mb: int,
     disk_gb: int,
@@ -95,7 +95,7 @@ def create(
 @as_json
 @with_conductor
 def list_instances(
-    conductor: ConductorClient, all_projects: bool, watch: float | None, as_json: bool, **chosen: Any
+    conductor: ServiceClient, all_projects: bool, watch: float | None, as_json: bool, **chosen: Any
 ) -> None:
     """List instances. Those of a cell that cannot be asked are `unknown`."""
     query = {**chosen, "all_projects": all_projects or None}
@@ -130,7 +130,7 @@ def list_instances(
 @click.argument("uuid")
 @as_json
 @with_conductor
-def show_instance(conductor: ConductorClient, uuid: str, as_json: bool) -> None:
+def show_instance(conductor: ServiceClient, uuid: str, as_json: bool) -> None:
     """Show an instance with its claim and the attempts that failed."""
     found = conductor.ask("GET", f"/v1/instances/{part_of_path(uuid)}")
     if as_json:
@@ -149,7 +149,7 @@ def show_instance(conductor: ConductorClient, uuid: str, as_json: bool) -> None:
 @instance.command(epilog="Example: roost instance delete 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
 @click.argument("uuids", nargs=-1, required=True, metavar="UUID...")
 @with_conductor
-def delete(conductor: ConductorClient, uuids: tuple[str, ...]) -> None:
+def delete(conductor: ServiceClient, uuids: tuple[str, ...]) -> None:
     """Delete instances. Their deletion is durable when this returns."""
     for uuid in uuids:
         conductor.ask("DELETE", f"/v1/instances/{part_of_path(uuid)}")
@@ -159,7 +159,7 @@ def delete(conductor: ConductorClient, uuids: tuple[str, ...]) -> None:
 @click.argument("uuids", nargs=-1, required=True, metavar="UUID...")
 @as_json
 @with_conductor
-def watch(conductor: ConductorClient, uuids: tuple[str, ...], as_json: bool) -> None:
+def watch(conductor: ServiceClient, uuids: tuple[str, ...], as_json: bool) -> None:
     """Print each change of instances until all are active, in error or gone.
 
     Exit status 1: one is in error, or its guest is lost.
@@ -171,7 +171,7 @@ def watch(conductor: ConductorClient, uuids: tuple[str, ...], as_json: bool) -> 
 @click.argument("uuid")
 @as_json
 @with_conductor
-def history(conductor: ConductorClient, uuid: str, as_json: bool) -> None:
+def history(conductor: ServiceClient, uuid: str, as_json: bool) -> None:
     """Show what happened to an instance, from its acceptance to its end.
 
     Each action with who asked for it, each event with its host and what came of it. An instance that is
@@ -188,7 +188,7 @@ def history(conductor: ConductorClient, uuid: str, as_json: bool) -> None:
 @click.argument("uuid")
 @click.option("--evidence", required=True, help="How it is known that no guest of it runs.")
 @with_conductor
-def give_up(conductor: ConductorClient, uuid: str, evidence: str) -> None:
+def give_up(conductor: ServiceClient, uuid: str, evidence: str) -> None:
     """Give up an instance whose guest is gone for good.
 
     One that starts on a host that is down is tried on another host. One that is lost, or ran on a host that
@@ -197,7 +197,7 @@ def give_up(conductor: ConductorClient, uuid: str, evidence: str) -> None:
     conductor.ask("POST", f"/v1/instances/{part_of_path(uuid)}/give-up", {"evidence": evidence})
 
 
-def _watch(conductor: ConductorClient, uuids: list[str] | tuple[str, ...], as_json: bool) -> None:
+def _watch(conductor: ServiceClient, uuids: list[str] | tuple[str, ...], as_json: bool) -> None:
     told: dict[str, tuple[object, ...]] = {}
     states: dict[str, str] = {}
     while True:
@@ -220,11 +220,11 @@ def _watch(conductor: ConductorClient, uuids: list[str] | tuple[str, ...], as_js
         sys.exit(1)
 
 
-def _find(conductor: ConductorClient, uuid: str) -> dict[str, Any]:
+def _find(conductor: ServiceClient, uuid: str) -> dict[str, Any]:
     try:
         found: dict[str, Any] = conductor.ask("GET", f"/v1/instances/{part_of_path(uuid)}")
         return found
-    except ConductorRefused as error:
+    except ServiceRefused as error:
         if error.status != NOT_FOUND:
             raise
         return {"uuid": uuid, "state": "gone", "host": None, "reason": None}

@@ -11,6 +11,7 @@ from oslo_config import cfg
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from roost.cli.connection import Connection
 from roost.model.errors import OperatorError
 from roost.records import Retention, RunWithAttempts, Search, SearchableRecords, register_options
 from roost.records.archive import find_in_archive
@@ -97,23 +98,30 @@ class Server:
 
 @asynccontextmanager
 async def opened(
-    data_dir: Path | None, config_file: Path | None, url: str | None, token: str, archive: Path | None
+    data_dir: Path | None, config_file: Path | None, archive: Path | None, scheduler: Connection
 ) -> AsyncIterator[Source]:
-    """Open the one source that is named; without a name, the records that the configuration names.
+    """Open the one source that is named: by an option, else by the environment or a profile.
+
+    Without a name these are the records that the configuration names.
 
     Raises:
         OperatorError: several are named, or the source cannot be opened.
     """
-    sources = {"--data-dir": data_dir, "--url": url, "--archive": archive}
+    sources = {
+        "--data-dir": data_dir,
+        scheduler.origin: scheduler if scheduler.by_option else None,
+        "--archive": archive,
+    }
     named = [name for name, value in sources.items() if value is not None]
     if len(named) > 1:
         raise OperatorError(f"{' and '.join(named)} name different records: give one of them")
     if archive is not None:
         yield Archive(archive)
         return
-    if url is not None:
-        async with httpx.AsyncClient(headers={"x-auth-token": token}, timeout=ANSWER_SECONDS) as client:
-            yield Server(client, url)
+    if scheduler.by_option or not (data_dir or config_file or scheduler.by_default):
+        headers, trusted = scheduler.headers(), scheduler.trusted()
+        async with httpx.AsyncClient(headers=headers, timeout=ANSWER_SECONDS, verify=trusted) as client:
+            yield Server(client, scheduler.url)
         return
     backend = await open_backend(data_dir, config_file)
     try:

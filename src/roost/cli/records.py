@@ -12,6 +12,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from roost.cli.connection import Connection, connected_to
 from roost.cli.options import as_json, print_json, utc
 from roost.cli.reasons_text import reasons_text, weights_table
 from roost.cli.record_sources import Source, opened
@@ -35,15 +36,6 @@ TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"]
     type=click.Path(path_type=Path),
     help="A file whose section [records] names the records.",
 )
-@click.option("--url", help="The root URL of a scheduler that serves records.")
-@click.option(
-    "--token",
-    envvar="OS_TOKEN",
-    default="admin",
-    show_default=True,
-    show_envvar=True,
-    help="A token for --url. A project sees its own runs, without hosts.",
-)
 @click.option("--archive", type=click.Path(path_type=Path), help="A file of roost archive-records.")
 @click.option(
     "--last", type=click.IntRange(min=1), default=20, show_default=True, help="Number of runs to read."
@@ -60,12 +52,12 @@ TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"]
 )
 @click.option("--until", type=click.DateTime(TIMES), help="Only runs that started before this time.")
 @as_json
+@connected_to("scheduler")
 def records(
     name: str | None,
     data_dir: Path | None,
     config_file: Path | None,
-    url: str | None,
-    token: str,
+    connection: Connection,
     archive: Path | None,
     last: int,
     refused: bool,
@@ -94,7 +86,7 @@ def records(
     )
 
     async def read() -> list[RunWithAttempts]:
-        async with opened(data_dir, config_file, url, token, archive) as source:
+        async with opened(data_dir, config_file, archive, connection) as source:
             return await _read(source, search, name, last)
 
     found = asyncio.run(read())

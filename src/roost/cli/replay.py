@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Literal
@@ -15,6 +14,7 @@ from rich.console import Console
 from roost.auth import Source
 from roost.auth.credentials import FixedCredentials
 from roost.cli.configuration import warn_of_options
+from roost.cli.connection import Connection, connected_to
 from roost.cli.main import FOUND_WRONG
 from roost.cli.options import as_json
 from roost.cli.progress import Meter, no_progress, progress
@@ -39,9 +39,6 @@ from roost.system.system import API_DB
 
 AZURE_HOSTS = 820
 """Hosts of 64 vCPUs with which the peak of the Azure trace is near 85 % of CPU."""
-
-TOKEN = "ROOST_TOKEN"
-"""The environment variable with the token for a running system."""
 
 DEMO_FAILURE_RATE = 0.03
 """Share of builds that fail in the demo, from 0 to 1."""
@@ -82,15 +79,11 @@ DEMO_FAILURE_RATE = 0.03
     "--data-dir", type=click.Path(path_type=Path), help="Folder of the databases. [default: roost-data/KIND]"
 )
 @click.option("--fresh", is_flag=True, help="Replace an unfinished replay in the data directory.")
-@click.option(
-    "--url",
-    help="Replay through the conductor of a running system at this URL, on its hosts, with the token in "
-    "$ROOST_TOKEN.",
-)
 @click.option("--plot", type=click.Path(path_type=Path), help="PNG of use over time. [default: in data-dir]")
 @click.option("--no-plot", is_flag=True, help="Draw no plot. A plot needs matplotlib.")
 @no_progress
 @as_json
+@connected_to("conductor")
 def replay(
     kind: str,
     directory: Path | None,
@@ -108,7 +101,7 @@ def replay(
     speed: float | None,
     data_dir: Path | None,
     fresh: bool,
-    url: str | None,
+    connection: Connection,
     plot: Path | None,
     no_plot: bool,
     as_json: bool,
@@ -119,11 +112,12 @@ def replay(
     continues if it is started again with the same options. At the end the databases are
     verified, as by 'roost db verify'.
 
-    With --url the system runs elsewhere: options of hosts, builds and databases do not apply, an interrupted
-    replay is not continued, and nothing is plotted or verified. Requests of one bin for equal instances
-    are one request, and deletions are carried out beside what follows.
+    With --url or --profile the system runs elsewhere: options of hosts, builds and databases do not apply,
+    an interrupted replay is not continued, and nothing is plotted or verified. Requests of one bin for equal
+    instances are one request, and deletions are carried out beside what follows.
     """
-    if not no_plot and url is None:
+    elsewhere = connection if connection.by_option else None
+    if not no_plot and elsewhere is None:
         check_plotting()
     if kind != "demo" and directory is None:
         raise click.UsageError(f"a replay of {kind} needs the DIR of the trace")
@@ -131,8 +125,8 @@ def replay(
         raise click.UsageError("--inflate and --fragmentation are for openb")
     shape = HostShape(_shape(host_vcpus, host_memory_gib))
     workload = _workload(kind, directory, bins, hosts, shape, nodes, seed, inflate)
-    if url is not None:
-        _replay_over_http(workload, url, speed, as_json)
+    if elsewhere is not None:
+        _replay_over_http(workload, elsewhere, speed, as_json)
         return
     rate = failure_rate if failure_rate is not None else DEMO_FAILURE_RATE if kind == "demo" else 0.0
     into = data_dir or Path("roost-data") / kind
@@ -206,12 +200,15 @@ def replay(
         sys.exit(FOUND_WRONG)
 
 
-def _replay_over_http(workload: Workload, url: str, speed: float | None, as_json: bool) -> None:
+def _replay_over_http(workload: Workload, conductor: Connection, speed: float | None, as_json: bool) -> None:
     """Replay a workload through a running system, and print the figures."""
+
+    credentials = FixedCredentials(conductor.url, conductor.bearer())
+    trusted = conductor.trusted()
 
     async def run(meter: Meter) -> Summary:
         meter.begin(workload.name, "bins", total=len(workload.bins))
-        async with calling(FixedCredentials(url, os.environ.get(TOKEN))) as caller:
+        async with calling(credentials, trusted) as caller:
             return await RemoteReplay(workload, caller, speed).run(
                 lambda done: meter.count(done, meter.total)
             )

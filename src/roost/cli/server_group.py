@@ -4,9 +4,9 @@ from typing import get_args
 
 import click
 
-from roost.cli.conductor_client import ConductorClient, part_of_path, with_conductor
 from roost.cli.host import print_facts
 from roost.cli.options import as_json, print_json, print_table
+from roost.cli.service_client import ServiceClient, part_of_path, with_conductor
 from roost.cli.watching import watched, watching
 from roost.model.allocation import GroupPolicy
 
@@ -31,9 +31,7 @@ def server_group() -> None:
 )
 @as_json
 @with_conductor
-def create(
-    conductor: ConductorClient, name: str, policy: str, max_per_host: int | None, as_json: bool
-) -> None:
+def create(conductor: ServiceClient, name: str, policy: str, max_per_host: int | None, as_json: bool) -> None:
     """Make a server group in the project of the token. Prints its uuid. Nothing of it ever changes."""
     rules = {} if max_per_host is None else {"max_server_per_host": max_per_host}
     made = conductor.ask("POST", PATH, {"name": name, "policy": policy, "rules": rules})
@@ -51,7 +49,7 @@ def create(
 @as_json
 @with_conductor
 def list_server_groups(
-    conductor: ConductorClient,
+    conductor: ServiceClient,
     project_id: str | None,
     all_projects: bool,
     limit: int | None,
@@ -87,7 +85,7 @@ def list_server_groups(
 @click.argument("uuid")
 @as_json
 @with_conductor
-def show_server_group(conductor: ConductorClient, uuid: str, as_json: bool) -> None:
+def show_server_group(conductor: ServiceClient, uuid: str, as_json: bool) -> None:
     """Show a server group with its members: the instances that have a claim as members of it."""
     found = conductor.ask("GET", f"{PATH}/{part_of_path(uuid)}")
     if as_json:
@@ -102,7 +100,7 @@ def show_server_group(conductor: ConductorClient, uuid: str, as_json: bool) -> N
 @server_group.command(epilog="Example: roost server-group delete 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
 @click.argument("uuids", nargs=-1, required=True, metavar="UUID...")
 @with_conductor
-def delete(conductor: ConductorClient, uuids: tuple[str, ...]) -> None:
+def delete(conductor: ServiceClient, uuids: tuple[str, ...]) -> None:
     """Delete server groups. Their members stay where they are."""
     for uuid in uuids:
         conductor.ask("DELETE", f"{PATH}/{part_of_path(uuid)}")

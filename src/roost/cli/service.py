@@ -2,9 +2,9 @@
 
 import click
 
-from roost.cli.conductor_client import ConductorClient, with_conductor
 from roost.cli.host import warn_of_cells
 from roost.cli.options import as_json, print_json, print_table, utc
+from roost.cli.service_client import ServiceClient, with_conductor
 from roost.cli.watching import watched, watching
 
 
@@ -25,7 +25,7 @@ def service() -> None:
 @as_json
 @with_conductor
 def list_services(
-    conductor: ConductorClient, kind: str | None, cell: str | None, watch: float | None, as_json: bool
+    conductor: ServiceClient, kind: str | None, cell: str | None, watch: float | None, as_json: bool
 ) -> None:
     """List services: which are up, as the conductor sees it."""
 

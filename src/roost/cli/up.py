@@ -1,6 +1,7 @@
 """``roost up``: the whole system as one long-running server."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, closing
 from functools import partial
@@ -10,9 +11,11 @@ import click
 
 from roost import tracing
 from roost.cli.configuration import options_without_effect, print_warnings
+from roost.cli.keystone_token import NO_TOKEN
 from roost.cli.listening import Listening, listening
 from roost.cli.options import config_files, metrics_host, metrics_port, no_authentication, settings
 from roost.cli.placement_config import placement_source
+from roost.cli.profiles import Profile, announced
 from roost.compute.drivers.simulated import FailureRule, Script
 from roost.compute.drivers.simulated_parts import numa_topology, pci_device_pools
 from roost.conducting.options import ConductingOptions
@@ -25,7 +28,7 @@ from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
 from roost.placement.http.server import check_exposure
 from roost.placement.options import proxy_warnings
-from roost.serving.listeners import listen
+from roost.serving.listeners import Address, listen
 from roost.serving.waiting import on_servers, open_when_there, tell_away
 from roost.system import Layout, System, kept_layout, uniform_layout
 from roost.system.config import configured_cells, in_directory, open_system_records, read_system_options
@@ -154,6 +157,7 @@ def up(
     print_warnings([*warnings, *proxy_warnings(http)])
     configure_logs(http.logs)
     listeners = listen(listening.address, 1)
+    profile = _profile(listening, http.auth_strategy)
 
     async def open_(layout: Layout, stack: AsyncExitStack) -> System:
         records = await open_system_records(source, data_dir)
@@ -168,7 +172,12 @@ def up(
                 system = await _open_when_there(stack, partial(open_, layout), options.conducting)
                 report_of(system).on_signal()
                 keep_what_is_loaded()
-                announce = partial(_announce, data_dir, layout, listening)
+
+                def announce() -> None:
+                    if profile is not None:
+                        stack.enter_context(announced(data_dir, profile, os.environ))
+                    _announce(data_dir, layout, listening)
+
                 await serve(system, listeners, announce, listening.tls, drain_seconds)
         finally:
             tracing.stop()
@@ -198,6 +207,18 @@ def _announce(data_dir: Path, layout: Layout, listening: Listening) -> None:
         f"roost: up on {listening} with {layout.hosts} hosts in {len(layout.cells)} cells, "
         f"data in {data_dir}",
         err=True,
+    )
+
+
+def _profile(listening: Listening, auth_strategy: str) -> Profile | None:
+    """The profile by which commands on this machine find the system; None if it listens on no port."""
+    if not isinstance(listening.address, Address):
+        return None
+    here = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+    address = Address(here.get(listening.address.host, listening.address.host), listening.address.port)
+    return Profile(
+        url=f"{'http' if listening.tls is None else 'https'}://{address}",
+        token=NO_TOKEN if auth_strategy == "noauth2" else None,
     )
 
 

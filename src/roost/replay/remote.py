@@ -6,6 +6,7 @@ The hosts are those of the system; the workload's are not used. All instances ar
 import asyncio
 import heapq
 import resource
+import ssl
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
@@ -263,10 +264,13 @@ def body_of(requests: Sequence[Request]) -> dict[str, object]:
 
 
 @asynccontextmanager
-async def calling(credentials: Credentials) -> AsyncIterator[Caller]:
-    """A caller of the conductor that the credentials give access to."""
+async def calling(credentials: Credentials, trusted: ssl.SSLContext | bool = True) -> AsyncIterator[Caller]:
+    """A caller of the conductor that the credentials give access to.
+
+    ``trusted``: the authorities of its certificate, as httpx takes them.
+    """
     limits = httpx.Limits(max_connections=AT_ONCE, max_keepalive_connections=AT_ONCE)
-    caller = Caller(credentials, httpx.AsyncClient(limits=limits, timeout=60.0))
+    caller = Caller(credentials, httpx.AsyncClient(limits=limits, timeout=60.0, verify=trusted))
     try:
         yield caller
     finally:

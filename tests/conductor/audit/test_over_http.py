@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from roost.cli.audit import audit as command
-from roost.cli.conductor_client import ConductorClient
+from roost.cli.service_client import ServiceClient
 from roost.conductor.audit.findings import DRY_RUN
 from roost.conductor.audit.rounds import AuditOptions, audit_round, audit_tenure
 from roost.conductor.audit.store import AskForRound, ReadState
@@ -150,7 +150,7 @@ def answers(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> list[tuple[str, 
         asked.append((method, path, body))
         return {"round": 3} if method == "POST" else shown | changed
 
-    monkeypatch.setattr(ConductorClient, "ask", ask)
+    monkeypatch.setattr(ServiceClient, "ask", ask)
     return asked
 
 

@@ -14,6 +14,7 @@ import msgspec
 from rich.console import Console
 from rich.live import Live
 
+from roost.cli.connection import Connection, connected_to
 from roost.cli.top.screen import screen
 from roost.cli.top.view import MOST_ANSWER_SECONDS, View, Watcher
 from roost.model.errors import OperatorError
@@ -22,16 +23,7 @@ SOMETHING_UNREACHABLE = 1
 
 
 @click.command(epilog="Example: roost top --url http://localhost:8778 --metrics http://localhost:9100")
-@click.option("--url", default="http://127.0.0.1:8778", show_default=True, help="The service's root URL.")
 @click.option("--metrics", metavar="URL", help="The service's metrics address, see --metrics-port.")
-@click.option(
-    "--token",
-    envvar="OS_TOKEN",
-    default="admin",
-    show_default=True,
-    show_envvar=True,
-    help="A token of a user with the role admin or service.",
-)
 @click.option(
     "--interval",
     type=click.FloatRange(min=0.1),
@@ -48,18 +40,21 @@ SOMETHING_UNREACHABLE = 1
 )
 @click.option("--once", is_flag=True, help="Show one interval and end. Status 1: an address does not answer.")
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each interval.")
+@connected_to("placement")
 def top(
-    url: str, metrics: str | None, token: str, interval: float, fullest: int, once: bool, as_json: bool
+    connection: Connection, metrics: str | None, interval: float, fullest: int, once: bool, as_json: bool
 ) -> None:
     """Watch a service: hosts, use, requests, decisions, refusals, latency, lag and processes.
 
     Hosts and use come from the API (GET /v1/capacity). All else comes from the metrics address and covers the
-    interval between two samples.
+    interval between two samples. The token is that of a user with the role admin or service.
     """
     console = Console()
-    with httpx.Client(timeout=max(interval, MOST_ANSWER_SECONDS)) as client:
+    headers = connection.headers()
+    seconds = max(interval, MOST_ANSWER_SECONDS)
+    with httpx.Client(timeout=seconds, verify=connection.trusted()) as client:
         try:
-            watcher = Watcher(client, url, metrics, token, fullest)
+            watcher = Watcher(client, connection.url, metrics, headers, fullest)
         except httpx.InvalidURL as error:
             raise OperatorError(f"--metrics {metrics} is not a URL: {error}") from error
         if once:

@@ -1,7 +1,7 @@
 """The view: what `roost top` knows at one moment, and how it is read from the two addresses."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import httpx
 import msgspec
@@ -58,7 +58,7 @@ class Watcher:
         client: sends the requests.
         api: root URL of the service.
         metrics: URL of its metrics address; None: it is not read.
-        token: of a user with the role admin or service.
+        headers: those of requests to the API, with the token of a user with the role admin or service.
         fullest: number of the fullest providers to show.
         clock: seconds that never go back.
     """
@@ -68,14 +68,14 @@ class Watcher:
         client: httpx.Client,
         api: str,
         metrics: str | None,
-        token: str,
+        headers: Mapping[str, str],
         fullest: int = 10,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._api = api.rstrip("/")
         self._metrics = None if metrics is None else _metrics_url(metrics)
-        self._token = token
+        self._headers = headers
         self._fullest = fullest
         self._clock = clock
         self._capacity: Capacity | None = None
@@ -100,7 +100,7 @@ class Watcher:
         answer = self._client.get(
             f"{self._api}/v1/capacity",
             params={"fullest": self._fullest},
-            headers={"x-auth-token": self._token, "accept": "application/json"},
+            headers={**self._headers, "accept": "application/json"},
         )
         answer.raise_for_status()
         return msgspec.json.decode(answer.content, type=Capacity)

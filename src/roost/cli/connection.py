@@ -1,0 +1,209 @@
+"""Connections: the options by which every command that asks a service says where it is and who asks."""
+
+import os
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import click
+
+from roost.cli.keystone_token import keystone_options, keystone_token
+from roost.cli.profiles import FoundProfile, Service, chosen_profile
+from roost.model.errors import OperatorError
+
+DEFAULTS: Mapping[Service, str] = {
+    "conductor": "http://127.0.0.1:8780",
+    "scheduler": "http://127.0.0.1:8779",
+    "placement": "http://127.0.0.1:8778",
+}
+"""The addresses of services that are started without further options."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Where a service is, and what a command shows it.
+
+    ``origin`` says where the address is from: ``by_option`` from the command line, ``by_default`` from
+    nobody. Without ``token`` Keystone is asked with ``keystone``.
+    """
+
+    service: Service
+    url: str
+    origin: str
+    token: str | None = None
+    ca_file: Path | None = None
+    keystone: Mapping[str, str] = field(default_factory=dict)
+    by_option: bool = True
+    by_default: bool = False
+
+    def __str__(self) -> str:
+        return f"the {self.service} at {self.url} ({self.origin})"
+
+    def bearer(self) -> str:
+        """The token to show. Raises `OperatorError` if there is none that a header can carry."""
+        token = self.token or keystone_token(self.keystone)
+        if not (token.isascii() and token.isprintable()):
+            raise OperatorError("the token has characters that no token has: give it without line ends")
+        return token
+
+    def headers(self) -> dict[str, str]:
+        """The headers of a request. Raises `OperatorError` as `bearer` does."""
+        return {"x-auth-token": self.bearer()}
+
+    def trusted(self) -> ssl.SSLContext | bool:
+        """Trusted authorities, as httpx takes them. Raises `OperatorError` for a file that has none."""
+        if self.ca_file is None:
+            return True
+        try:
+            return ssl.create_default_context(cafile=self.ca_file)
+        except OSError as error:
+            raise OperatorError(f"{self.ca_file} has no authorities that can be read: {error}") from error
+
+
+def connection_to(
+    service: Service,
+    url: str | None = None,
+    token: str | None = None,
+    ca_file: Path | None = None,
+    profile: str | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Connection:
+    """The connection that options, the environment and profiles make, in this order.
+
+    ``profile`` counts as an option. A profile that no option names has no part in a connection whose address
+    is an option's or the environment's, so that its token goes to its own addresses alone.
+
+    Raises:
+        OperatorError: an address is none, or the profile is not there or cannot be read.
+    """
+    environment = os.environ if environment is None else environment
+    named = next((name for name in _variables(service) if environment.get(name)), None)
+    found = None
+    if profile is not None or (url is None and named is None):
+        found = chosen_profile(profile or environment.get("ROOST_PROFILE") or None, environment)
+    if url is not None:
+        address, origin = url, "--url"
+    elif found is not None:
+        address, origin = _address(found, service), str(found)
+    elif named is not None:
+        address, origin = environment[named], named
+    else:
+        address, origin = DEFAULTS[service], "the default; --url, ROOST_URL or a profile names another"
+    _check(address, origin)
+    from_profile = _Access() if found is None else _access(found)
+    from_environment = _Access(
+        environment.get("ROOST_TOKEN") or None,
+        Path(ca) if (ca := environment.get("ROOST_CA_FILE")) else None,
+        keystone_options(environment),
+    )
+    # A profile that is named counts more than the environment, one that is found counts less.
+    first, second = (from_profile, from_environment)[:: -1 if profile is None else 1]
+    access = second if first.proves_nobody else first
+    return Connection(
+        service,
+        address.rstrip("/"),
+        origin,
+        token or access.token,
+        ca_file or first.ca_file or second.ca_file,
+        access.keystone,
+        by_option=url is not None or profile is not None,
+        by_default=url is None and found is None and named is None,
+    )
+
+
+@dataclass(frozen=True)
+class _Access:
+    """What one of the places says about who asks, and whose certificates are trusted."""
+
+    token: str | None = None
+    ca_file: Path | None = None
+    keystone: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def proves_nobody(self) -> bool:
+        return self.token is None and not ({"auth_url", "token"} & self.keystone.keys())
+
+
+def _access(found: FoundProfile) -> _Access:
+    profile = found.profile
+    ca_file = None if profile.ca_file is None else found.path(profile.ca_file)
+    return _Access(found.token(), ca_file, profile.keystone)
+
+
+def _address(found: FoundProfile, service: Service) -> str:
+    address = found.profile.address(service)
+    if address is None:
+        raise OperatorError(f"{found} has no address of the {service}: set {service} or url in it")
+    return address
+
+
+def _variables(service: Service) -> tuple[str, str]:
+    """The environment variables with the address of a service, the first one first."""
+    return f"ROOST_{service.upper()}_URL", "ROOST_URL"
+
+
+def connected_to(service: Service, *names: str) -> Callable[[F], F]:
+    """Give a command the options of a service, and what they come to as the argument ``connection``.
+
+    ``names``: older names of its option ``--url``.
+    """
+    options = (
+        click.option(
+            "--url",
+            *names,
+            "url",
+            metavar="URL",
+            help=f"Where the {service} is; or {' or '.join(_variables(service))}, or a profile.  "
+            f"[default: {DEFAULTS[service]}]",
+        ),
+        click.option(
+            "--token",
+            help="A token; or ROOST_TOKEN, or a profile. Without one Keystone is asked, as OS_AUTH_URL and "
+            "the like say; without these it is OS_TOKEN, or `admin`.",
+        ),
+        click.option(
+            "--ca-file",
+            type=click.Path(path_type=Path),
+            help="Authorities of its certificate, in PEM; or ROOST_CA_FILE, or a profile.",
+        ),
+        click.option(
+            "--profile", metavar="NAME", help="A profile of ~/.config/roost/config.toml; or ROOST_PROFILE."
+        ),
+    )
+
+    def decorate(command: F) -> F:
+        @wraps(command)
+        def run(
+            *arguments: Any,
+            url: str | None,
+            token: str | None,
+            ca_file: Path | None,
+            profile: str | None,
+            **named: Any,
+        ) -> Any:
+            connection = connection_to(service, url, token, ca_file, profile)
+            return command(*arguments, connection=connection, **named)
+
+        decorated: Any = run
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def _check(address: str, origin: str) -> None:
+    """Raises `OperatorError` for an address that is no URL of HTTP."""
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not address.isprintable() or " " in address:
+        raise OperatorError(f"{address!r} of {origin} is no URL as {DEFAULTS['placement']} is")

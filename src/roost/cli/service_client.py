@@ -1,0 +1,135 @@
+"""The client by which commands ask a service, and the errors that it answers with."""
+
+import ssl
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import click
+import msgspec
+
+from roost.cli.connection import Connection, connected_to
+from roost.model.errors import OperatorError
+
+SECONDS = 60.0
+"""Seconds that a service has for an answer."""
+
+PAGE = 1000
+"""Entries of a list that are read at once."""
+
+_SERVER_ERROR = 500
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def part_of_path(name: str) -> str:
+    """A name as a part of a path. Raises `OperatorError` for one that would lead to another path."""
+    if name in ("", ".", ".."):
+        raise OperatorError(f"{name!r} is no name")
+    return quote(name, safe="")
+
+
+class ServiceRefused(OperatorError):
+    """A service refuses what is asked.
+
+    ``status`` is that of its response, ``answer`` its body, ``error`` the first error in it.
+    """
+
+    def __init__(self, status: int, text: str, answer: Mapping[str, Any] | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+        self.answer = answer or {}
+
+    @property
+    def error(self) -> Mapping[str, Any]:
+        errors: Sequence[Mapping[str, Any]] = self.answer.get("errors", ())
+        return errors[0] if errors else {}
+
+
+class ServiceClient:
+    """Asks a service over HTTP. ``seconds``: the time that it has for an answer.
+
+    Raises `ServiceRefused`, and `OperatorError` if it does not answer.
+    """
+
+    def __init__(self, connection: Connection, seconds: float = SECONDS) -> None:
+        self.connection = connection
+        self._seconds = seconds
+        self._headers: dict[str, str] | None = None
+        self._trusted: ssl.SSLContext | bool = True
+
+    def ask(
+        self, method: str, path: str, body: object = None, query: Mapping[str, object] | None = None
+    ) -> Any:
+        """The JSON of the response, None if it has none. Parameters that are None are left out."""
+        # Imported only here: its import takes longer than that of the command.
+        import httpx
+
+        if self._headers is None:
+            self._headers = self.connection.headers()
+            self._trusted = self.connection.trusted()
+        chosen = {
+            name: str(value).lower() if isinstance(value, bool) else str(value)
+            for name, value in (query or {}).items()
+            if value is not None
+        }
+        try:
+            answer = httpx.request(
+                method,
+                f"{self.connection.url}{path}",
+                json=body,
+                params=chosen,
+                headers=self._headers,
+                timeout=self._seconds,
+                verify=self._trusted,
+            )
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+            raise OperatorError(f"{self.connection} does not answer: {error}") from error
+        try:
+            decoded = msgspec.json.decode(answer.content) if answer.content else None
+        except msgspec.DecodeError as error:
+            raise OperatorError(f"{self.connection.url} is no {self.connection.service}: {error}") from error
+        if answer.is_success:
+            return decoded
+        errors = decoded.get("errors") if isinstance(decoded, dict) else None
+        text = errors[0]["detail"] if errors else f"{method} {path} answers {answer.status_code}"
+        if answer.status_code >= _SERVER_ERROR:
+            raise OperatorError(f"{self.connection} answers {answer.status_code}: {text}")
+        raise ServiceRefused(answer.status_code, text, decoded if errors else None)
+
+    def pages(self, path: str, key: str, query: Mapping[str, object]) -> Iterator[dict[str, Any]]:
+        """The pages of a list, whose entries are under ``key``; the most at once that the query asks for."""
+        wanted = query.get("limit")
+        left = wanted if isinstance(wanted, int) else None
+        marker = None
+        while True:
+            size = PAGE if left is None else min(left, PAGE)
+            page = self.ask("GET", path, query={**query, "limit": size, "marker": marker})
+            yield page
+            marker = page["next"]
+            left = None if left is None else left - len(page[key])
+            if marker is None or left == 0:
+                return
+
+
+def with_conductor(command: F) -> F:
+    """Give a command the options of a conductor, and its client as the argument ``conductor``."""
+
+    @wraps(command)
+    def run(*arguments: Any, connection: Connection, **named: Any) -> Any:
+        with refusals_told():
+            return command(*arguments, conductor=ServiceClient(connection), **named)
+
+    return connected_to("conductor")(run)  # type: ignore[return-value]
+
+
+@contextmanager
+def refusals_told() -> Iterator[None]:
+    """Print a refusal as one line, and end with the status of a refusal."""
+    try:
+        yield
+    except ServiceRefused as error:
+        click.echo(f"roost: {error}", err=True)
+        raise SystemExit(1) from error
