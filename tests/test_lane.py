@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from roost.lane import CallTimedOut, Lane
+from support.waiting import patience
 
 
 def hang_until(released: threading.Event, calls: list[str], name: str) -> Callable[[], None]:
@@ -127,7 +128,7 @@ def test_what_waits_can_be_given_up_at_once_and_a_hanging_thread_is_left_at_the_
 def test_a_call_that_ends_an_iterator_has_an_answer() -> None:
     async def use() -> None:
         lane = Lane("test")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience(30)):
             with pytest.raises(RuntimeError) as failed:
                 await lane.run(lambda: next(iter(())))
         assert isinstance(failed.value.__cause__, StopIteration)

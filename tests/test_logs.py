@@ -13,7 +13,7 @@ import pytest
 from roost.bench.loopback import free_port
 from support.forked import Forked
 from support.processes import RoostUp, run_roost
-from support.waiting import wait_for
+from support.waiting import patience, wait_for
 
 SOURCE = Path(__file__).parents[1] / "src/roost"
 
@@ -91,7 +91,7 @@ def test_the_server_and_its_workers_log_in_one_format(tmp_path: Path) -> None:
     try:
         url = f"http://127.0.0.1:{port}"
         wait_for(lambda: _answers(url))
-        answer = httpx.get(f"{url}/resource_providers", headers={"X-Auth-Token": TOKEN}, timeout=60)
+        answer = httpx.get(f"{url}/resource_providers", headers={"X-Auth-Token": TOKEN}, timeout=patience(60))
         assert answer.status_code == 503
         text = log.read_text()
         [ours] = lines_of(text, "roost.auth.keystone")

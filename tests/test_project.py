@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import roost
+from support.waiting import patience
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -189,7 +190,9 @@ def test_without_matplotlib_all_but_the_plot_works(tmp_path: Path, arguments: li
 def run_without_matplotlib(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command of Roost in a process that cannot import matplotlib."""
     command = [sys.executable, "-c", WITHOUT_MATPLOTLIB, *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=patience(120), check=False
+    )
 
 
 def test_rooms_import_only_what_they_may() -> None:

@@ -15,13 +15,16 @@ import pytest
 from roost.bench.loopback import free_port
 from roost.cli.main import COMMANDS
 from support.processes import ROOST, RoostUp
+from support.waiting import Deadline, patience
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 SHELL = re.findall(r"(?:^    .+\n(?:\n(?=    ))?)+", README, flags=re.MULTILINE)
 
 
 def run(command: list[str | Path], folder: Path) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=patience(120), check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -71,8 +74,8 @@ def test_the_placement_service_alone_starts(tmp_path: Path) -> None:
 
 
 def answers(url: str, seconds: float = 60.0) -> bool:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
+    until = Deadline(seconds)
+    while not until.passed:
         try:
             return httpx.get(url).status_code == 200
         except httpx.TransportError:

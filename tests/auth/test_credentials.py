@@ -24,6 +24,7 @@ from roost.placement.client import HttpPlacement
 from roost.placement.errors import PlacementError
 from support.keystone import PASSWORD, Keystone
 from support.placement_api import Api
+from support.waiting import patience
 
 LOGIN = (
     "auth_type = password",
@@ -223,7 +224,9 @@ print("ended")
 
 
 def test_the_end_of_the_program_waits_for_no_answer_of_keystone() -> None:
-    ended = subprocess.run([sys.executable, "-c", HANGING], capture_output=True, text=True, timeout=300)
+    ended = subprocess.run(
+        [sys.executable, "-c", HANGING], capture_output=True, text=True, timeout=patience(300)
+    )
     assert (ended.returncode, ended.stdout) == (0, "ended\n")
 
 

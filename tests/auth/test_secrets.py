@@ -8,6 +8,7 @@ import httpx
 from auth.conftest import configure
 from support.keystone import PASSWORD, Keystone
 from support.serving import Serving
+from support.waiting import patience
 
 REQUESTS = (
     ("GET", "/", None),
@@ -32,7 +33,7 @@ def test_no_secret_is_in_the_log_or_an_answer(keystone: Keystone, tmp_path: Path
     answers = []
     for token in tokens:
         headers = {"x-auth-token": token, "x-service-token": token, "content-type": "application/json"}
-        with httpx.Client(base_url=server.url, headers=headers, timeout=60, verify=False) as client:
+        with httpx.Client(base_url=server.url, headers=headers, timeout=patience(60), verify=False) as client:
             for method, path, body in REQUESTS:
                 answer = client.request(method, path, content=body)
                 answers.append(f"{answer.headers}{answer.text}")

@@ -13,6 +13,7 @@ from roost.model.node import NodeReport
 from roost.model.spec import Flavor, RequestSpec
 from support.cells import NOW, built, failed, instance, opened_cell, selection
 from support.driven_cell import DrivenCell
+from support.waiting import patience
 
 STATES = (ASSIGNED, ACTIVE, FAILED, ABANDONED, ERROR, DELETING, DESTROYED)
 
@@ -251,7 +252,7 @@ def test_cancellation_that_comes_with_the_event_is_not_lost() -> None:
             for _ in range(turns):
                 await asyncio.sleep(0)
             task.cancel()
-            done, _ = await asyncio.wait([task], timeout=60)
+            done, _ = await asyncio.wait([task], timeout=patience(60))
             assert done, "the task goes on as if nobody had cancelled it"
 
     asyncio.run(run())

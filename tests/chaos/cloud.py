@@ -31,6 +31,7 @@ from roost.model.token import token_digest
 from roost.storage import Database
 from support.forked import Forked
 from support.serving import ENVIRONMENT
+from support.waiting import Deadline
 
 CELLS = ("cell1", "cell2", "cell3")
 EACH = 2
@@ -101,10 +102,10 @@ class Cloud:
         for program in programs:
             program.kill()
             program.start()
-        until = time.monotonic() + START_SECONDS
+        until = Deadline(START_SECONDS)
         for program in programs:
             while program.text.count("roost: ") == said[program]:
-                assert time.monotonic() < until, f"{program} does not start: {program.text[-3000:]}"
+                assert not until.passed, f"{program} does not start: {program.text[-3000:]}"
                 time.sleep(0.1)
 
     def heal(self) -> None:

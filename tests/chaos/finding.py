@@ -10,6 +10,7 @@ import httpx
 
 from chaos.books import SETTLED, Books, Found
 from chaos.guests import CARDS, FLAT, all_events, running
+from support.waiting import Deadline
 
 
 def every_instance(http: httpx.Client, conductor: str) -> dict[str, dict[str, Any]]:
@@ -31,17 +32,17 @@ def settled(http: httpx.Client, conductor: str, books: Books, seconds: float) ->
 
     After ``seconds`` without, they are returned as they are: the comparison says what is not settled.
     """
-    until = time.monotonic() + seconds
+    until = Deadline(seconds)
     while True:
         try:
             shown = every_instance(http, conductor)
         except httpx.HTTPError:
             # What was cut off a moment ago is perhaps not reached again yet.
-            if time.monotonic() > until:
+            if until.passed:
                 raise
         else:
             is_quiet = all(each["state"] in SETTLED for each in shown.values())
-            if (is_quiet and not books.deleted & shown.keys()) or time.monotonic() > until:
+            if (is_quiet and not books.deleted & shown.keys()) or until.passed:
                 return shown
         time.sleep(0.5)
 
@@ -85,9 +86,9 @@ def audited(http: httpx.Client, conductor: str, seconds: float) -> list[str]:
     """
     url = f"{conductor}/v1/audit"
     number = http.post(f"{url}/rounds", json={"dry_run": True}).raise_for_status().json()["round"]
-    until = time.monotonic() + seconds
+    until = Deadline(seconds)
     while (seen := http.get(url).raise_for_status().json())["round"] < number:
-        if time.monotonic() > until:
+        if until.passed:
             return [f"round {number} of the audit has not ended after {seconds:g} s: {seen}"]
         time.sleep(0.5)
     wrong = [f"the audit finds {each}" for each in seen["findings"]]

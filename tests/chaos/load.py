@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 from chaos.books import Books, Wanted
+from support.waiting import patience
 
 PAUSE_SECONDS = 0.2
 """Between a failure and the next act of a user."""
@@ -141,7 +142,7 @@ class Load:
 
     def _run(self, user: User) -> None:
         try:
-            with httpx.Client(headers=self._headers, timeout=20.0) as http:
+            with httpx.Client(headers=self._headers, timeout=patience(20)) as http:
                 user.run(http, self._stop)
         except BaseException as error:
             self._errors.append(error)

@@ -22,6 +22,7 @@ from roost.cli.verification import verify_database
 from support.databases import Servers
 from support.seeds import nightly_seed
 from support.servers import Galera
+from support.waiting import Deadline, patience
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.36"}
 SETTLE_SECONDS = 300.0
@@ -78,12 +79,12 @@ def run(
 
 def check(made: Cloud, books: Books) -> list[str]:
     """What is wrong once everybody is well and nobody has work to do."""
-    with httpx.Client(headers=HEADERS, timeout=60.0) as http:
+    with httpx.Client(headers=HEADERS, timeout=patience(60)) as http:
         wait_until_ready(http, made)
         shown = settled(http, made.conductors[0], books, SETTLE_SECONDS)
-        until = time.monotonic() + LATE_SECONDS
+        until = Deadline(LATE_SECONDS)
         while wrong := compared(http, made, shown, books):
-            if time.monotonic() > until:
+            if until.passed:
                 break
             time.sleep(1.0)
             # A deletion that a stopped conductor had not read yet is carried out after all.
@@ -105,12 +106,12 @@ def compared(http: httpx.Client, made: Cloud, shown: dict[str, dict[str, Any]], 
 
 def audit(made: Cloud) -> list[str]:
     """What the conductors' audit says once nothing is wrong by `check`."""
-    with httpx.Client(headers=HEADERS, timeout=60.0) as http:
+    with httpx.Client(headers=HEADERS, timeout=patience(60)) as http:
         return audited(http, made.conductors[0], SETTLE_SECONDS)
 
 
 def wait_until_ready(http: httpx.Client, made: Cloud) -> None:
-    until = time.monotonic() + SETTLE_SECONDS
+    until = Deadline(SETTLE_SECONDS)
     for url in (*made.conductors, made.placement):
         while True:
             try:
@@ -118,7 +119,7 @@ def wait_until_ready(http: httpx.Client, made: Cloud) -> None:
                     break
             except httpx.TransportError:
                 pass
-            assert time.monotonic() < until, f"{url} is not ready\n{made.logs[-10_000:]}"
+            assert not until.passed, f"{url} is not ready\n{made.logs[-10_000:]}"
             made.heal()
             time.sleep(0.2)
 

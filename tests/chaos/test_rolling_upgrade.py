@@ -13,6 +13,7 @@ from chaos.cloud import Cloud, cloud
 from chaos.load import Load, User
 from chaos.test_chaos import HEADERS, SETTLE_SECONDS, check, started
 from support.databases import Servers
+from support.waiting import Deadline
 
 PROJECT = Path(__file__).parents[2]
 OLDER = Path(__file__).with_name("older_commit").read_text().strip()
@@ -61,7 +62,7 @@ def test_processes_are_exchanged_one_by_one_under_load_and_back(tmp_path: Path, 
 
 def live(books: Books, made: Cloud) -> None:
     """Wait until some more instances have lived."""
-    most, until = books.lifetimes + LIFETIMES, time.monotonic() + SETTLE_SECONDS
+    most, until = books.lifetimes + LIFETIMES, Deadline(SETTLE_SECONDS)
     while books.lifetimes < most:
-        assert time.monotonic() < until, f"nothing lives any more: {books.answers}\n{made.logs[-10_000:]}"
+        assert not until.passed, f"nothing lives any more: {books.answers}\n{made.logs[-10_000:]}"
         time.sleep(0.1)

@@ -12,6 +12,7 @@ import pytest
 from roost.cli.completion import SHELLS, VARIABLE
 from roost.cli.main import roost_command
 from support.processes import ROOST, run_roost
+from support.waiting import patience
 
 GROFF = shutil.which("groff")
 
@@ -102,6 +103,11 @@ def test_bash_completes(typed: str, expected: set[str], tmp_path: Path) -> None:
     )
     environment = {**os.environ, "PATH": f"{ROOST.parent}:{os.environ['PATH']}"}
     done = subprocess.run(
-        ["bash", "-c", script], capture_output=True, text=True, env=environment, timeout=60, check=True
+        ["bash", "-c", script],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=patience(60),
+        check=True,
     )
     assert expected <= set(done.stdout.split())

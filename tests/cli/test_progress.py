@@ -11,6 +11,7 @@ from rich.console import Console
 from roost.cli import progress as module
 from roost.cli.main import main
 from roost.cli.progress import AFTER_SECONDS, LINE_SECONDS, Bar, Lines, Meter, no_progress, progress
+from support.waiting import Deadline
 
 
 class Clock:
@@ -121,8 +122,8 @@ def test_a_command_turns_off_what_its_group_has_begun(
     @no_progress
     def long() -> None:
         clock.now += AFTER_SECONDS
-        until = time.monotonic() + (0.3 if off else 30)
-        while time.monotonic() < until and not (shown and shown[-1]):
+        until = Deadline(0.3 if off else 30)
+        while not until.passed and not (shown and shown[-1]):
             time.sleep(0.01)
             shown.append(capsys.readouterr().err)
 

@@ -13,6 +13,7 @@ import pytest
 
 from support.ledgers import claim, host, opened, run
 from support.processes import ROOST
+from support.waiting import patience
 
 _DROP_FROM_BOUNDING_SET = 24  # PR_CAPBSET_DROP
 _DAC_OVERRIDE = 1
@@ -30,7 +31,7 @@ def roost(*arguments: str) -> subprocess.CompletedProcess[str]:
         [ROOST, *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=patience(60),
         check=False,
         preexec_fn=obey_permissions,
     )

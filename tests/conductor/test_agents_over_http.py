@@ -33,6 +33,7 @@ from roost.model.token import token_digest
 from support.agents import FAST, until
 from support.cells import NOW, instance
 from support.served_agents import served
+from support.waiting import patience
 
 
 class Says:
@@ -89,7 +90,7 @@ def test_metrics_that_cannot_be_sent_stop_no_polls(tmp_path) -> None:
             agent = Hosting([("a", client, api.world.a, None)], times=FAST)
             with structlog.testing.capture_logs() as logs:
                 running = asyncio.create_task(agent.run())
-                await asyncio.wait_for(agent.started(), 20)
+                await asyncio.wait_for(agent.started(), patience(20))
 
                 async def told() -> bool:
                     return [each.metrics for each in await api.world.cell.nodes()] == [

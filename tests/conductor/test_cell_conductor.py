@@ -14,6 +14,7 @@ from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.commands.reshape import NewInventories
 from roost.storage import DatabaseUnavailable
 from support.conducting import VCPUS, Conductors, Dead, Death, conducting, intercept, request
+from support.waiting import patience
 
 ONE = "i0"
 
@@ -240,7 +241,7 @@ def test_outage_is_survived(tmp_path) -> None:
 
             intercept(now.cells["cell1"], Reassign, perhaps)
             task = asyncio.create_task(now.of_cell["cell1"].run())
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(patience(60)):
                 while (await one(now)).attempt == 1:
                     await asyncio.sleep(0.01)
             assert not failures

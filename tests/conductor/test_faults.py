@@ -26,6 +26,7 @@ from roost.scheduler.errors import (
 )
 from roost.storage import OutcomeUnknown
 from support.conducting import Conductors, conducting, intercept, request
+from support.waiting import patience
 
 ONE = "i0"
 BUSY = error_for(503, None, "busy")
@@ -372,7 +373,7 @@ def test_conductor_of_a_cell_outlives_a_defect(tmp_path) -> None:
 
             intercept(cell, TakeWork, defective)
             task = asyncio.create_task(now.of_cell["cell1"].run())
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(patience(30)):
                 while (await now.instances())[ONE].attempt == 1:
                     await asyncio.sleep(0.01)
             assert not task.done()

@@ -13,6 +13,7 @@ from roost.conductor.tables import SCHEMA
 from roost.model.instance import ASSIGNED, Instance
 from roost.placement.commands.allocations import ConsumerWrite
 from support.conducting import conducting, request
+from support.waiting import patience
 
 OLD = "0008"
 """The last revision without owners."""
@@ -84,7 +85,7 @@ def test_waiting_requests_and_mappings_are_carried_over(tmp_path) -> None:
         async with conducting(tmp_path) as now:
             await now.super.resume()
             await now.arrive()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(patience(30)):
                 while (await now.requests.mappings(["old", "stale"])).keys() != {"old"}:
                     await asyncio.sleep(0.01)
             found = await now.instances()

@@ -20,6 +20,7 @@ from support.agents import Hosts, until
 from support.cells import opened_cell
 from support.reshaping import CPUS, FLAT, ROOT, cards, claimed, described, follows, held, put
 from support.told_calls import ToldService
+from support.waiting import patience
 
 ONE, TWO, VOLUME = (f"44444444-0000-4000-8000-{number:012}" for number in range(3))
 NUMA = {"VCPU": Inventory(4), "MEMORY_MB": Inventory(512)}
@@ -36,7 +37,7 @@ def openstack() -> Iterator[Upstream]:
 async def hosts_at(service: ToldService, directory: Path) -> AsyncIterator[Hosts]:
     """Hosts whose cell asks a placement service."""
     with service.served() as url:
-        client = httpx.AsyncClient(timeout=30)
+        client = httpx.AsyncClient(timeout=patience(30))
         async with (
             HttpPlacement(FixedCredentials(url, "admin"), client=client) as placement,
             opened_cell(directory) as cell,

@@ -24,6 +24,7 @@ from roost.leases import AcquireLease
 from roost.model.node import NodeReport
 from roost.placement.http.server import prepare_database
 from roost.storage import Database, Schema
+from support.waiting import patience
 
 Work = Callable[[sa.Connection], object]
 
@@ -60,7 +61,7 @@ OF_CELLS: dict[str, tuple[Work, Work, int]] = {
 
 def at_once(url: str, works: tuple[Work, Work]) -> list[object]:
     """The results of two works of which both have read when the first one writes."""
-    both_have_read = threading.Barrier(2, timeout=30)
+    both_have_read = threading.Barrier(2, timeout=patience(30))
 
     def run(work: Work) -> object:
         database = Database(url)

@@ -25,6 +25,7 @@ from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import ConcurrentUpdate
 from roost.storage import DatabaseUnavailable
 from support.conducting import BACKOFF, HOSTS, NOW, VCPUS, Conductors, conducting, request
+from support.waiting import patience
 
 ONE = "i0"
 
@@ -416,7 +417,7 @@ def test_an_outage_of_placement_ends_no_machine(tmp_path, monkeypatch) -> None:
         await now.super.delete([ONE])
         monkeypatch.setattr(now.placement, "holdings", away)
         gate.opened.set()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience(30)):
             while not calls:
                 await asyncio.sleep(0.01)
             monkeypatch.undo()

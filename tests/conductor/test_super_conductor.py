@@ -15,6 +15,7 @@ from roost.model.spec import RequestedDestination
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.storage import DatabaseUnavailable
 from support.conducting import HOSTS, VCPUS, Dead, Death, conducting, intercept, request
+from support.waiting import patience
 
 NIGHTLY = pytest.mark.nightly
 """The simulation of machines has the same moments, and more of them, in every run."""
@@ -209,7 +210,7 @@ def test_lease_is_kept_while_the_work_of_the_start_is_taken_up(tmp_path, monkeyp
                     await asyncio.sleep(0.01)
 
             monkeypatch.setattr(now.super, "step", taking_long)
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(patience(60)):
                 await now.super.resume()
 
     asyncio.run(run())

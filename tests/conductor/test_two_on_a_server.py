@@ -23,6 +23,7 @@ from support.conducting import HOSTS, NOW, VCPUS, Conductors, intercept, request
 from support.databases import Place
 from support.driven_cell import DrivenCell
 from support.upgrading import upgrade_empty
+from support.waiting import patience
 
 REQUESTS = len(HOSTS) * VCPUS // 2
 """Each for two instances: together they fill the hosts."""
@@ -85,7 +86,7 @@ def test_one_dies_in_the_middle_of_its_work_and_the_other_ends_it(place, tmp_pat
             ]
             await asyncio.gather(*accepting)
             await other.arrive()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(patience(30)):
                 while one.super.in_progress > len(lost):
                     await asyncio.sleep(0.01)
             assert set(await other.super.delete(["0-a", "1-a"])) == {"0-a", "1-a"}

@@ -18,6 +18,7 @@ from exchange.rich_state import uid
 from roost.ledger.audit_snapshot import facts_of, used_in
 from support.databases import Servers
 from support.forked import Forked
+from support.waiting import Deadline
 
 PROVIDERS = 1000
 CONSUMERS = 6000
@@ -90,8 +91,8 @@ def test_an_import_that_is_killed_goes_on(large: Path, tmp_path: Path) -> None:
     for _ in range(2):
         process = start("import-placement", "--from", at(large), "--database", at(cut))
         stop_at = (seen[-1] if seen else 0) + randomness.randint(1, 2)
-        until = time.monotonic() + SECONDS
-        while commits_in(cut) < stop_at and time.monotonic() < until:
+        until = Deadline(SECONDS)
+        while commits_in(cut) < stop_at and not until.passed:
             time.sleep(0.002)
         time.sleep(randomness.random() * 0.1)
         kill(process)
@@ -114,8 +115,8 @@ def test_an_export_that_is_killed_leaves_nothing(large: Path, tmp_path: Path) ->
     randomness = random.Random(7)
     for _ in range(2):
         process = start("export-placement", "--to", at(target), "--database", at(roost))
-        until = time.monotonic() + SECONDS
-        while not target.exists() and process.poll() is None and time.monotonic() < until:
+        until = Deadline(SECONDS)
+        while not target.exists() and process.poll() is None and not until.passed:
             time.sleep(0.002)
         time.sleep(randomness.random() * 0.3)
         kill(process)
@@ -166,9 +167,9 @@ def test_on_a_server_it_is_the_same(large: Path, servers: Servers, kind: str, tm
 
 
 def _wait(process: Forked | None, true: Callable[[], bool]) -> None:
-    until = time.monotonic() + SECONDS
+    until = Deadline(SECONDS)
     while not true():
-        assert time.monotonic() < until and (process is None or process.poll() is None)
+        assert not until.passed and (process is None or process.poll() is None)
         time.sleep(0.01)
 
 

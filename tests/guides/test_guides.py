@@ -15,6 +15,7 @@ from oslo_config import cfg
 from guides.running import ROOT, Machine, blocks, commands
 from roost.bench.postgresql import PostgreSQL
 from support.databases import Servers
+from support.waiting import patience
 
 GUIDES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/guides").glob("*.md"))
 SCRIPTS = {guide for guide in GUIDES if any(block.language == "bash" for block in blocks(guide))}
@@ -35,7 +36,7 @@ def postgresql(servers: Servers, machine: Machine) -> Iterator[Machine]:
     # The test's server has the superuser roost; Debian's has postgres, and the guide makes the role roost.
     server.ask("CREATE ROLE postgres SUPERUSER LOGIN")
     rename = ["psql", "-qU", "postgres", "-d", "postgres", "-c", "ALTER ROLE roost RENAME TO first"]
-    subprocess.run(rename, env=machine.environment, check=True, timeout=60)
+    subprocess.run(rename, env=machine.environment, check=True, timeout=patience(60))
     with contextlib.ExitStack() as stack:
         stack.callback(server.kill)
         yield machine

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from support.waiting import patience
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -74,7 +76,7 @@ def run(command: str, folder: Path, work: Path, environment: dict[str, str], off
         steps.append(step)
     done = subprocess.run(
         ["bash", "-ec", " && ".join(steps)],
-        cwd=work, env=environment, capture_output=True, text=True, timeout=900, check=False,
+        cwd=work, env=environment, capture_output=True, text=True, timeout=patience(900), check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 

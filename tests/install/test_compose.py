@@ -16,6 +16,7 @@ from roost.auth import Source
 from roost.cli.configuration import options_without_effect
 from roost.cli.main import roost_command
 from support.serving import Serving
+from support.waiting import patience
 
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
@@ -83,7 +84,7 @@ def check(port: str) -> int:
     kind, program, *arguments = SERVICES["placement"]["healthcheck"]["test"]
     assert (kind, program) == ("CMD", "python")
     command = [sys.executable, *(each.replace(":8778", f":{port}") for each in arguments)]
-    return subprocess.run(command, capture_output=True, timeout=60, check=False).returncode
+    return subprocess.run(command, capture_output=True, timeout=patience(60), check=False).returncode
 
 
 def test_the_health_check_tells_a_serving_process_from_a_stopped_one(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from roost.cli.main import roost_command
 from support.processes import ROOST
+from support.waiting import patience
 
 FOLDER = Path(__file__).parents[2] / "packaging" / "systemd"
 UNITS = sorted(path.name for path in FOLDER.glob("*.service"))
@@ -26,7 +27,7 @@ each_unit = pytest.mark.parametrize("unit", UNITS)
 def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     assert SYSTEMD_ANALYZE is not None
     command = [SYSTEMD_ANALYZE, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=patience(60), check=False)
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from support.ledgers import (
     run,
     whole,
 )
+from support.waiting import patience
 
 
 def test_commands_that_wait_together_share_a_commit(place):
@@ -75,7 +76,7 @@ def test_a_close_that_is_cancelled_leaves_commands_their_outcomes(place):
             closing = asyncio.create_task(ledger.close())
             await asyncio.sleep(0)
             closing.cancel()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(patience(30)):
                 await first
                 await ledger.execute(claim("b", "p", VCPU=1))
             assert set(holdings_of(ledger.database)) == {"a", "b"}

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from support.serving import Serving
-from support.waiting import wait_for
+from support.waiting import patience, wait_for
 
 GLOBAL = "req-12345678-1234-4234-a234-123456789abc"
 OWN = re.compile(r"req-[a-f0-9]{8}(-[a-f0-9]{4}){3}-[a-f0-9]{12}")
@@ -35,7 +35,7 @@ def ask(
 ) -> httpx.Response:
     """Send a request. Underlines in names of headers stand for hyphens."""
     sent = {"x-auth-token": "admin", **{name.replace("_", "-"): value for name, value in headers.items()}}
-    with httpx.Client(base_url=serving.url, timeout=60) as client:
+    with httpx.Client(base_url=serving.url, timeout=patience(60)) as client:
         return client.request(method, path, content=content, headers=sent)
 
 

@@ -15,6 +15,7 @@ from roost.logs import ACCESS_LOGGER, LogOptions, configure_logs, logging_config
 from roost.logs.configuration import QUIET
 from roost.model.errors import OperatorError
 from roost.placement.options import read_options, unsupported_options
+from support.waiting import patience
 
 WRITER = """
 import logging, sys
@@ -51,7 +52,7 @@ def start(*settings: str) -> "subprocess.Popen[str]":
 def log(text: str, *settings: str) -> tuple[int, str]:
     """Log one text in a process with these settings; return its exit status and standard error."""
     process = start(*settings)
-    _, stderr = process.communicate(f"{text}\n", timeout=120)
+    _, stderr = process.communicate(f"{text}\n", timeout=patience(120))
     return process.returncode, stderr
 
 
@@ -113,7 +114,7 @@ def test_a_file_gets_the_lines_and_is_opened_anew_after_a_rotation(tmp_path: Pat
             assert process.stdout.readline() == "logged\n"
             if text == "before":
                 file.rename(moved)
-        _, stderr = process.communicate(timeout=120)
+        _, stderr = process.communicate(timeout=patience(120))
     finally:
         process.kill()
         process.wait()

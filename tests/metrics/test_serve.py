@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 from roost.metrics.catalogue import CATALOGUE
 from support.processes import RoostUp, free_port, run_roost
 from support.serving import ENVIRONMENT, Serving
+from support.waiting import Deadline
 
 SECONDS = 30.0
 """Seconds within which a number must appear that is published once a second."""
@@ -37,9 +38,9 @@ def scrape(port: int) -> Samples:
 
 def wait_for(port: int, condition: Callable[[Samples], bool]) -> Samples:
     """Scrape until a condition holds."""
-    until = time.monotonic() + SECONDS
+    until = Deadline(SECONDS)
     while not condition(found := scrape(port)):
-        assert time.monotonic() < until, found
+        assert not until.passed, found
         time.sleep(0.1)
     return found
 

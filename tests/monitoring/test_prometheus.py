@@ -20,6 +20,7 @@ from support.prometheus import Prometheus
 from support.servers import Galera
 from support.serving import Serving
 from support.stopping import stopped
+from support.waiting import Deadline
 
 DASHBOARD = Path(__file__).parents[2] / "packaging" / "grafana" / "roost.json"
 SECONDS = 60.0
@@ -49,9 +50,9 @@ WITHOUT_DATA = {
 
 
 def until(what: str, true: Callable[[], object]) -> None:
-    end = time.monotonic() + SECONDS
+    end = Deadline(SECONDS)
     while not true():
-        assert time.monotonic() < end, f"waited in vain until {what}"
+        assert not end.passed, f"waited in vain until {what}"
         time.sleep(0.25)
 
 

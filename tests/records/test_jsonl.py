@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from roost.model.record import Step
 from roost.records import DamagedRecords, Retention, RunWithAttempts, Search
 from roost.records.jsonl import JsonLinesRecords
+from support.waiting import patience
 
 OLD_FILE = """\
 {"run":{"id":"run-1","request_id":"req-1","project_id":"p","user_id":"u","instances":["i-1","i-2"],"spec":\
@@ -189,4 +190,4 @@ asyncio.run(main())
 
 def test_a_write_that_hangs_does_not_keep_the_program_from_ending(tmp_path):
     command = [sys.executable, "-c", CLOSED_WHILE_LOCKED, str(tmp_path / "records.jsonl")]
-    assert subprocess.run(command, timeout=30, check=False).returncode == 0
+    assert subprocess.run(command, timeout=patience(30), check=False).returncode == 0

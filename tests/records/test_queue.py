@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from roost.records import RecordQueue, RunWithAttempts
 from roost.records.queue import BATCH_LIMIT
 from support.recording import Backend
+from support.waiting import patience
 
 BEGIN = "scheduling records cannot be written"
 END = "scheduling records are written again"
@@ -153,7 +154,7 @@ def test_close_ends_in_time_and_counts_what_it_dropped(make, logs, how):
     async def run():
         queue = RecordQueue(Backend(how, works=False), retry_seconds=0.001, close_seconds=0.05)
         put(queue, make(1), make(2))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience(30)):
             await queue.close()
         assert (queue.dropped, queue.waiting) == (6, 0)
         put(queue, make(3))

@@ -7,6 +7,7 @@ from pathlib import Path
 from textwrap import dedent
 
 from roost.scheduler import Scheduler
+from support.waiting import patience
 
 NODE = "5c1d8e6a-0000-4000-8000-00000000000"
 EXPECTED = [
@@ -22,6 +23,11 @@ def test_example(tmp_path: Path) -> None:
     example = tmp_path / "example.py"
     example.write_text(dedent(program))
     run = subprocess.run(
-        [sys.executable, example], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, example],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=patience(120),
     )
     assert run.stdout.splitlines() == EXPECTED, run.stderr

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from support.serving import HEADERS, Serving
+from support.waiting import patience
 
 LIMIT = 2**20
 """Bytes of a body at most."""
@@ -35,7 +36,7 @@ def test_a_body_without_an_end_is_refused_after_its_limit(server: Serving) -> No
     chunk = b"10000\r\n" + b" " * 65536 + b"\r\n"
     sent = 0
     answer = b""
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=patience(30)) as connection:
         connection.sendall(f"{head}\r\n".encode())
         with contextlib.suppress(ConnectionError):
             while sent < 1024 * LIMIT and not select.select([connection], [], [], 0.01)[0]:

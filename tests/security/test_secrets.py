@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.serving import Serving, roost
-from support.waiting import wait_for
+from support.waiting import patience, wait_for
 
 PASSWORD = "pa55word-of-the-database"
 
@@ -56,7 +56,11 @@ def test_a_value_cannot_forge_a_line_or_steer_a_terminal(text: str) -> None:
         "logging.getLogger('library').warning('said %s', text)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], input=text.encode(), capture_output=True, timeout=60, check=True
+        [sys.executable, "-c", program],
+        input=text.encode(),
+        capture_output=True,
+        timeout=patience(60),
+        check=True,
     )
     lines = done.stderr.decode().removesuffix("\n").split("\n")
     assert len(lines) == 3, lines

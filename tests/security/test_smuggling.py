@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.serving import Serving
+from support.waiting import patience
 
 HEADERS = (
     b"host: x\r\nx-auth-token: admin\r\nopenstack-api-version: placement 1.39\r\n"
@@ -58,7 +59,7 @@ def send(server: Serving, raw: bytes) -> tuple[bytes, bool]:
     """Send bytes; return everything that comes back, and whether the server closed the connection."""
     port = int(server.url.rpartition(":")[2])
     answer = b""
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=patience(30)) as connection:
         with contextlib.suppress(ConnectionError):
             connection.sendall(raw)
         connection.settimeout(2)

@@ -6,13 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from support.waiting import patience
+
 PROGRAM = Path(__file__).with_name("supervised.py")
 
 
 def run(trouble: str) -> str:
     """Run the program; return what it says. Its last worker is ready before it ends."""
     done = subprocess.run(
-        [sys.executable, str(PROGRAM), trouble], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, str(PROGRAM), trouble],
+        capture_output=True,
+        text=True,
+        timeout=patience(60),
+        check=False,
     )
     said = done.stdout + done.stderr
     assert done.returncode == 0, said

@@ -14,7 +14,7 @@ from roost.serving.waiting import open_when_there, prepare_unless_away
 from roost.storage import Database, DatabaseUnavailable
 from support.databases import Servers
 from support.serving import Serving
-from support.waiting import wait_for
+from support.waiting import patience, wait_for
 
 SERVER = "postgresql+psycopg://roost@db.example/roost"
 
@@ -107,7 +107,9 @@ def test_placement_starts_without_its_server_says_so_and_serves_when_it_comes(
 
             def answer(path: str) -> httpx.Response | None:
                 try:
-                    return httpx.get(f"{serving.url}{path}", headers={"x-auth-token": "admin"}, timeout=60)
+                    return httpx.get(
+                        f"{serving.url}{path}", headers={"x-auth-token": "admin"}, timeout=patience(60)
+                    )
                 except httpx.TransportError:
                     return None
 

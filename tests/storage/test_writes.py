@@ -11,6 +11,7 @@ from sqlalchemy.exc import OperationalError
 
 from roost.storage import Database, DatabaseUnavailable
 from support.things import put, things, using
+from support.waiting import patience
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def test_a_close_that_is_cancelled_leaves_writes_their_outcomes(place):
         closing = asyncio.create_task(database.close())
         await asyncio.sleep(0)
         closing.cancel()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience(30)):
             assert await write == 1
 
     using(place, use)
@@ -53,7 +54,7 @@ def test_a_work_that_ends_an_iterator_fails_alone(place):
             put(60)(connection)
             next(iter(()))
 
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience(30)):
             for works in ([ends_an_iterator], [put(1), ends_an_iterator, put(2)]):
                 answers = await asyncio.gather(*map(database.write, works), return_exceptions=True)
                 [failed] = [answer for answer in answers if isinstance(answer, Exception)]

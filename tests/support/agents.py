@@ -17,6 +17,7 @@ from support.cells import NOW, opened_cell
 from support.driven_cell import DrivenCell
 from support.drivers import HeldDriver
 from support.ledgers import opened
+from support.waiting import patience
 
 FAST = AgentTimes(poll=0.2, report=0.2, health=0.0, start=5.0, retry=0.01, longest_retry=0.05, keep=0.0)
 """Times of agents that make tests short."""
@@ -52,7 +53,7 @@ class Hosts:
         )
         tasks = [asyncio.create_task(each.run()) for each in (self.service, hosting)]
         try:
-            await asyncio.wait_for(hosting.started(), 20)
+            await asyncio.wait_for(hosting.started(), patience(20))
             yield hosting
         finally:
             for task in tasks:
@@ -84,7 +85,7 @@ async def hosts(
 
 async def until(condition, seconds: float = 20.0) -> None:
     """Wait until a condition (a coroutine function, or a plain one) is true."""
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(patience(seconds)):
         while True:
             holds = condition()
             if asyncio.iscoroutine(holds):

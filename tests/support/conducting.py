@@ -42,6 +42,7 @@ from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes import NodeTable
 from roost.storage import Database
 from support.driven_cell import DrivenCell
+from support.waiting import patience
 
 NOW = 1000.0
 CELLS = (CELL0, "cell1", "cell2")
@@ -128,7 +129,7 @@ class Conductors:
 
     async def arrive(self, seconds: float = 30.0) -> None:
         """Wait until every request is in its cells, but not for ever."""
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(patience(seconds)):
             await self.super.idle()
 
     async def instances(self) -> dict[str, Instance]:

@@ -23,6 +23,7 @@ import httpx
 
 from roost.bench.loopback import free_port
 from roost.bench.server_process import die_with_parent
+from support.waiting import Deadline, patience
 
 ROOT = Path(__file__).parents[2]
 LOCK = ROOT / "requirements-keystone.lock"
@@ -143,10 +144,10 @@ class Keystone:
             self._process = subprocess.Popen(
                 serve, env=environment, stdout=log, stderr=log, preexec_fn=die_with_parent
             )
-        self._client = httpx.Client(base_url=self.url, timeout=120, trust_env=False)
-        until = time.monotonic() + START_SECONDS
+        self._client = httpx.Client(base_url=self.url, timeout=patience(120), trust_env=False)
+        until = Deadline(START_SECONDS)
         while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > until:
+            if self._process.poll() is not None or until.passed:
                 self.close()
                 raise AssertionError(f"Keystone does not start:\n{(folder / 'log').read_text()[-3000:]}")
             time.sleep(0.1)

@@ -83,7 +83,8 @@ class ProfiledCloud:
     def held(self, instance: str, host: str) -> dict[str, dict[str, int]]:
         """What an instance holds, by what the name of a provider has after the host's. A bare metal node is
         called node."""
-        engine = sa.create_engine(self.urls["api"], poolclass=sa.NullPool)
+        # One snapshot: an agent may make a provider between the two reads, to which claims are moved.
+        engine = sa.create_engine(self.urls["api"], poolclass=sa.NullPool, isolation_level="REPEATABLE READ")
         with engine.connect() as connection:
             rows = connection.execute(sa.text("SELECT uuid, name FROM resource_providers"))
             names = {row.uuid: row.name for row in rows}

@@ -11,6 +11,7 @@ import httpx
 from roost.bench.loopback import free_port
 from support.forked import Forked
 from support.serving import ENVIRONMENT, SECONDS
+from support.waiting import Deadline
 
 TOKEN = {"x-auth-token": "admin"}
 
@@ -40,9 +41,9 @@ class Program:
         with self.log.open("ab") as file:
             self.process = Forked(*whole, env=environment, stderr=file, start_new_session=True)
         self.client = httpx.Client(base_url=self.url, headers=TOKEN, timeout=SECONDS)
-        until = time.monotonic() + SECONDS
+        until = Deadline(SECONDS)
         while waits and f":{self.port} with" not in self.said():
-            if time.monotonic() > until or self.process.poll() is not None:
+            if until.passed or self.process.poll() is not None:
                 raise AssertionError(f"it does not serve: {self.said()}")
             time.sleep(0.02)
 

@@ -12,6 +12,7 @@ import yaml
 
 from roost.bench.loopback import free_port
 from roost.bench.server_process import die_with_parent, find_program
+from support.waiting import Deadline
 
 PROMETHEUS = find_program("prometheus")
 PROMTOOL = find_program("promtool")
@@ -53,12 +54,12 @@ class Prometheus:
             )
 
     def __enter__(self) -> "Prometheus":
-        until = time.monotonic() + SECONDS
+        until = Deadline(SECONDS)
         while True:
             with contextlib.suppress(httpx.TransportError):
                 if httpx.get(f"{self.url}/-/ready", trust_env=False).status_code == 200:
                     return self
-            if self._process.poll() is not None or time.monotonic() > until:
+            if self._process.poll() is not None or until.passed:
                 self.__exit__()
                 raise AssertionError(f"Prometheus does not start:\n{self._log.read_text()[-3000:]}")
             time.sleep(0.1)

@@ -14,6 +14,7 @@ import httpx
 
 from roost.bench.loopback import free_port
 from roost.model.provider_names import provider_uuid
+from support.waiting import Deadline
 
 SECONDS = 60.0
 
@@ -74,13 +75,13 @@ class Emulator:
             self._process = subprocess.Popen(
                 [sys.executable, __file__, json.dumps(plan)], stdout=log, stderr=log, cwd=state
             )
-        until = time.monotonic() + SECONDS
+        until = Deadline(SECONDS)
         while True:
             try:
                 httpx.get(f"{self.url}/redfish/v1/")
                 return
             except httpx.TransportError:
-                if time.monotonic() > until or self._process.poll() is not None:
+                if until.passed or self._process.poll() is not None:
                     raise AssertionError((state / "log").read_text()) from None
                 time.sleep(0.05)
 

@@ -19,6 +19,7 @@ from roost.model.instance import Instance
 from roost.model.provider_names import provider_uuid
 from support.cells import instance
 from support.redfish_emulator import system_of
+from support.waiting import patience
 
 HOST = "rack"
 CLASS = "CUSTOM_BAREMETAL_A"
@@ -62,7 +63,7 @@ def reserved(driver: RedfishDriver, number: int) -> int:
 
 async def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait until a condition holds, while the driver goes on."""
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(patience(seconds)):
         while not condition():
             await asyncio.sleep(0.02)
 

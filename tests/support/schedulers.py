@@ -12,6 +12,7 @@ import httpx
 from roost.bench.loopback import free_port
 from support.forked import Forked
 from support.serving import ENVIRONMENT, SECONDS, children
+from support.waiting import Deadline
 
 TOKEN = {"x-auth-token": "admin"}
 FLAVOR = {"name": "small", "vcpus": 1, "memory_mb": 512}
@@ -57,9 +58,9 @@ class RunningScheduler:
             self._process = Forked(*command, env=environment, stderr=file, start_new_session=True)
         trusted = False if authority is None else ssl.create_default_context(cafile=authority)
         self.client = httpx.Client(base_url=self.url, headers=TOKEN, timeout=SECONDS, verify=trusted)
-        until = time.monotonic() + SECONDS
+        until = Deadline(SECONDS)
         while "roost: scheduler on" not in self.said():
-            if time.monotonic() > until or self._process.poll() is not None:
+            if until.passed or self._process.poll() is not None:
                 raise AssertionError(f"it does not serve: {self.said()}")
             time.sleep(0.02)
 

@@ -15,6 +15,7 @@ import httpx
 from roost.bench.loopback import free_port
 from roost.bench.server_process import die_with_parent
 from support.forked import ROOST, Forked, run_forked
+from support.waiting import Deadline
 
 HEADERS = {
     "x-auth-token": "admin",
@@ -68,12 +69,12 @@ class Serving:
         with log.open("ab") as file:
             start = partial(_started_anew if fresh else Forked, *command)
             self._process = start(env=environment, stderr=file, start_new_session=True)
-        until = time.monotonic() + SECONDS
+        until = Deadline(SECONDS)
         while waits:
             with contextlib.suppress(httpx.TransportError):
                 if self.ask("GET", "/").status_code == 200:
                     return
-            if time.monotonic() > until or self._process.poll() is not None:
+            if until.passed or self._process.poll() is not None:
                 self.end()
                 raise AssertionError(f"the server does not answer: {self.said()}")
             time.sleep(0.05)

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from roost.serving.supervision import Rules
+from support.waiting import Deadline
 
 SECONDS = 60.0
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
@@ -66,9 +67,9 @@ class SteadyLoad(AbstractContextManager["SteadyLoad"]):
     def wait_for_answers(self, more: int) -> None:
         """Wait until that many further requests are answered."""
         wanted = self.statuses.total() + more
-        until = time.monotonic() + SECONDS
+        until = Deadline(SECONDS)
         while self.statuses.total() < wanted:
-            assert time.monotonic() < until, f"too few answers: {self.statuses} {self.unanswered}"
+            assert not until.passed, f"too few answers: {self.statuses} {self.unanswered}"
             time.sleep(0.02)
 
     def _ask(self) -> None:
@@ -99,9 +100,9 @@ class SteadyLoad(AbstractContextManager["SteadyLoad"]):
 def freeze(pid: int) -> None:
     """Stop a process with SIGSTOP and wait until all its threads stand still."""
     os.kill(pid, signal.SIGSTOP)
-    until = time.monotonic() + SECONDS
+    until = Deadline(SECONDS)
     while any(state_of(each) not in "Tt" for each in Path(f"/proc/{pid}/task").iterdir()):
-        assert time.monotonic() < until, "the process does not stop"
+        assert not until.passed, "the process does not stop"
         time.sleep(0.002)
 
 

@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from socketserver import ThreadingMixIn
 from typing import Any, NamedTuple, Protocol
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
@@ -30,6 +31,13 @@ class Call(NamedTuple):
     status: int
 
 
+class Threads(ThreadingMixIn, WSGIServer):
+    """Reads each connection in a thread: one over which a client sends nothing, as it was cancelled after it
+    connected, keeps no other waiting."""
+
+    daemon_threads = True
+
+
 class Quiet(WSGIRequestHandler):
     """Prints nothing."""
 
@@ -42,23 +50,38 @@ class ToldService:
 
     def __init__(self, service: Asked) -> None:
         self._service = service
+        self._one = threading.RLock()
         self.calls: list[Call] = []
 
     def ask(self, method: str, url: str, body: bytes, headers: dict[str, str]) -> Answer:
-        answer = self._service.ask(method, url, body, headers)
+        with self._one:
+            answer = self._service.ask(method, url, body, headers)
         if method != "GET":
             self.calls.append(Call(method, url, json.loads(body) if body else None, answer.status))
         return answer
 
     @contextmanager
     def served(self) -> Iterator[str]:
-        """Serve it on a loopback port until the end of the block; gives its URL."""
-        with make_server("127.0.0.1", 0, self._answer, WSGIServer, Quiet) as server:
+        """Serve it on a loopback port until the end of the block; gives its URL.
+
+        A request that comes later changes nothing, so that a test that failed leaves nothing to the next."""
+        ended = threading.Event()
+
+        def answer(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+            with self._one:
+                if not ended.is_set():
+                    return self._answer(environ, start_response)
+            start_response("503 -", [("content-length", "0")])
+            return []
+
+        with make_server("127.0.0.1", 0, answer, Threads, Quiet) as server:
             thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
             thread.start()
             try:
                 yield f"http://127.0.0.1:{server.server_port}"
             finally:
+                with self._one:
+                    ended.set()
                 server.shutdown()
                 thread.join()
 

@@ -20,6 +20,7 @@ from roost.ledger import SCHEMA as LEDGER
 from roost.storage import Database
 from support.forked import Forked
 from support.processes import RoostUp, run_roost
+from support.waiting import Deadline
 
 CLIENTS = 3
 UP = ("--hosts", "12", "--cells", "3", "--failure-rate", "0.2", "--build-seconds", "0.02")
@@ -160,12 +161,12 @@ def every_instance(http: httpx.Client) -> list[dict[str, Any]]:
 
 def settled(http: httpx.Client, seconds: float = 30.0) -> dict[str, Any]:
     """All instances by uuid, once nobody has work to do."""
-    until = time.monotonic() + seconds
+    until = Deadline(seconds)
     while True:
         shown = every_instance(http)
         if not any(each["state"] in UNSETTLED for each in shown):
             return {each["uuid"]: each for each in shown}
-        assert time.monotonic() < until, Counter(each["state"] for each in shown)
+        assert not until.passed, Counter(each["state"] for each in shown)
         time.sleep(0.1)
 
 

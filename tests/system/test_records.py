@@ -13,6 +13,7 @@ from roost.records.errors import RecordsError, RecordsUnavailable
 from roost.system import System
 from support.recording import FAULTS, failing_backend
 from support.systems import SMALL, differences, opened_system, options_in, states, wanted
+from support.waiting import patience
 
 KEEP_COMMITS = Retention(interval=0.0)
 """Old commits are not removed. Old records are, all the same."""
@@ -26,7 +27,7 @@ def test_a_system_works_and_stops_while_no_record_can_be_written(tmp_path: Path,
         await system.super_conductor.accept(wanted("first", 5))
         await system.settle()
         assert list((await states(system)).values()) == [ACTIVE] * 5
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience(30)):
             await system.close()
         assert queue.dropped + queue.failed == 1 + 5 + 5  # the run, five attempts, and their ends
         assert await differences(tmp_path) == []
@@ -47,7 +48,7 @@ def test_a_system_works_while_its_records_cannot_be_trimmed(
                 raise error
 
             monkeypatch.setattr(system.records.backend, "trim", fail)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(patience(30)):
                 await tried.acquire()
                 await tried.acquire()
             await system.super_conductor.accept(wanted("first", 5))

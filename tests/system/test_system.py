@@ -16,6 +16,7 @@ from roost.model.inventory import Inventory
 from roost.storage import DatabaseUnavailable
 from roost.system import kept_layout, uniform_layout
 from support.systems import SMALL, differences, opened_system, states, wanted
+from support.waiting import patience
 
 
 def test_what_is_asked_for_runs_and_what_is_deleted_is_gone(tmp_path) -> None:
@@ -115,7 +116,7 @@ def test_part_that_dies_is_noticed(tmp_path, monkeypatch) -> None:
         async with opened_system(tmp_path) as system:
             # Machines are begun again after a defect; the feed of the node table is none.
             monkeypatch.setattr(NodeFeed, "refresh", fail)
-            error = await asyncio.wait_for(system.broken(), 60)
+            error = await asyncio.wait_for(system.broken(), patience(60))
             assert "ZeroDivisionError" in repr(error)
             with pytest.raises(ZeroDivisionError):
                 await system.settle()
@@ -133,7 +134,7 @@ def test_trimming_outlives_an_outage(tmp_path, monkeypatch) -> None:
                 raise DatabaseUnavailable("gone")
 
             monkeypatch.setattr(system.ledger, "trim", fail)
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(patience(60)):
                 while len(calls) < 3:
                     await asyncio.sleep(0.01)
             await system.settle()
@@ -172,7 +173,7 @@ def test_system_starts_with_a_cell_down_and_its_hosts_join_when_its_database_is_
             await system.super_conductor.idle()
             assert len(await system.cells["cell1"].every()) == 12
             path.write_bytes(whole)
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(patience(60)):
                 while system.table.seen_since(0.0).sum() < 6:
                     await asyncio.sleep(0.05)
             await system.super_conductor.accept(wanted("second", 12))

@@ -17,6 +17,7 @@ from roost.model.provider_names import provider_uuid
 from roost.system import Layout, LayoutHost, System
 from support.conductor_api import ADMIN, FLAVOR, detail
 from support.systems import SMALL, opened_system
+from support.waiting import patience
 
 ALL = "/v1/aggregates"
 HOST = "host-0002"
@@ -40,7 +41,7 @@ async def served(directory: Path, layout: Layout = SMALL) -> AsyncIterator[tuple
 
 
 async def until(true: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(patience(60)):
         while not await true():
             await asyncio.sleep(0.02)
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from structlog.testing import capture_logs
 
 from roost.web.health import CACHE_SECONDS, Check, CheckResult, Health, HealthOptions, NoAnswer
+from support.waiting import patience
 
 SHORT = HealthOptions(check_seconds=0.05)
 
@@ -156,5 +157,5 @@ async def test_what_is_closed_waits_for_nothing() -> None:
     await health.readiness()
     health.close()
     left = asyncio.all_tasks() - {asyncio.current_task()}
-    await asyncio.wait(left, timeout=60)
+    await asyncio.wait(left, timeout=patience(60))
     assert all(task.cancelled() for task in left)

@@ -18,6 +18,7 @@ from roost.placement.interface import Provider
 from roost.placement.service import PlacementService
 from roost.storage import DatabaseUnavailable
 from support.conducting import conducting
+from support.waiting import patience
 
 NODES = [f"node{number}" for number in range(5)]
 DISK = "shared disk"
@@ -253,7 +254,7 @@ def test_it_runs_after_each_change_and_again_after_a_failure(tmp_path) -> None:
                 task.cancel()
 
     async def until(now: Any, aggregate: str, nodes: set[str]) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patience(30)):
             while await now.placement.providers_in_aggregate(aggregate) != nodes:
                 await asyncio.sleep(0.01)
 

@@ -21,6 +21,7 @@ from support.ledgers import upgrade
 from support.servers import Galera
 from support.serving import SECONDS, Serving, roost
 from support.stopping import stopped
+from support.waiting import Deadline
 
 SHORT = "healthcheck.check_timeout=0.3"
 FOR_HOURS = "placement_database.answer_timeout=7200"
@@ -42,9 +43,9 @@ def failing(serving: Serving) -> set[str]:
 
 
 def until(what: str, true: Callable[[], bool]) -> None:
-    end = time.monotonic() + SECONDS
+    end = Deadline(SECONDS)
     while not true():
-        assert time.monotonic() < end, f"waited in vain until {what}"
+        assert not end.passed, f"waited in vain until {what}"
         time.sleep(0.1)
 
 

@@ -19,6 +19,7 @@ from roost.placement.http.operations import OPERATIONS
 from roost.placement.wire.microversions import LATEST
 from support.placement_api import PROJECT, uuid_of
 from support.serving import Serving
+from support.waiting import patience
 
 A, C = uuid_of("a"), uuid_of("c")
 NAMES = {"uuid": A, "resource_class": "VCPU", "name": "CUSTOM_X", "consumer": C}
@@ -102,7 +103,7 @@ class Client:
     """One connection that is kept."""
 
     def __init__(self, url: str) -> None:
-        self._connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
+        self._connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=patience(60))
 
     def ask(
         self, method: str, path: str, body: bytes | None, version: int = LATEST, **headers: str
@@ -123,7 +124,7 @@ class Site:
         self._path = folder / "roost.db"
         self._server = Serving(f"sqlite:///{self._path}", folder / "log")
         self.port = int(self._server.url.rpartition(":")[2])
-        self._connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        self._connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=patience(60))
         self.ask("POST", "/resource_providers", json.dumps({"name": "a", "uuid": A}).encode())
 
     def end(self) -> None:
@@ -271,7 +272,7 @@ def test_a_url_may_be_too_long(site: Site, length: int) -> None:
     """Up to 64 KiB the API judges it; a longer one is refused by the server before it is read."""
     for method, url in every_operation():
         for path in (f"{url.format(**NAMES)}/{'x' * length}", f"{url.format(**NAMES)}?a={'x' * length}"):
-            with socket.create_connection(("127.0.0.1", site.port), timeout=60) as connection:
+            with socket.create_connection(("127.0.0.1", site.port), timeout=patience(60)) as connection:
                 request = f"{method} {path} HTTP/1.1\r\nhost: x\r\nx-auth-token: admin\r\n"
                 with contextlib.suppress(ConnectionError):
                     connection.sendall(f"{request}connection: close\r\n\r\n".encode())

@@ -15,6 +15,7 @@ from support.ledgers import findings_in, upgrade
 from support.placement_api import allocation, uuid_of
 from support.servers import Galera
 from support.serving import HEADERS, SECONDS, Serving
+from support.waiting import Deadline
 
 CLIENTS = 9
 HOST = uuid_of("host")
@@ -74,9 +75,9 @@ class Load:
 
 
 def until(what: str, true: Callable[[], bool]) -> None:
-    end = time.monotonic() + SECONDS
+    end = Deadline(SECONDS)
     while not true():
-        assert time.monotonic() < end, f"waited in vain until {what}"
+        assert not end.passed, f"waited in vain until {what}"
         time.sleep(0.02)
 
 

@@ -17,6 +17,7 @@ from roost.bench.loopback import free_port
 from roost.placement.http.server import prepare_database
 from support.forked import Forked, run_forked
 from support.placement_api import allocation, uuid_of
+from support.waiting import Deadline
 
 A = uuid_of("a")
 HEADERS = {
@@ -37,8 +38,8 @@ class Served:
         command = ["serve", "--port", str(self.port), "--database", f"sqlite:///{folder}/roost.db"]
         self.process = Forked(*command, "--workers", str(workers), env=ENVIRONMENT, start_new_session=True)
         self.client = httpx.Client(base_url=self.url, headers=HEADERS, timeout=SECONDS)
-        until = time.monotonic() + SECONDS
-        while time.monotonic() < until:
+        until = Deadline(SECONDS)
+        while not until.passed:
             with contextlib.suppress(httpx.TransportError):
                 if self.client.get("/").status_code == 200:
                     return
@@ -89,8 +90,8 @@ def test_after_kill_9_everything_acknowledged_is_there(served: Served, tmp_path:
 
 def test_workers_stop_when_their_parent_is_killed(served: Served) -> None:
     os.kill(served.process.pid, signal.SIGKILL)
-    until = time.monotonic() + SECONDS
-    while time.monotonic() < until:
+    until = Deadline(SECONDS)
+    while not until.passed:
         with socket.socket() as trial:
             if trial.connect_ex(("127.0.0.1", served.port)):
                 return

@@ -16,7 +16,7 @@ from support.placement_api import allocation, uuid_of
 from support.servers import Galera
 from support.serving import SECONDS, Serving
 from support.stopping import stopped
-from support.waiting import wait_for
+from support.waiting import Deadline, wait_for
 
 HOST = uuid_of("host")
 NOT_FOR_LONG = "placement_database.answer_timeout=2"
@@ -61,9 +61,9 @@ def away(answer: httpx.Response) -> bool:
 
 
 def until_done(serving: Serving, name: str) -> None:
-    end = time.monotonic() + SECONDS
+    end = Deadline(SECONDS)
     while away(answer := claim(serving, name)):
-        assert time.monotonic() < end
+        assert not end.passed
         time.sleep(0.05)
     assert answer.status_code == 204
 
@@ -151,9 +151,9 @@ def test_requests_past_the_limit_are_refused_at_once_while_others_wait(
             with stopped(database.server):
                 claims = [threads.submit(claim, serving, f"w{n}") for n in range(clients)]
                 # The others are answered while the database is stopped, although it may take hours.
-                end = time.monotonic() + SECONDS
+                end = Deadline(SECONDS)
                 while sum(each.done() for each in claims) < clients - limit:
-                    assert time.monotonic() < end
+                    assert not end.passed
                     time.sleep(0.05)
                 refused = [each for each in claims if each.done()]
                 assert len(refused) == clients - limit, [each.result().text for each in refused]

@@ -11,6 +11,7 @@ from roost.conductor.http import PATHS
 from roost.scheduling.http.operations import PATHS as SCHEDULING
 from support.processes import RoostUp
 from support.serving import Serving
+from support.waiting import patience
 
 PAGE = Path(__file__).parents[3] / "docs" / "api-v1.md"
 LINES = [line.strip() for line in PAGE.read_text().splitlines() if line.startswith("    ")]
@@ -25,7 +26,9 @@ def run(examples: list[str], url: str) -> None:
     settings = settings.replace("localhost:8778", url)
     for example in examples:
         script = f"{settings}\n{example}"
-        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            ["bash", "-c", script], capture_output=True, text=True, timeout=patience(60), check=False
+        )
         assert done.stdout and '"errors"' not in done.stdout, (example, done)
         assert done.returncode == (28 if "--max-time" in example else 0)
 

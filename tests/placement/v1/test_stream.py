@@ -13,6 +13,7 @@ import pytest
 
 from support.placement_api import allocation, uuid_of
 from support.serving import HEADERS, SECONDS, Serving
+from support.waiting import Deadline
 
 A = uuid_of("a")
 STREAM = {"x-auth-token": "admin", "accept": "text/event-stream"}
@@ -73,9 +74,9 @@ class Events:
         return [commit["seq"] for commit in self.commits]
 
     def wait_for(self, seq: int) -> None:
-        until = time.monotonic() + SECONDS
+        until = Deadline(SECONDS)
         while not self.commits or self.commits[-1]["seq"] < seq:
-            assert time.monotonic() < until, self.numbers()
+            assert not until.passed, self.numbers()
             time.sleep(0.02)
 
     def join(self) -> None:

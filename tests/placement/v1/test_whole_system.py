@@ -6,6 +6,7 @@ from pathlib import Path
 import httpx
 
 from support.processes import RoostUp
+from support.waiting import patience
 
 STREAM = {"accept": "text/event-stream"}
 
@@ -34,7 +35,7 @@ def test_each_path_is_answered_by_its_own_and_streams_end(tmp_path: Path) -> Non
         def follow() -> None:
             url = f"http://127.0.0.1:{up.port}/v1/changes"
             headers = {"x-auth-token": "admin", **STREAM}
-            with httpx.stream("GET", url, headers=headers, timeout=120) as answer:
+            with httpx.stream("GET", url, headers=headers, timeout=patience(120)) as answer:
                 for line in answer.iter_lines():
                     lines.append(line)
                     begun.set()

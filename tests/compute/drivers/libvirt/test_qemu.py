@@ -19,6 +19,7 @@ from roost.model.assignment import AssignedCell, Assignment
 from roost.model.instance import Instance
 from roost.model.spec import Flavor, Image
 from support.libvirt_hosts import instance_of, needs_libvirt
+from support.waiting import patience
 
 needs_libvirt()
 
@@ -82,7 +83,7 @@ def driver(connection: Connection, folder: Path, **options: object) -> LibvirtDr
 
 async def until_it_speaks(folder: Path, wanted: Instance) -> None:
     console = folder / "instances" / f"roost-{wanted.uuid}" / "console.log"
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(patience(60)):
         while SAYS not in console.read_bytes():
             await asyncio.sleep(0.05)
 
