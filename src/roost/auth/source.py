@@ -6,13 +6,18 @@ an option is ``OS_<GROUP>__<OPTION>``, such as ``OS_API__AUTH_STRATEGY``; oslo.c
 
 import copy
 import math
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
-from oslo_config import cfg, types
+from oslo_config import cfg, iniparser, types
 
 from roost.model.errors import OperatorError
+from roost.model.secrets import HIDDEN, safe_message
+
+_NAME = re.compile(r"[\w.-]+")
+_REFUSED = re.compile(r"Value for option (\S+) from LocationInfo\(.*detail='(.*)'\) is not valid: (.*)")
 
 PROJECT = "placement"
 """The project's name for oslo.config, which looks for policy files in /etc/placement too."""
@@ -30,8 +35,10 @@ class Setting(NamedTuple):
         """Parse ``group.option=value``. Raises `OperatorError`."""
         name, equals, value = text.partition("=")
         group, dot, option = name.strip().partition(".")
-        if not (equals and dot and group and option):
-            raise OperatorError(f"{name.strip()!r} is no setting: write GROUP.OPTION=VALUE")
+        if not (equals and dot and group and option and _NAME.fullmatch(option)):
+            # What is no setting may be a secret.
+            shown = name.strip() if _NAME.fullmatch(name.strip()) else f"{HIDDEN!r}"
+            raise OperatorError(f"--set: {shown} is no setting: write GROUP.OPTION=VALUE")
         return cls(group, option.replace("-", "_"), value.strip())
 
 
@@ -50,11 +57,13 @@ class Source(msgspec.Struct, frozen=True):
 
     def open(self) -> cfg.ConfigOpts:
         """Open a configuration in which options can be registered. Raises `OperatorError`."""
+        for file in self.files:
+            _check_file(file)
         conf = cfg.ConfigOpts()
         try:
             conf(args=[], project=PROJECT, default_config_files=list(self.files))
-        except (cfg.Error, UnicodeDecodeError) as error:
-            raise OperatorError(f"configuration: {error}") from error
+        except cfg.Error as error:
+            raise refused_value(error) from error
         return conf
 
     def register(self, conf: cfg.ConfigOpts, group: str, options: Iterable[cfg.Opt]) -> None:
@@ -75,9 +84,35 @@ class Source(msgspec.Struct, frozen=True):
                     try:
                         conf.set_override(option.dest, value, place)
                     except ValueError as error:
+                        shown = HIDDEN if option.secret else safe_message(setting.value)
                         raise OperatorError(
-                            f"configuration: {group}.{option.dest}: {setting.value!r} is refused: {error}"
+                            f"configuration: {group}.{option.dest}: {shown!r} is refused: {error}"
                         ) from error
+
+
+def refused_value(error: Exception) -> OperatorError:
+    """The error of a value that oslo.config refuses, with the file or the variable that has it."""
+    text = " ".join(str(error).split())
+    if found := _REFUSED.fullmatch(text):
+        return OperatorError(f"configuration: {found[2]}: {found[1]}: {found[3]}")
+    return OperatorError(f"configuration: {text}")
+
+
+def _check_file(file: str) -> None:
+    """Read a configuration file for a first time. Raises `OperatorError` if it is none.
+
+    oslo.config has other errors for the same, of which some repeat a line of the file, secrets included.
+    """
+    try:
+        cfg.ConfigParser(file, {}).parse()
+    except OSError as error:
+        raise OperatorError(f"configuration: file {file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise OperatorError(
+            f"configuration: file {file} is no text in UTF-8: byte {error.start} cannot be read"
+        ) from error
+    except iniparser.ParseError as error:
+        raise OperatorError(f"configuration: file {file}, line {error.lineno}: {error.msg}") from None
 
 
 def _finite(option: cfg.Opt) -> cfg.Opt:

@@ -11,7 +11,7 @@ from roost.backup.data_directory import back_up_directory, restore_directory
 from roost.backup.making import Source, make_backup
 from roost.backup.restoring import restore_database
 from roost.backup.roles import schemas_in
-from roost.cli.main import FOUND_WRONG
+from roost.cli.failures import FOUND_WRONG
 from roost.cli.options import as_json, print_json, print_table
 from roost.cli.progress import Meter, no_progress, progress
 from roost.cli.verification import verify_database

@@ -10,7 +10,7 @@ import click
 from roost.backup.roles import ROLES, schemas_in
 from roost.cli.backup import backup_command, restore_command
 from roost.cli.exchange import export_command, import_command
-from roost.cli.main import COULD_NOT_RUN, FOUND_WRONG
+from roost.cli.failures import COULD_NOT_RUN, FOUND_WRONG
 from roost.cli.options import as_json, config_files, database_url, print_json, print_table, settings
 from roost.cli.placement_config import placement_source
 from roost.cli.progress import no_progress, progress

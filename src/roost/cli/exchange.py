@@ -6,7 +6,7 @@ import sys
 import click
 
 from roost.cli.configuration import warn_of_options
-from roost.cli.main import FOUND_WRONG
+from roost.cli.failures import FOUND_WRONG
 from roost.cli.options import as_json, database_url, print_json, print_table
 from roost.cli.progress import no_progress, progress
 from roost.exchange import Report, export_placement, import_placement

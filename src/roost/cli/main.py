@@ -4,18 +4,15 @@ import contextlib
 import gc
 import importlib
 import sys
-import traceback
 from collections.abc import Iterator
 
 import click
 
 import roost
+from roost.cli.failures import tell_failure
 from roost.cli.memory import keep_freed_memory
+from roost.cli.standard_streams import repair_standard_streams
 from roost.logs import configure_logs
-from roost.model.errors import OperatorError
-
-FOUND_WRONG = 1
-COULD_NOT_RUN = 2
 
 COMMANDS = {
     "agent": "roost.cli.agent:agent",
@@ -86,20 +83,27 @@ def _no_collection() -> Iterator[None]:
 def roost_command() -> None:
     """Decides where workloads run and records what they use.
 
-    Exit status: 0 done, 1 found something wrong, 2 could not run.
+    Exit status: 0 done, 1 found something wrong, 2 could not run, 130 interrupted.
     """
 
 
 def main() -> None:
-    """Run a command. An `OperatorError` is printed as one line and ends the process with `COULD_NOT_RUN`."""
-    configure_logs()
-    keep_freed_memory()
+    """Run a command, and end the process with its exit status."""
+    repair_standard_streams()
     try:
-        roost_command(prog_name="roost", standalone_mode=True)
-    except OperatorError as error:
-        click.echo(f"roost: {error}", err=True)
-        sys.exit(COULD_NOT_RUN)
-    except Exception:
-        # A defect in Roost: the traceback, and a status that does not mean "found something wrong".
-        traceback.print_exc()
-        sys.exit(COULD_NOT_RUN)
+        configure_logs()
+        keep_freed_memory()
+        status = _run()
+        sys.stdout.flush()
+    except BaseException as error:
+        status = tell_failure(error)
+    sys.exit(status)
+
+
+def _run() -> int:
+    """Run a command. Returns its exit status, and raises what ends it."""
+    try:
+        status = roost_command.main(prog_name="roost", standalone_mode=False)
+    except SystemExit as ended:
+        status = ended.code
+    return status if isinstance(status, int) else 0

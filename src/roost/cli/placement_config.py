@@ -17,4 +17,5 @@ def placement_source(config_files: tuple[str, ...], settings: tuple[str, ...]) -
     """
     folder = os.environ.get("OS_PLACEMENT_CONFIG_DIR", "").strip()
     default = (str(Path(folder) / "placement.conf"),) if folder else ()
-    return Source(config_files or default, tuple(Setting.parse(each) for each in settings))
+    files = tuple(str(Path(each).expanduser()) for each in config_files or default)
+    return Source(files, tuple(Setting.parse(each) for each in settings))

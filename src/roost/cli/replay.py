@@ -15,7 +15,7 @@ from roost.auth import Source
 from roost.auth.credentials import FixedCredentials
 from roost.cli.configuration import warn_of_options
 from roost.cli.connection import Connection, connected_to
-from roost.cli.main import FOUND_WRONG
+from roost.cli.failures import FOUND_WRONG
 from roost.cli.options import as_json
 from roost.cli.progress import Meter, no_progress, progress
 from roost.cli.verification import verify_database

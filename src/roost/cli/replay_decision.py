@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roost.auth import Source
-from roost.cli.main import FOUND_WRONG
+from roost.cli.failures import FOUND_WRONG
 from roost.cli.options import as_json, print_json
 from roost.cli.progress import Meter, no_progress, progress
 from roost.cli.record_sources import FOREVER, open_backend

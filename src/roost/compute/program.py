@@ -13,6 +13,7 @@ from oslo_config import cfg
 
 from roost.agents.client import HttpEndpoint, tls_context
 from roost.auth import Source
+from roost.auth.source import refused_value
 from roost.compute.drivers.loading import load_driver
 from roost.compute.hosting import Hosting
 from roost.compute.keeping import StateDirectory
@@ -66,7 +67,7 @@ def read_log_options(source: Source) -> tuple[LogOptions, TracingOptions]:
     try:
         return log_options_from(conf), tracing_options_from(conf)
     except (cfg.Error, ValueError) as error:
-        raise OperatorError(f"configuration: {' '.join(str(error).split())}") from error
+        raise refused_value(error) from error
 
 
 def read_tokens(path: Path, hosts: Sequence[str]) -> dict[str, str]:

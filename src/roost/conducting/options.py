@@ -7,6 +7,7 @@ import msgspec
 from oslo_config import cfg
 
 from roost.auth import Source
+from roost.auth.source import refused_value
 from roost.conductor.audit.rounds import AuditOptions
 from roost.conductor.cell_mappings import OPTIONS as CELL_OPTIONS
 from roost.conductor.cell_mappings import CellMapping, section_of, url_of
@@ -81,7 +82,7 @@ def read_conducting_options(source: Source, cell: str | None = None) -> Conducti
         audits = audit_options_from(conf)
         sharing = tuple(conf[CONDUCTOR].sharing_providers)
     except (cfg.Error, ValueError) as error:
-        raise OperatorError(f"configuration: {' '.join(str(error).split())}") from error
+        raise refused_value(error) from error
     scheduling = read_scheduling_options(source, hosts_needed=False)
     if scheduling.api_database is None and not (cell is not None and uses_service):
         raise OperatorError(_NO_API_DATABASE)

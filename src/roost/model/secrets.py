@@ -7,6 +7,7 @@ in a record is a smaller harm than a leaked password.
 """
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
 
@@ -25,9 +26,80 @@ _SECRET_WORD = re.compile(
     r"|\w*(?:pwd|secret|token|auth|authentication|authorization|userdata"
     r"|(?:api|private|access|secret|encryption|signing|session|master|shared)key)s?"
 )
+_UNPARSED = re.compile(r"[^\s'\"(]*:.*@")
+_PARAMETER = re.compile(r"([&;])")
+_CLOSING = re.compile(r"[\"'),.:;]+$")
+_HOST = re.compile(r"(?:\[[\w.:%]*\]|[^:]*)(?::[0-9]*)?[\"'),.:;]*")
 _ASSIGNS = re.compile(r"=|:\s")
 _SPACE = re.compile(r"(\s+)")
 _encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+PLAIN_QUERY = frozenset(
+    (
+        "application_name", "charset", "client_encoding", "connect_timeout", "gssencmode", "hostaddr",
+        "immutable", "keepalives", "keepalives_count", "keepalives_idle", "keepalives_interval", "mode",
+        "port", "read_timeout", "requirepeer", "sslcert", "sslcrl", "sslmode", "sslrootcert", "ssl_ca",
+        "ssl_cert", "ssl_verify_cert", "ssl_verify_identity", "target_session_attrs", "tcp_user_timeout",
+        "timeout", "unix_socket", "uri", "write_timeout",
+    )
+)  # fmt: skip
+"""Parameters of the URLs of databases whose values are shown. What is misspelt is not among them."""
+
+
+def safe_url(url: str) -> str:
+    """Return a URL, which may be misspelt, without what may be a secret.
+
+    Hidden are the user and the password, a port that is no number, and the values of the query. In the query
+    of HTTP a value is shown unless its name looks like that of a secret; in others only the values of
+    `PLAIN_QUERY` are.
+    """
+    scheme, separator, rest = url.partition("://")
+    address, mark, query = rest.partition("?")
+    if not separator:
+        address, mark, query = url.partition("?")
+        if "@" in query:
+            return HIDDEN
+        return _UNPARSED.sub(f"{HIDDEN}@", address) + mark + _safe_query(query, PLAIN_QUERY.__contains__)
+    if "@" in query:
+        # A password with a question mark, or with an at sign: where it ends is not known.
+        return f"{scheme}://{HIDDEN}"
+    _, at, address = address.rpartition("@")
+    host, slash, path = address.partition("/")
+    if not _HOST.fullmatch(host):
+        host = HIDDEN
+    is_http = scheme.lower().endswith(("http", "https"))
+    shows = _is_no_secret if is_http else PLAIN_QUERY.__contains__
+    return f"{scheme}://{at and HIDDEN}{at}{host}{slash}{path}{mark}{_safe_query(query, shows)}"
+
+
+def safe_message(text: str) -> str:
+    """Return a message of a program without the secrets in the URLs that it names."""
+    if "://" not in text and "@" not in text and "?" not in text:
+        return text
+    return "".join(map(_safe_word, _SPACE.split(text)))
+
+
+def _safe_word(word: str) -> str:
+    # A path of HTTP is no URL of a database.
+    is_url = "://" in word or "@" in word or ("?" in word and "=" in word and word.lstrip("'\"")[:1] != "/")
+    return safe_url(word) if is_url else word
+
+
+def _safe_query(query: str, shows: Callable[[str], bool]) -> str:
+    """The query of a URL, in which the values of those names are shown."""
+    parts = _PARAMETER.split(query)
+    for place in range(0, len(parts), 2):
+        name, equals, _ = parts[place].partition("=")
+        if parts[place] and not (equals and shows(name)):
+            end = _CLOSING.search(parts[place])
+            parts[place] = f"{name}={HIDDEN}" if equals else HIDDEN
+            parts[place] += end[0] if end else ""
+    return "".join(parts)
+
+
+def _is_no_secret(name: str) -> bool:
+    return not is_secret_key(name)
 
 
 def redacted_text(text: str) -> str:

@@ -4,7 +4,7 @@ import msgspec
 from oslo_config import cfg
 
 from roost.auth import Source
-from roost.model.errors import OperatorError
+from roost.auth.source import refused_value
 from roost.placement.options import PlacementOptions, read_options
 from roost.placement.options import shown_options as shown_http_options
 from roost.report import masked_options
@@ -41,7 +41,7 @@ def read_neighbour_options(source: Source, database: str | None = None) -> Neigh
     try:
         url = database or conf[GROUP].connection
     except (cfg.Error, ValueError) as error:
-        raise OperatorError(f"configuration: {' '.join(str(error).split())}") from error
+        raise refused_value(error) from error
     return NeighbourOptions(http=read_options(source), source=source, database=url)
 
 

@@ -6,13 +6,13 @@ import msgspec
 from oslo_config import cfg
 
 from roost.auth import Source
+from roost.auth.source import refused_value
 from roost.ledger.retention import GROUP as LEDGER
 from roost.ledger.retention import OPTIONS as LEDGER_OPTIONS
 from roost.ledger.retention import Retention, retention_from
 from roost.logs import LogOptions
 from roost.logs.options import OPTIONS as LOG_OPTIONS
 from roost.logs.options import log_options_from
-from roost.model.errors import OperatorError
 from roost.placement.unsupported import describe_unsupported
 from roost.report import masked_options
 from roost.storage import ANSWER_SECONDS
@@ -237,7 +237,7 @@ def read_options(source: Source | str | None = None) -> PlacementOptions:
             source=source,
         )
     except (cfg.Error, ValueError) as error:
-        raise OperatorError(f"configuration: {error}") from error
+        raise refused_value(error) from error
 
 
 def unsupported_options(

@@ -7,6 +7,7 @@ import msgspec
 from oslo_config import cfg
 
 from roost.auth import Source
+from roost.auth.source import refused_value
 from roost.conductor.api_database import GROUP as API_DATABASE
 from roost.conductor.api_database import OPTIONS as API_DATABASE_OPTIONS
 from roost.model.errors import OperatorError
@@ -95,7 +96,7 @@ def read_scheduling_options(
             placement_hosts_seconds=conf[GROUP].placement_hosts_seconds,
         )
     except (cfg.Error, ValueError) as error:
-        raise OperatorError(f"configuration: {' '.join(str(error).split())}") from error
+        raise refused_value(error) from error
     if hosts_needed and options.api_database is None and not options.hosts_from_placement:
         raise OperatorError(
             "no hosts: set connection in [api_database] to the database of the conductors, or "

@@ -13,7 +13,7 @@ from roost.bench.peer import find_peer
 from roost.bench.plot import draw_filters
 from roost.bench.suite import FULL, QUICK, read_report, run_suite
 from roost.cli.bench.options import directory, print_report
-from roost.cli.main import FOUND_WRONG
+from roost.cli.failures import FOUND_WRONG
 from roost.replay.plot import check_plotting
 
 FILTERS = "filters"

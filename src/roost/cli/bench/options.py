@@ -14,7 +14,7 @@ from rich.table import Table
 
 from roost.bench.comparison import Setting
 from roost.bench.report import Report, format_cell
-from roost.cli.main import FOUND_WRONG
+from roost.cli.failures import FOUND_WRONG
 from roost.cli.options import as_json
 
 WIDTH = 200

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from oslo_config import cfg
 
 from roost.auth import IdentityUnavailable
+from roost.auth.source import refused_value
 from roost.cells import SCHEMA as CELL_SCHEMA
 from roost.cells.hosts import RefusedHosts
 from roost.cli.doctor.check import ANSWER_SECONDS, Check, Deployment, Verdict
@@ -185,7 +186,7 @@ def _options(deployment: Deployment) -> SchedulingOptions:
             deployment.source, deployment.database_url, hosts_needed=deployment.cell is None
         )
     except cfg.Error as error:
-        raise OperatorError(f"configuration: {error}") from error
+        raise refused_value(error) from error
 
 
 CHECKS = (
