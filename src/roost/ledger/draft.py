@@ -26,7 +26,8 @@ BATCH_SECONDS = 0.1
 class Waiting(Generic[T]):
     """A command, and the future that its caller waits for.
 
-    ``requests``: the ids of the caller's request. ``place``: the caller's span.
+    ``requests``: the ids of the caller's request. ``place``: the caller's span. ``begun``: a batch has taken
+    the command, so that its changes may be written after its caller got an error.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Waiting(Generic[T]):
         self.command = command
         self.requests = requests
         self.place = place
+        self.begun = False
         self._future = future
 
     @property

@@ -91,9 +91,9 @@ class Writer:
     async def execute(self, command: Command[T]) -> T:
         """Run a command and return its result once its changes are durable. Raises: see `Ledger.execute`."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        follower = self._follower
-        follower.deadlines.watch(future, lambda: OutcomeUnknown(follower.database.no_answer()))
-        self._waiting.append(Waiting(command, future, current_requests(), tracing.here()))
+        waiting = Waiting(command, future, current_requests(), tracing.here())
+        self._follower.deadlines.watch(future, lambda: self._late(waiting))
+        self._waiting.append(waiting)
         self.last_command = time.monotonic()
         if self._draining is None:
             self._draining = asyncio.create_task(self._drain())
@@ -105,6 +105,11 @@ class Writer:
             # Shielded: if the caller is cancelled, the waiting ones still get their outcomes.
             await asyncio.shield(self._draining)
 
+    def _late(self, waiting: Waiting[Any]) -> DatabaseUnavailable:
+        """The error of a command without an outcome at its deadline. One that is not begun never begins."""
+        kind = OutcomeUnknown if waiting.begun else DatabaseUnavailable
+        return kind(self._follower.database.no_answer())
+
     async def _drain(self) -> None:
         while self._waiting:
             async with self._follower.turn:
@@ -113,6 +118,8 @@ class Writer:
                 if not self._waiting:
                     break
                 commands = self._waiting[:BATCH_COMMANDS]
+                for waiting in commands:
+                    waiting.begun = True
                 batch = _Batch(commands, self._follower, self._tokens, self._clock)
                 # This task was made for one request, and the batch is of many.
                 with (

@@ -13,13 +13,20 @@ StorageError
 └── SchemaTooOld          its tables must be upgraded first
 """
 
+from typing import ClassVar
+
 from roost.model.errors import OperatorError
 
 
 class StorageError(OperatorError):
-    """Any failure of a database. ``summary``: a sentence for clients; it names no address and no database."""
+    """Any failure of a database.
+
+    ``summary``: a sentence for clients; it names no address and no database. ``outcome_known``: nothing was
+    written, so that the same request may be sent again.
+    """
 
     summary = "The database cannot be reached or is busy; try again."
+    outcome_known: ClassVar[bool] = True
 
 
 class DatabaseUnavailable(StorageError):
@@ -31,6 +38,9 @@ class OutcomeUnknown(DatabaseUnavailable):
 
     The server may also write it later than this error, while it has not noticed that the client is gone.
     """
+
+    summary = "The database has not answered whether it wrote the change."
+    outcome_known = False
 
 
 class ConflictRolledBack(DatabaseUnavailable):

@@ -32,6 +32,7 @@ from roost.web.errors import (
     NotAcceptable,
     NotAllowed,
     NotFound,
+    OutcomeUncertain,
     TooLarge,
     TooSlow,
     Unauthorised,
@@ -52,7 +53,8 @@ class Kernel:
     """The parts of an application that all its operations share.
 
     - ``service``: the first argument of every handler.
-    - ``unavailable``: the errors that mean that a database does not answer or is busy: status 503.
+    - ``unavailable``: the errors that mean that a database does not answer or is busy: status 503. One with
+      ``outcome_known = False`` is answered by `OutcomeUncertain`.
     - ``middleware``: Falcon middleware that runs before the kernel's own.
     - ``body_seconds``: seconds within which a body must arrive.
     """
@@ -230,7 +232,9 @@ def _add_error_handlers(app: falcon.asgi.App, kernel: Kernel) -> None:  # type: 
     async def failed(req: Request, resp: Response, error: Exception, _: object) -> None:
         if isinstance(error, kernel.unavailable):
             _log.error("a backend did not serve a request", error=str(error))
-            refuse(req, resp, Unavailable(getattr(error, "summary", _BUSY)))
+            summary = getattr(error, "summary", _BUSY)
+            known = getattr(error, "outcome_known", True)
+            refuse(req, resp, Unavailable(summary) if known else OutcomeUncertain(summary))
             return
         _log.error("request failed", method=req.method, path=req.path, exc_info=error)
         refuse(req, resp, HTTPError(f"Internal error; the log has it under {req.request_id}."))

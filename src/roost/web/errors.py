@@ -13,8 +13,10 @@ HTTPError
 ├── TooLarge           413  the body is too large
 ├── TooLong            414  the URL is too long
 ├── Unsupported        415  the body has a wrong media type
+├── Unprocessable      422  the request contradicts an earlier one
 ├── TooMany            429  too many requests of this kind are under way
-└── Unavailable        503  a service that this one needs does not answer
+├── Unavailable        503  a service that this one needs does not answer; nothing was done
+└── OutcomeUncertain   503  whether the request was carried out is not known
 
 Other rooms derive their own errors from these. The kernel answers each with its status, text and code.
 """
@@ -117,6 +119,12 @@ class Unsupported(HTTPError):
     status = 415
 
 
+class Unprocessable(HTTPError):
+    """The request contradicts an earlier one that it refers to."""
+
+    status = 422
+
+
 class TooMany(HTTPError):
     """Too many requests of this kind are under way."""
 
@@ -124,7 +132,23 @@ class TooMany(HTTPError):
 
 
 class Unavailable(HTTPError):
-    """A database or the identity service does not answer; try again."""
+    """A database or the identity service does not answer; try again. Nothing was done."""
 
     status = 503
     headers = MappingProxyType({"retry-after": str(RETRY_SECONDS)})
+
+
+class OutcomeUncertain(HTTPError):
+    """Whether the request was carried out is not known, and it may still be carried out later.
+
+    It has no ``Retry-After``: a request that creates is sent again only with its ``Idempotency-Key``.
+    """
+
+    status = 503
+    code = "roost.outcome_unknown"
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(
+            f"{cause} Whether the request was carried out is not known, and it may be carried out later. "
+            "Send it again with the same Idempotency-Key if it has one; otherwise look what is there first."
+        )

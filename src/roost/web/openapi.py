@@ -15,6 +15,7 @@ from roost.web.errors import (
     HTTPError,
     NotAcceptable,
     NotFound,
+    OutcomeUncertain,
     TooLarge,
     Unauthorised,
     Unavailable,
@@ -112,10 +113,12 @@ def _successes(operation: Operation, schema_of: dict[int, Document]) -> Document
 
 def _refusals(operation: Operation, conventions: Conventions, errors: Document) -> Document:
     kinds = (*_kernel_errors(operation), *conventions.raises, *operation.raises)
-    refused = {kind.status: kind for kind in kinds}
+    refused = {kind.status: inspect.getdoc(kind) or "" for kind in kinds}
+    if operation.method != "GET" and Unavailable.status in refused:
+        refused[Unavailable.status] += f"\n\n{inspect.getdoc(OutcomeUncertain)}"
     return {
         str(status): {
-            "description": inspect.getdoc(refused[status]) or "",
+            "description": refused[status],
             "headers": _REQUEST_ID,
             "content": {JSON: {"schema": errors}},
         }
