@@ -28,6 +28,7 @@ from oslo_config import cfg
 
 import roost
 from roost.logs.configuration import REPORT_LOGGER
+from roost.timed_steps import timed_coroutine
 
 SIGNAL = signal.SIGUSR2
 LOOP_SECONDS = 2.0
@@ -178,6 +179,7 @@ def _place(task: "asyncio.Task[Any]") -> tuple[str, ...]:
     found = []
     waits: Any = task.get_coro()
     while waits is not None:
+        waits = timed_coroutine(waits)
         frame = getattr(waits, "cr_frame", None) or getattr(waits, "gi_frame", None)
         if frame is None:
             break

@@ -23,6 +23,7 @@ SCALED = re.compile(
 )
 RESERVED = {"le", "quantile", "pid", "job", "instance"}
 OPEN_LABELS = {
+    ("roost_event_loop_hold_seconds", "operation"),
     ("roost_http_request_duration_seconds", "operation"),  # the rows of the operations, see below
     ("roost_http_request_duration_seconds", "status"),  # of HTTP
     ("roost_scheduler_refusals_total", "cause"),  # filters of the configuration, and four words

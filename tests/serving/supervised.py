@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TypeVar
 
+from roost.serving.beats import Beats
 from roost.serving.listeners import Listeners
 from roost.serving.supervision import Cause, Rules
 from roost.serving.supervisor import Hooks, Report, Supervisor
@@ -38,7 +39,7 @@ class Idle:
     def __init__(self, fails_until: float) -> None:
         self.fails_until = fails_until
 
-    def run(self, listener: socket.socket, report: Report, cause: Cause) -> None:
+    def run(self, listener: socket.socket, report: Report, cause: Cause, beats: Beats) -> None:
         if time.monotonic() < self.fails_until:
             sys.exit(7)
         report(None)

@@ -13,6 +13,8 @@ from roost.serving.supervision import (
     Event,
     Failed,
     Finished,
+    Heard,
+    Hung,
     Kill,
     Lost,
     Measured,
@@ -52,6 +54,51 @@ def test_a_worker_that_ends_is_started_again_at_once() -> None:
         Lost(1, "signal 9", 0.0, None),
         Start(3, 0, 0, "ended"),
     ]
+
+
+def test_a_worker_whose_loop_does_not_turn_is_killed_and_replaced() -> None:
+    machine = serving()
+    assert machine.handle(Heard({1: 5, 2: 5}), 5.0) == []
+    assert machine.handle(Heard({1: 6, 2: 5}), 14.0) == []
+    assert machine.handle(Heard({1: 7, 2: 5}), 15.0) == [Hung(2, 10.0), Start(3, 1, 0, "hung")]
+    assert machine.serving_slots == {0}
+    assert machine.handle(Ended(2, "signal 9"), 15.1) == []
+    assert machine.handle(Ready(3), 16.0) == []
+    assert machine.handle(Heard({1: 8, 3: 1}), 24.9) == []
+    assert machine.due is None
+
+
+def test_of_workers_that_all_hang_one_is_replaced_at_a_time() -> None:
+    machine = serving()
+    assert machine.handle(Heard({1: 5, 2: 5}), 1.0) == []
+    assert machine.handle(Heard({1: 5, 2: 5}), 11.0) == [Hung(1, 10.0), Start(3, 0, 0, "hung")]
+    assert machine.handle(Heard({2: 5, 3: 0}), 40.0) == []
+    assert machine.handle(Ready(3), 41.0) == []
+    assert machine.handle(Heard({2: 5, 3: 1}), 42.0) == [Hung(2, 41.0), Start(4, 1, 0, "hung")]
+
+
+def test_a_worker_that_turns_again_in_time_stays() -> None:
+    machine = serving()
+    for second, beats in enumerate((1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3), 1):
+        assert machine.handle(Heard({1: beats, 2: beats}), float(second)) == []
+
+
+def test_a_worker_that_starts_or_ends_is_not_judged_by_its_beats() -> None:
+    machine = serving()
+    machine.handle(Reload(), 1.0)
+    assert machine.handle(Heard({1: 1, 2: 1, 3: 0}), 2.0) == []
+    assert machine.handle(Heard({1: 2, 2: 2, 3: 0}), 50.0) == []
+    assert machine.handle(Ready(3), 51.0) == [Retire(1), Start(4, 1, 1, "reload")]
+    assert machine.handle(Heard({1: 2, 2: 3, 3: 1, 4: 0}), 61.0) == []
+
+
+def test_a_hung_worker_that_is_being_replaced_is_not_started_twice() -> None:
+    machine = serving()
+    assert machine.handle(Reload(), 1.0) == [Start(3, 0, 1, "reload")]
+    assert machine.handle(Heard({1: 0, 2: 1}), 10.0) == [Hung(1, 10.0)]
+    assert machine.handle(Ended(1, "signal 9"), 10.1) == []
+    assert machine.handle(Ready(3), 11.0) == [Start(4, 1, 1, "reload")]
+    assert machine.serving_slots == {0, 1}
 
 
 def test_the_service_never_gives_up_once_it_has_served() -> None:
@@ -227,7 +274,7 @@ class World:
         self.starts: dict[int, list[float]] = {slot: [] for slot in range(self.rules.workers)}
         self.effects: list[Effect] = []
         self.bad_generations: set[int] = set()
-        self.generation = self.number = 0
+        self.generation = self.number = self.beats = 0
 
     def at(self, seconds: float, event: Event) -> None:
         self.number += 1
@@ -274,6 +321,10 @@ class World:
                 self.end(worker)
             case Terminate(worker):
                 self.end(worker)
+            case Hung(worker, _):
+                assert worker in self.ready, "only a worker that serves is judged by its beats"
+                self.asked.add(worker)
+                self.at(0.1, Ended(worker, "signal 9"))
             case Kill(worker, _):
                 assert worker in self.asked
                 self.at(0.1, Ended(worker, "signal 9"))
@@ -314,7 +365,12 @@ class World:
     def trouble(self) -> None:
         """Let the operator, or fate, do something."""
         draw = self.random
-        match draw.randrange(4):
+        match draw.randrange(5):
+            case 4 if self.ready:
+                # Nobody turns, or one of them does not.
+                still = draw.choice((None, draw.choice(sorted(self.ready))))
+                self.beats += 1
+                self.give(Heard({key: self.beats for key in self.ready if still not in (None, key)}))
             case 0 if self.alive:
                 self.give(Ended(draw.choice(sorted(self.alive)), "signal 9"))
             case 1:
@@ -356,7 +412,7 @@ def test_schedules_keep_the_promises() -> None:
     seen: Counter[str] = Counter()
     for seed in range(150):
         seen += run_schedule(seed)
-    for effect in (Kill, Lost, OverLimit, Reloaded, ReloadAbandoned, Retire):
+    for effect in (Hung, Kill, Lost, OverLimit, Reloaded, ReloadAbandoned, Retire):
         assert seen[effect.__name__] > 20, f"the schedules hardly see {effect.__name__}: {seen}"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from roost.serving.supervision import Rules
 from support.serving import SECONDS, Serving
 from support.steady_load import SteadyLoad, client_ports, freeze
 from support.waiting import wait_for
@@ -77,6 +78,35 @@ def test_a_killed_worker_leaves_the_connections_that_wait_to_the_next_one(servin
     assert [each.getresponse().status for each in waiting] == [200] * 10
     for each in waiting:
         each.close()
+
+
+def test_a_worker_that_stands_still_is_replaced_and_the_others_serve(serving: Serving) -> None:
+    before = serving.workers
+    still = min(before)
+    freeze(still)
+    wait_for(lambda: len(serving.workers) == 2 and still not in serving.workers)
+    # Each new connection meets a worker that answers.
+    for _ in range(20):
+        assert serving.ask("GET", "/healthz").status_code == 200
+    assert before - {still} <= serving.workers
+    lines = [
+        line for line in serving.said().splitlines() if "the event loop of a worker does not turn" in line
+    ]
+    assert len(lines) == 1 and f"pid={still} " in lines[0]
+
+
+def test_a_service_that_stood_still_as_a_whole_keeps_its_workers(serving: Serving) -> None:
+    before = serving.workers
+    for pid in (serving.pid, *before):
+        freeze(pid)
+    time.sleep(Rules(1).silent_seconds + 1.0)
+    for pid in (serving.pid, *before):
+        os.kill(pid, signal.SIGCONT)
+    with load_on(serving) as load:
+        load.wait_for_answers(50)
+        time.sleep(2.0)
+    assert serving.workers == before
+    assert "does not turn" not in serving.said()
 
 
 def test_sighup_changes_the_policy_and_loses_no_request(serving: Serving, configuration: Path) -> None:

@@ -18,6 +18,7 @@ from roost.compute.errors import ComputeError
 from roost.compute.keeping import accept as accept_state
 from roost.compute.program import AgentPlan, read_log_options, read_tokens, run_agents
 from roost.logs import configure_logs
+from roost.loop_watch import watching
 from roost.metrics.enabling import counted, exposed
 from roost.model.errors import OperatorError
 from roost.serving.notify import Notifier
@@ -137,13 +138,15 @@ async def _run(plan: AgentPlan, tracing_from: tracing.TracingOptions, metrics: P
     named = next(iter(plan.hosts)) if len(plan.hosts) == 1 else f"{len(plan.hosts)} hosts"
 
     def ready() -> None:
+        watch.begin()
         click.echo(f"roost: agent of {named} at {plan.endpoint}", err=True)
         notifier.ready()
 
     tracing.start(tracing_from)
     try:
         async with counted(metrics):
-            await run_agents(plan, ready)
+            with watching() as watch:
+                await run_agents(plan, ready)
     finally:
         notifier.stopping()
         tracing.stop()

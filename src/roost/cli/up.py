@@ -23,6 +23,7 @@ from roost.conducting.programs import check_options
 from roost.conductor.cell_mappings import CELL0
 from roost.ledger import keep_what_is_loaded
 from roost.logs import configure_logs
+from roost.loop_watch import watching
 from roost.metrics.enabling import counted, exposed
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
@@ -169,11 +170,13 @@ def up(
         tracing.start(http.tracing)
         try:
             async with counted(metrics), AsyncExitStack() as stack:
+                watch = stack.enter_context(watching())
                 system = await _open_when_there(stack, partial(open_, layout), options.conducting)
                 report_of(system).on_signal()
                 keep_what_is_loaded()
 
                 def announce() -> None:
+                    watch.begin()
                     if profile is not None:
                         stack.enter_context(announced(data_dir, profile, os.environ))
                     _announce(data_dir, layout, listening)

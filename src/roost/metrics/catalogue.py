@@ -357,16 +357,31 @@ WORKER_STARTS: Final = Counter(
     "roost_worker_starts_total",
     "Starts of worker processes.",
     "`ended` means that a worker has ended by itself or was killed: the log has its signal or exit status, "
-    "and the log of the kernel says whether memory was short. Many with `memory` mean that the limit is "
-    "lower than what the fleet needs.",
+    "and the log of the kernel says whether memory was short. Alert on `hung`. Many with `memory` mean that "
+    "the limit is lower than what the fleet needs.",
     (
         Label(
             "cause",
-            "`start` with the service, `ended` after a worker that has ended, `reload` or `memory` in place "
-            "of another one.",
-            ("start", "ended", "reload", "memory"),
+            "`start` with the service, `ended` after a worker that has ended, `hung` after one that was "
+            "killed because its event loop did not turn, `reload` or `memory` in place of another one.",
+            ("start", "ended", "hung", "reload", "memory"),
         ),
     ),
+)
+LOOP_HOLDS: Final = Histogram(
+    "roost_event_loop_hold_seconds",
+    "Times of more than 20 ms in which one operation held the event loop of a process.",
+    "Nothing else runs meanwhile: claims, probes and heartbeats wait. The rate of `_sum` is the share of "
+    "time that an operation takes from all others. Alert on it, and report an operation that holds the "
+    "loop for long as a defect. If all operations do, the machine has too few processors.",
+    (
+        Label(
+            "operation",
+            "Method and path of the operation, the function of a background task, or `unknown`: it is "
+            "none of them, or the process stood still.",
+        ),
+    ),
+    bounds=(0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
 )
 BUILD_INFO: Final = Gauge(
     "roost_build_info",

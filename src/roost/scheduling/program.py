@@ -15,6 +15,7 @@ from roost.placement.http.edge import waiting_for
 from roost.placement.http.server import check_exposure
 from roost.placement.options import PlacementOptions
 from roost.report import Report as ProcessReport
+from roost.serving.beats import Beats
 from roost.serving.listeners import Listeners
 from roost.serving.supervision import Cause, Rules
 from roost.serving.supervisor import Hooks, Report, Supervisor
@@ -74,14 +75,23 @@ class Program(Generic[Options]):
     tls: Tls | None = None
     metrics: Path | None = None
 
-    def run(self, listener: socket.socket, report: Report, cause: Cause) -> None:
+    def run(self, listener: socket.socket, report: Report, cause: Cause, beats: Beats) -> None:
         """Serve in this process, a worker, until it is told to end."""
 
         def make(report: Report) -> Worker:
             return ProgramWorker(self, report, cause)
 
         http = self.options.http
-        run_worker(make, listener, report, logs=http.logs, limits=http.limits, tls=self.tls, rules=self.rules)
+        run_worker(
+            make,
+            listener,
+            report,
+            logs=http.logs,
+            limits=http.limits,
+            tls=self.tls,
+            rules=self.rules,
+            beats=beats,
+        )
 
     def check(self) -> None:
         """Check that the options work, before any process starts. Raises `OperatorError`."""

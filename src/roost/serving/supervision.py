@@ -9,8 +9,12 @@ ended, and has two workers while one replaces the other::
 A worker is replaced after `Reload` and when it uses more memory than the limit. The worker that it has stays
 until the other one is ready, and one slot is replaced at a time: so every slot keeps serving, and the machine
 needs the memory of one more worker only.
+
+A ready worker whose event loop does not turn is killed, and its slot starts another one. One slot has such a
+worker replaced at a time: if all workers stand still for one cause, a replacement shows whether it helps.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -23,6 +27,8 @@ class Rules:
     - ``start_seconds``: seconds that a worker has until it can serve; then it is killed.
     - ``drain_seconds``: seconds that a worker has to end; then it is killed.
     - ``linger_seconds``: seconds that a replaced worker has in addition, to tell its clients to reconnect.
+    - ``silent_seconds``: seconds in which the event loop of a ready worker must turn; then it is killed and
+      replaced.
     - ``memory_limit``: bytes of resident memory past which a worker is replaced. None: there is no limit.
     - ``memory_rest_seconds``: seconds after its start in which a worker is not replaced for its memory. They
       bound the rate of replacements if the limit is below what every worker needs.
@@ -36,6 +42,7 @@ class Rules:
     start_seconds: float = 600.0
     drain_seconds: float = 30.0
     linger_seconds: float = 1.0
+    silent_seconds: float = 10.0
     memory_limit: int | None = None
     memory_rest_seconds: float = 10.0
     steady_seconds: float = 1.0
@@ -92,6 +99,13 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class Heard:
+    """The number of beats of each worker so far. An event loop that turns raises the number of its worker."""
+
+    beats: Mapping[int, int]
+
+
+@dataclass(frozen=True)
 class Reload:
     """A new configuration is there. Workers that start from now on have it."""
 
@@ -106,11 +120,11 @@ class Tick:
     """Time has passed. The first one starts the workers."""
 
 
-Event = Ready | Failed | Ended | NotStarted | Measured | Reload | Stop | Tick
+Event = Ready | Failed | Ended | NotStarted | Measured | Heard | Reload | Stop | Tick
 
 
-Cause = Literal["start", "ended", "reload", "memory"]
-"""Why a worker is started: with the service, or after another one that ended or is to be replaced."""
+Cause = Literal["start", "ended", "hung", "reload", "memory"]
+"""Why a worker is started: with the service, or after another one that ended, hung or is to be replaced."""
 
 
 @dataclass(frozen=True)
@@ -183,6 +197,14 @@ class OverLimit:
 
 
 @dataclass(frozen=True)
+class Hung:
+    """End a worker at once, whose event loop has not turned for ``seconds``. Another one follows it."""
+
+    worker: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Finished:
     """No worker is left and none will be started. ``reason``: why the service could not start."""
 
@@ -190,7 +212,17 @@ class Finished:
 
 
 Effect = (
-    Start | Retire | Terminate | Kill | Serving | Reloaded | ReloadAbandoned | Lost | OverLimit | Finished
+    Start
+    | Retire
+    | Terminate
+    | Kill
+    | Serving
+    | Reloaded
+    | ReloadAbandoned
+    | Lost
+    | OverLimit
+    | Hung
+    | Finished
 )
 
 
@@ -200,6 +232,8 @@ class _Worker:
     generation: int
     phase: Literal["starting", "ready", "leaving"] = "starting"
     ready_at: float = 0.0
+    beats: int = 0
+    beat_at: float = 0.0
     kill_at: float = 0.0
     killed: bool = False
     over_limit: bool = False
@@ -208,17 +242,20 @@ class _Worker:
 
 @dataclass
 class _Slot:
-    """``failures``: failed starts in a row. ``not_before``: when it may start a worker."""
+    """``failures``: failed starts in a row. ``not_before``: when it may start a worker. ``hung``: its worker
+    was killed because it hung, and no other one is ready yet."""
 
     failures: int = 0
     not_before: float = 0.0
+    hung: bool = False
 
 
 class Supervision:
     """The state of all workers of a service.
 
     ``handle`` must be called with each event, and with `Tick` when ``due`` has come. Times are seconds of any
-    one clock that does not go back.
+    one clock that does not go back. It should stand still while the parent does, as `RunClock`: after a pause
+    of the whole machine all workers would look late.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -271,6 +308,8 @@ class Supervision:
                 self._ended(worker, how, now, effects, ran=False)
             case Measured(worker, memory):
                 self._measured(worker, memory, now, effects)
+            case Heard(beats):
+                self._heard(beats, now, effects)
             case Reload():
                 self._last_generation += 1
                 self._generation = self._last_generation
@@ -286,7 +325,8 @@ class Supervision:
         if worker.phase != "starting":
             return
         replaced = [key for key in self._in_slot(worker.slot) if key != number]
-        worker.phase, worker.ready_at = "ready", now
+        worker.phase, worker.ready_at, worker.beat_at = "ready", now, now
+        self._slots[worker.slot].hung = False
         if worker.generation == self._generation:  # and not of a reload that was abandoned meanwhile
             self._proven = worker.generation
         for other in replaced:
@@ -330,6 +370,22 @@ class Supervision:
             worker.over_limit = True
             effects.append(OverLimit(number, memory))
 
+    def _heard(self, beats: Mapping[int, int], now: float, effects: list[Effect]) -> None:
+        for number, worker in self._workers.items():
+            count = beats.get(number, worker.beats)
+            if count != worker.beats:
+                worker.beats, worker.beat_at = count, now
+        for number, worker in self._workers.items():
+            silent = now - worker.beat_at
+            if (
+                worker.phase == "ready"
+                and silent >= self._rules.silent_seconds
+                and not any(slot.hung for slot in self._slots)
+            ):
+                self._slots[worker.slot].hung = True
+                worker.phase, worker.kill_at, worker.killed = "leaving", now, True
+                effects.append(Hung(number, silent))
+
     def _stop(self, now: float, effects: list[Effect]) -> None:
         if self._stopping:
             return
@@ -369,6 +425,8 @@ class Supervision:
         replaced = [self._workers[key] for key in self._in_slot(slot)]
         if replaced:
             return "memory" if replaced[0].over_limit else "reload"
+        if self._slots[slot].hung:
+            return "hung"
         return "ended" if self._serving else "start"
 
     def _in_slot(self, slot: int) -> list[int]:
@@ -384,8 +442,8 @@ class Supervision:
         return worker.generation != self._generation or worker.over_limit
 
     def _replaces(self) -> bool:
-        """Whether a worker is starting that will replace another one."""
-        return any(len(self._in_slot(slot)) > 1 for slot in range(len(self._slots)))
+        """Whether a worker is starting that will replace another one, or that follows one that hung."""
+        return any(each.hung or len(self._in_slot(slot)) > 1 for slot, each in enumerate(self._slots))
 
     def _all_ready(self) -> bool:
         """Whether each slot has one worker, which serves with the current configuration."""

@@ -15,7 +15,6 @@ import selectors
 import signal
 import socket
 import sys
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from typing import Final, NoReturn, Protocol
 import structlog
 
 from roost.model.errors import OperatorError
+from roost.serving.beats import LOOK_SECONDS, Beats, RunClock
 from roost.serving.listeners import Listeners
 from roost.serving.notify import Notifier
 from roost.serving.parent import end_with_parent
@@ -35,6 +35,8 @@ from roost.serving.supervision import (
     Event,
     Failed,
     Finished,
+    Heard,
+    Hung,
     Kill,
     Lost,
     Measured,
@@ -76,9 +78,10 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 class Configured(Protocol):
     """A service with its configuration."""
 
-    def run(self, listener: socket.socket, report: Report, cause: Cause) -> None:
+    def run(self, listener: socket.socket, report: Report, cause: Cause, beats: Beats) -> None:
         """Serve in this process, a worker, until it is told to end by SIGTERM.
 
+        The worker raises ``beats`` at least once a second while its event loop turns.
         On SIGHUP the worker first tells its clients to reconnect, because another one replaces it.
         """
 
@@ -114,6 +117,7 @@ class _Process:
 
     pid: int
     reporting: int
+    beats: Beats
     report: bytes = b""
 
 
@@ -138,6 +142,7 @@ class Supervisor:
     _selector: selectors.BaseSelector = field(init=False, default_factory=selectors.DefaultSelector)
     _finished: Finished | None = field(init=False, default=None)
     _steered: frozenset[int] = field(init=False, default=frozenset())
+    _clock: RunClock = field(init=False, default_factory=RunClock)
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT. Raises `OperatorError` if the service cannot start."""
@@ -156,16 +161,21 @@ class Supervisor:
             raise OperatorError(self._finished.reason)
 
     def _loop(self) -> None:
-        check = self.memory_check_seconds if self.rules.memory_limit is not None else None
-        next_check = None if check is None else time.monotonic() + check
+        checks_memory = self.rules.memory_limit is not None
+        now = self._clock.now()
+        next_look, next_measure = now + LOOK_SECONDS, now + self.memory_check_seconds
         while self._finished is None:
-            times = [each for each in (self._machine.due, next_check) if each is not None]
-            wait = max(0.0, min(times) - time.monotonic()) if times else None
-            for key, _ in self._selector.select(wait):
+            due = self._machine.due
+            at = next_look if due is None else min(due, next_look)
+            for key, _ in self._selector.select(max(0.0, at - self._clock.now())):
                 key.data()
-            if next_check is not None and time.monotonic() >= next_check:
+            now = self._clock.now()
+            if checks_memory and now >= next_measure:
                 self._measure()
-                next_check = time.monotonic() + self.memory_check_seconds
+                next_measure = now + self.memory_check_seconds
+            if now >= next_look:
+                self._handle(Heard({worker: each.beats.count for worker, each in self._processes.items()}))
+                next_look = now + LOOK_SECONDS
             self._handle(Tick())
 
     def _handle(self, event: Event) -> None:
@@ -174,7 +184,7 @@ class Supervisor:
         # An effect that fails is a further event, which the machine gets after all effects of this one.
         self._events.append(event)
         while self._events:
-            for effect in self._machine.handle(self._events.popleft(), time.monotonic()):
+            for effect in self._machine.handle(self._events.popleft(), self._clock.now()):
                 self._perform(effect)
         serving = self._machine.serving_slots
         if serving and serving != self._steered:
@@ -198,6 +208,14 @@ class Supervisor:
                 pid = self._processes[worker].pid
                 _LOG.warning(
                     "a worker did not do in time what it should, and is killed", pid=pid, should=late
+                )
+                self._signal(worker, signal.SIGKILL)
+            case Hung(worker, seconds):
+                pid = self._processes[worker].pid
+                _LOG.error(
+                    "the event loop of a worker does not turn; it is killed and replaced",
+                    pid=pid,
+                    seconds=round(seconds, 1),
                 )
                 self._signal(worker, signal.SIGKILL)
             case Serving():
@@ -226,19 +244,20 @@ class Supervisor:
         sys.stdout.flush()
         sys.stderr.flush()
         try:
-            pid, read = self._fork(start, service)
+            pid, read, beats = self._fork(start, service)
         except OSError as error:
             self._events.append(NotStarted(start.worker, str(error)))
             return
         os.set_blocking(read, False)
-        self._processes[start.worker] = _Process(pid, read)
+        self._processes[start.worker] = _Process(pid, read, beats)
         self._selector.register(read, selectors.EVENT_READ, lambda: self._take_report(start.worker))
 
-    def _fork(self, start: Start, service: Configured) -> tuple[int, int]:
-        """Start the process of a worker; return its id and the end of the pipe from which its report is read.
+    def _fork(self, start: Start, service: Configured) -> tuple[int, int, Beats]:
+        """Start the process of a worker; return its id, the end of the pipe of its report, and its beats.
 
         Raises: `OSError` if the system has no process, memory or file descriptor left.
         """
+        beats = Beats()
         read, write = os.pipe()
         parent = os.getpid()
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
@@ -246,17 +265,23 @@ class Supervisor:
             pid = os.fork()
             if pid == 0:
                 os.close(read)
-                self._become_worker(start, service, write, parent, blocked)
+                self._become_worker(start, service, write, beats, parent, blocked)
         except OSError:
             os.close(read)
             raise
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
             os.close(write)
-        return pid, read
+        return pid, read, beats
 
     def _become_worker(
-        self, start: Start, service: Configured, write: int, parent: int, blocked: set[signal.Signals | int]
+        self,
+        start: Start,
+        service: Configured,
+        write: int,
+        beats: Beats,
+        parent: int,
+        blocked: set[signal.Signals | int],
     ) -> NoReturn:
         status = 1
         try:
@@ -275,7 +300,7 @@ class Supervisor:
             for other, each in enumerate(self.listeners.sockets):
                 if other != start.slot:
                     each.close()
-            service.run(self.listeners.sockets[start.slot], _reporter(write), start.cause)
+            service.run(self.listeners.sockets[start.slot], _reporter(write), start.cause, beats)
             status = 0
         except SystemExit as ended:
             status = ended.code if isinstance(ended.code, int) else 1
@@ -324,6 +349,7 @@ class Supervisor:
             while process.reporting != -1:
                 self._take_report(worker, ended=True)
             self._handle(Ended(worker, _describe(status)))
+            process.beats.close()
             del self._processes[worker]
             self.hooks.on_worker_end(pid)
 

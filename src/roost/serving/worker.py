@@ -19,12 +19,14 @@ from roost.metrics.catalogue import WORKER_STARTS
 from roost.metrics.enabling import counted
 from roost.model.errors import OperatorError
 from roost.report import Describe, Report
+from roost.serving.beats import Beats
 from roost.serving.granian import WorkerServer
 from roost.serving.retiring import Retiring
 from roost.serving.supervision import Cause, Rules
 from roost.serving.supervisor import Report as ReportStart
 from roost.serving.tls import Tls
 from roost.serving.waiting import Waiting, open_when_there, tell_away
+from roost.serving.watched import Watched
 from roost.storage import Database
 from roost.tracing import TracingOptions
 from roost.web.connections import cut_clients_that_do_not_read, server_settings
@@ -174,8 +176,12 @@ def run_worker(
     limits: Limits,
     tls: Tls | None,
     rules: Rules,
+    beats: Beats,
 ) -> None:
-    """Serve in this process until it is told to end. ``make`` makes the worker: it reports on its start."""
+    """Serve in this process until it is told to end.
+
+    ``make`` makes the worker: it reports on its start. ``beats`` are raised while the event loop turns.
+    """
     configure_logs(logs)
 
     def report_quietly(failure: str | None) -> None:
@@ -187,7 +193,8 @@ def run_worker(
     worker = make(report_quietly)
     cut_clients_that_do_not_read(listener, limits)
     settings = {**server_settings(limits), "log_dictconfig": logging_config(logs)}
-    WorkerServer(Retiring(worker, rules.linger_seconds), listener, tls, settings).run()
+    application = Watched(Retiring(worker, rules.linger_seconds), beats.beat)
+    WorkerServer(application, listener, tls, settings).run()
 
 
 def _at_termination(*callbacks: Callable[[], object]) -> None:

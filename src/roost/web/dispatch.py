@@ -1,12 +1,12 @@
 """Several ASGI applications behind one server."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Message, Receive, Send], Awaitable[None]]
+Application = Callable[[Message, Receive, Send], Coroutine[Any, Any, None]]
 
 
 def dispatch(under: Mapping[str, Application], otherwise: Application) -> Application:

@@ -12,6 +12,7 @@ completes (`Observation.operation`), and calls the parts that it is composed of:
 - ``watches``: see each request at its beginning and at its end, refused ones too: metrics, the access line,
   the request ids of log lines, the span of a trace. `Watch.begin` and `Watch.end` run in the context of the
   request, so a context variable that `begin` sets is seen by the application.
+- ``holds``: takes the steps of requests that hold the event loop for long.
 - ``admission``: limits what is in flight. A refused request has a status and is watched as any other.
 
 A part adds a class in a module of its own and one argument in `roost.placement.http.edge`; the edge itself
@@ -23,6 +24,7 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import Protocol
 
+from roost.timed_steps import Holds, TimedSteps
 from roost.web.dispatch import Application, Message, Receive, Send
 from roost.web.observation import SCOPE_KEY, Observation
 
@@ -61,6 +63,7 @@ class Edge:
         open_paths: Mapping[str, Application] = _NO_PATHS,
         watches: Sequence[Watch] = (),
         admission: Admission | None = None,
+        holds: Holds | None = None,
     ) -> None:
         self.in_flight = 0
         self._application = application
@@ -68,6 +71,7 @@ class Edge:
         self._watches = tuple(watches)
         self._last_first = self._watches[::-1]
         self._admission = admission
+        self._holds = holds
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -88,7 +92,12 @@ class Edge:
                 await (refusal or self._application)(scope, receive, request.send)
                 return
             try:
-                await self._application(scope, receive, request.send)
+                served = self._application(scope, receive, request.send)
+                holds = self._holds
+                if holds is None:
+                    await served
+                else:
+                    await TimedSteps(served, request.operation_name, holds)
             finally:
                 admission.leave(request)
         finally:

@@ -59,6 +59,10 @@ class Observation:
         self.send_part: Any = send
         self.send_long: SendLong | None = None
 
+    def operation_name(self) -> str:
+        """The operation, as far as it is known by now."""
+        return self.operation
+
     def send(self, message: Message) -> Awaitable[None]:
         """Note status and bytes of a message of the response, and hand it to the server."""
         if message["type"] == "http.response.body":

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from roost import tracing
 from roost.ledger import Ledger
+from roost.loop_watch import running_watch
 from roost.metrics import catalogue as metrics
 from roost.metrics.instruments import counting
 from roost.placement.options import PlacementOptions
@@ -41,7 +42,7 @@ def with_edge(
     if counting():
         watches.append(RequestMetrics())
     admission = Admission(application, options.limits, uncounted=uncounted, cut_soon=Cutter().cut_soon)
-    edge = Edge(application, health_paths(health), watches, admission)
+    edge = Edge(application, health_paths(health), watches, admission, running_watch())
     if counting():
         _follow(edge, admission)
         if ledger is not None:

@@ -19,6 +19,7 @@ from roost.placement.http.edge import waiting_for
 from roost.placement.http.worker import Worker
 from roost.placement.options import PlacementOptions, read_options, shown_options
 from roost.report import Report as ProcessReport
+from roost.serving.beats import Beats
 from roost.serving.listeners import Listeners
 from roost.serving.supervision import Cause, Rules
 from roost.serving.supervisor import Hooks, Report, Supervisor
@@ -91,7 +92,7 @@ class PlacementService:
     tls: Tls | None = None
     metrics: Path | None = None
 
-    def run(self, listener: socket.socket, report: Report, cause: Cause) -> None:
+    def run(self, listener: socket.socket, report: Report, cause: Cause, beats: Beats) -> None:
         """Serve in this process, a worker, until it is told to end."""
 
         options = self.options
@@ -103,7 +104,14 @@ class PlacementService:
             return Worker(self.database, options, report, self.metrics, cause, seconds, waiting)
 
         run_worker(
-            make, listener, report, logs=options.logs, limits=options.limits, tls=self.tls, rules=self.rules
+            make,
+            listener,
+            report,
+            logs=options.logs,
+            limits=options.limits,
+            tls=self.tls,
+            rules=self.rules,
+            beats=beats,
         )
 
     def reread(self) -> "PlacementService":
