@@ -24,7 +24,7 @@ def test_both_print_the_identity(url: str, tmp_path: Path, monkeypatch: pytest.M
     manifest = json.loads((tmp_path / "backup" / "manifest.json").read_text())
     [database] = manifest["databases"]
     assert database["identity"] in made.stdout
-    assert "verify: no differences found" in made.stdout
+    assert "verified: no differences found" in made.stdout
     target = f"sqlite:///{tmp_path / 'new.db'}"
     done = run_roost("db", "restore", "--no-progress", tmp_path / "backup", "--database", target)
     assert (done.returncode, done.stderr) == (0, "")

@@ -90,7 +90,7 @@ def check(made: Cloud, books: Books) -> list[str]:
             # A deletion that a stopped conductor had not read yet is carried out after all.
             shown = settled(http, made.conductors[0], books, SETTLE_SECONDS)
     wrong += overlaps(all_events(made.guests))
-    findings, unread = asyncio.run(verify_database(made.api, source=Source((str(made.config),))))
+    findings, unread, _ = asyncio.run(verify_database(made.api, source=Source((str(made.config),))))
     wrong += [str(each) for each in (*findings, *unread)]
     return [f"{states(shown.values())}", *wrong] if wrong else []
 

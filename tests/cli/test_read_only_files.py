@@ -68,7 +68,8 @@ def test_a_read_only_file_is_verified_and_nothing_is_written(ledger_file: Path, 
     before = ledger_file.read_bytes()
     with read_only(ledger_file, *([folder] if folder_too else [])):
         done = roost("db", "verify", "--no-progress", "--database", f"sqlite:///{ledger_file}")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "no differences found\n", "")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "agree with the tables" in done.stdout
     assert [path.name for path in folder.iterdir()] == ["api.db"]
     assert ledger_file.read_bytes() == before
 

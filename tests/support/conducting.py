@@ -182,7 +182,7 @@ class Conductors:
 
     async def check(self) -> None:
         """Claims, cells and mappings agree."""
-        findings, unread = await verify_database(str(self.ledger.database.url))
+        findings, unread, _ = await verify_database(str(self.ledger.database.url))
         assert not [*findings, *unread]
 
 

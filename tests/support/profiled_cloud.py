@@ -77,7 +77,7 @@ class ProfiledCloud:
     def differences(self) -> list[object]:
         """What `roost db verify` finds."""
         source = Source([str(self.config)])
-        findings, unread = asyncio.run(verify_database(self.urls["api"], source=source))
+        findings, unread, _ = asyncio.run(verify_database(self.urls["api"], source=source))
         return [*findings, *unread]
 
     def held(self, instance: str, host: str) -> dict[str, dict[str, int]]:

@@ -83,5 +83,5 @@ async def states(system: System) -> dict[str, str]:
 
 async def differences(directory: Path) -> list[object]:
     """Return what `roost db verify` finds in a data directory."""
-    findings, unread = await verify_database(f"sqlite:///{directory / 'api.db'}")
+    findings, unread, _ = await verify_database(f"sqlite:///{directory / 'api.db'}")
     return [*findings, *unread]

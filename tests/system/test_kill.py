@@ -122,7 +122,7 @@ class Client:
 
 
 def verify(directory: Path) -> list[str]:
-    findings, unread = asyncio.run(verify_database(f"sqlite:///{directory / 'api.db'}"))
+    findings, unread, _ = asyncio.run(verify_database(f"sqlite:///{directory / 'api.db'}"))
     return [str(each) for each in (*findings, *unread)]
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from roost.cli.host import print_facts
-from roost.cli.options import as_json, key_values, print_json, print_table
+from roost.cli.options import key_values
+from roost.cli.output import action_as_json, as_json, print_facts, print_further, print_json, print_table
 from roost.cli.service_client import ServiceClient, ServiceRefused, part_of_path, with_conductor
 from roost.cli.watching import watched, watching
 from roost.model.aggregate import AVAILABILITY_ZONE
@@ -39,7 +39,7 @@ def aggregate() -> None:
 @click.argument("name")
 @zone_option
 @metadata_option
-@as_json
+@action_as_json
 @with_conductor
 def create(
     conductor: ServiceClient, name: str, zone: str | None, metadata: dict[str, str], as_json: bool
@@ -80,7 +80,7 @@ def list_aggregates(conductor: ServiceClient, limit: int | None, watch: float | 
             )
             for each in found
         ]
-        print_table(("aggregate", "name", "zone", "metadata", "members"), rows, 1)
+        print_table(("uuid", "name", "zone", "metadata", "members"), rows, 1)
 
     watched(show, watch)
 
@@ -103,7 +103,7 @@ def show_aggregate(conductor: ServiceClient, name: str, as_json: bool) -> None:
 @click.option("--no-zone", is_flag=True, help="It is no availability zone any more.")
 @metadata_option
 @click.option("--unset", multiple=True, metavar="KEY", help="Metadata that it has no more.")
-@as_json
+@action_as_json
 @with_conductor
 def set_aggregate(
     conductor: ServiceClient,
@@ -139,7 +139,7 @@ def set_aggregate(
 @aggregate.command(epilog="Example: roost aggregate add rack1 rack1-01 rack1-02")
 @click.argument("name", metavar="AGGREGATE")
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
-@as_json
+@action_as_json
 @with_conductor
 def add(conductor: ServiceClient, name: str, nodes: tuple[str, ...], as_json: bool) -> None:
     """Make nodes members of an aggregate, all or none. Those that are members already stay."""
@@ -149,7 +149,7 @@ def add(conductor: ServiceClient, name: str, nodes: tuple[str, ...], as_json: bo
 @aggregate.command(epilog="Example: roost aggregate remove rack1 rack1-02")
 @click.argument("name", metavar="AGGREGATE")
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
-@as_json
+@action_as_json
 @with_conductor
 def remove(conductor: ServiceClient, name: str, nodes: tuple[str, ...], as_json: bool) -> None:
     """Remove nodes from an aggregate, all or none. Those that are no members are left out."""
@@ -158,10 +158,14 @@ def remove(conductor: ServiceClient, name: str, nodes: tuple[str, ...], as_json:
 
 @aggregate.command(epilog="Example: roost aggregate delete rack1")
 @click.argument("name", metavar="AGGREGATE")
+@action_as_json
 @with_conductor
-def delete(conductor: ServiceClient, name: str) -> None:
+def delete(conductor: ServiceClient, name: str, as_json: bool) -> None:
     """Delete an aggregate without members."""
-    conductor.ask("DELETE", f"{PATH}/{_found(conductor, name)['uuid']}")
+    uuid = _found(conductor, name)["uuid"]
+    conductor.ask("DELETE", f"{PATH}/{uuid}")
+    if as_json:
+        print_json({"deleted": [uuid]})
 
 
 def _change_members(
@@ -206,9 +210,8 @@ def _print(found: dict[str, Any], as_json: bool) -> None:
         return
     members = found.pop("members")
     print_facts(found)
-    if members:
-        rows = [(each["nodename"] or "", each["host"] or "no cell has it", each["node"]) for each in members]
-        print_table(("node", "host", "provider"), rows)
+    rows = [(each["nodename"] or "", each["host"] or "no cell has it", each["node"]) for each in members]
+    print_further(("node", "host", "provider"), rows)
 
 
 def _zone(zone: str | None) -> dict[str, str]:

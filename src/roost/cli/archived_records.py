@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from roost.cli.options import as_json, print_json
+from roost.cli.output import document_as_json, print_json
 from roost.cli.record_sources import open_backend
 from roost.records.archive import archive, restore
 from roost.records.records import SECONDS_PER_DAY
@@ -36,7 +36,7 @@ config_file = click.option(
 )
 @data_dir
 @config_file
-@as_json
+@document_as_json
 def archive_records(
     file: Path, days: float, data_dir: Path | None, config_file: Path | None, as_json: bool
 ) -> None:
@@ -66,7 +66,7 @@ def archive_records(
 @click.argument("file", type=click.Path(path_type=Path))
 @data_dir
 @config_file
-@as_json
+@document_as_json
 def restore_records(file: Path, data_dir: Path | None, config_file: Path | None, as_json: bool) -> None:
     """Write the runs of an archive back into the records.
 

@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from roost.cli.connection import Connection, connected_to
-from roost.cli.options import as_json, print_json, print_table
-from roost.cli.service_client import ServiceClient, ServiceRefused, refusals_told
+from roost.cli.output import action_as_json, amounts_text, note, print_further, print_json, print_table
+from roost.cli.service_client import ServiceClient, ServiceRefused
 from roost.cli.supposing import Addition, print_what_if
 from roost.model.errors import OperatorError
 
@@ -68,7 +68,7 @@ class _Pair(click.ParamType[tuple[str, str]]):
     multiple=True,
     help="With --what-if: with N hosts more that are as HOST, empty.",
 )
-@as_json
+@action_as_json
 @connected_to("scheduler", "--scheduler")
 def ask(
     connection: Connection,
@@ -113,8 +113,7 @@ def ask(
             "drained": drained,
             "added": [{"like": like, "number": number} for like, number in added],
         }
-        with refusals_told():
-            answer = scheduler.ask("POST", "/v1/scheduler/what-if", supposed)
+        answer = scheduler.ask("POST", "/v1/scheduler/what-if", supposed)
         (print_json if as_json else print_what_if)(answer)
         return
     if drained or added:
@@ -124,15 +123,14 @@ def ask(
         "num_alternates": alternates,
         **({"count": count} if spec_file is None or count > 1 else {}),
     }
-    with refusals_told():
-        answer, error = _select(scheduler, body)
+    answer, error = _select(scheduler, body)
     if as_json:
         print_json(answer)
     elif error is not None:
         click.echo(error["detail"])
-        if steps := error.get("steps"):
-            print_table(("step", "hosts left"), [(each["name"], str(each["left"])) for each in steps], 1)
-        click.echo(f"run {error['run']}")
+        steps = [(each["name"], str(each["left"])) for each in error.get("steps", ())]
+        print_further(("step", "hosts left"), steps, 1)
+        note(f"run {error['run']}")
     elif "selections" in answer:
         print_json(answer["selections"])
     else:
@@ -149,10 +147,9 @@ def _print(answer: Mapping[str, Any]) -> None:
             for name, amount in resources.items():
                 amounts[name] = amounts.get(name, 0) + amount
         others = ", ".join(other["host"] for other in each["alternates"])
-        claimed = ", ".join(f"{name}={amount}" for name, amount in sorted(amounts.items()))
-        rows.append((each["instance"], each["selected"]["host"], claimed, others))
+        rows.append((each["instance"], each["selected"]["host"], amounts_text(amounts), others))
     print_table(("instance", "host", "claimed", "alternates"), rows)
-    click.echo(f"run {answer['run']}")
+    note(f"run {answer['run']}")
 
 
 def _read(path: Path) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from roost.cli.options import as_json, print_json, print_table, utc
+from roost.cli.output import as_json, note, print_json, print_table, utc
 from roost.cli.service_client import ServiceClient, with_conductor
 from roost.model.errors import OperatorError
 
@@ -20,7 +20,7 @@ LOOK_SECONDS = 1.0
 @click.option("--now", is_flag=True, help="Ask for a round, and wait until it has ended.")
 @click.option("--dry-run", is_flag=True, help="As --now, and the round repairs nothing.")
 @click.option("--repair", is_flag=True, help="As --now, and permit the round --most repairs.")
-@click.option("--most", type=click.IntRange(1), help="So many repairs at most. Needs --repair.")
+@click.option("--most", type=click.IntRange(1), help="Make at most N repairs. Needs --repair.", metavar="N")
 @click.option("--repairs", is_flag=True, help="Show the repairs that were made instead.")
 @click.option(
     "--wait-seconds",
@@ -96,7 +96,7 @@ def _print(found: dict[str, Any], findings: list[dict[str, Any]]) -> None:
             for each in findings
         ]
         print_table(("finding", "subject", "what is there", "repair"), rows)
-    click.echo(
+    note(
         f"Round {found['round']} ended at {utc(found['ended_at'])}: {found['instances']} instances "
         f"compared, {found['found']} findings."
     )

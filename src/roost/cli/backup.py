@@ -12,9 +12,9 @@ from roost.backup.making import Source, make_backup
 from roost.backup.restoring import restore_database
 from roost.backup.roles import schemas_in
 from roost.cli.failures import FOUND_WRONG
-from roost.cli.options import as_json, print_json, print_table
+from roost.cli.output import action_as_json, note, print_further, print_json, print_table
 from roost.cli.progress import Meter, no_progress, progress
-from roost.cli.verification import verify_database
+from roost.cli.verification import Verified, verdict, verify_database
 from roost.conductor.verify import Unread
 from roost.ledger import SCHEMA as LEDGER
 from roost.ledger.findings import Finding
@@ -38,7 +38,7 @@ _data_dir = click.option(
 @_url
 @_data_dir
 @no_progress
-@as_json
+@action_as_json
 def backup_command(folder: Path, url: str | None, data_dir: Path | None, as_json: bool) -> None:
     """Copy a database, or all of a data directory, into the new folder FOLDER; it may be in use.
 
@@ -72,7 +72,8 @@ def backup_command(folder: Path, url: str | None, data_dir: Path | None, as_json
             for each in made.manifest.databases
         ]
         print_table(("database", "kind", "version", "bytes", "identity", "incarnation"), rows)
-        _print_findings(findings, ())
+        _print_findings(findings)
+        note(f"verified: {len(findings) or 'no'} differences found")
     for name in made.behind:
         click.echo(
             f"roost: {name} is at an older revision and was not verified; a restore upgrades and verifies it",
@@ -91,7 +92,7 @@ def backup_command(folder: Path, url: str | None, data_dir: Path | None, as_json
 )
 @click.option("--replace", is_flag=True, help="Drop all tables of the database first. With --database.")
 @no_progress
-@as_json
+@action_as_json
 def restore_command(
     folder: Path, url: str | None, data_dir: Path | None, only: str | None, replace: bool, as_json: bool
 ) -> None:
@@ -109,10 +110,10 @@ def restore_command(
         if data_dir is not None:
             identities = restore_directory(folder, data_dir, meter.show)
             with locked(data_dir):
-                findings, unread = _verify(f"sqlite:///{data_dir.resolve() / API_DB}", meter)
+                findings, unread, verified = _verify(f"sqlite:///{data_dir.resolve() / API_DB}", meter)
         else:
             identities = {only or DATABASE: restore_database(folder, only, str(url), replace, meter.show)}
-            findings, unread = _verify(str(url), meter)
+            findings, unread, verified = _verify(str(url), meter)
     if as_json:
         restored = [
             {"name": name, "identity": each and each.uuid, "incarnation": each and each.incarnation}
@@ -121,7 +122,11 @@ def restore_command(
         print_json({"databases": restored, "findings": findings, "not_checked": unread})
     else:
         print_table(("database", "identity", "incarnation"), [_row(*each) for each in identities.items()])
-        _print_findings(findings, unread)
+        _print_findings(findings)
+        if verified is not None:
+            note(verdict(findings, verified))
+        for cell in unread:
+            click.echo(f"roost: cell {cell.cell} could not be checked: {cell.reason}", err=True)
     if findings:
         sys.exit(FOUND_WRONG)
 
@@ -135,7 +140,7 @@ def _check_one(url: str | None, data_dir: Path | None) -> None:
         raise click.UsageError("give either --database or --data-dir")
 
 
-def _verify(url: str, meter: Meter) -> tuple[list[Finding], list[Unread]]:
+def _verify(url: str, meter: Meter) -> tuple[list[Finding], list[Unread], Verified | None]:
     """Verify a restored database; one without a ledger has been checked by its own means."""
     database = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
@@ -143,17 +148,12 @@ def _verify(url: str, meter: Meter) -> tuple[list[Finding], list[Unread]]:
     finally:
         asyncio.run(database.close())
     if not ledger:
-        return [], []
+        return [], [], None
     return asyncio.run(
         verify_database(url, lambda done, total: meter.show("verifying", "commits", done, total))
     )
 
 
-def _print_findings(findings: Sequence[Finding], unread: Sequence[Unread]) -> None:
-    if findings:
-        print_table(
-            ("kind", "subject", "detail"), [(each.kind, each.subject, each.detail) for each in findings]
-        )
-    click.echo(f"verify: {len(findings) or 'no'} differences found")
-    for cell in unread:
-        click.echo(f"roost: cell {cell.cell} could not be checked: {cell.reason}", err=True)
+def _print_findings(findings: Sequence[Finding]) -> None:
+    rows = [(each.kind, each.subject, each.detail) for each in findings]
+    print_further(("kind", "subject", "detail"), rows)

@@ -2,8 +2,8 @@
 
 import click
 
-from roost.cli.host import drain_options, print_facts, tell_left, told_of
-from roost.cli.options import as_json, print_json, print_table
+from roost.cli.host import drain_options, tell_left, told_of
+from roost.cli.output import action_as_json, as_json, print_facts, print_json, print_table
 from roost.cli.service_client import ServiceClient, part_of_path, with_conductor
 from roost.cli.watching import watched, watching
 
@@ -19,7 +19,7 @@ def cell() -> None:
 @cell.command(epilog="Example: roost cell add cell1")
 @click.argument("name")
 @click.option("--section", help="The configuration's section that names its database.  [default: cell_NAME]")
-@as_json
+@action_as_json
 @with_conductor
 def add(conductor: ServiceClient, name: str, section: str | None, as_json: bool) -> None:
     """Add a cell.
@@ -49,13 +49,13 @@ def list_cells(conductor: ServiceClient, watch: float | None, as_json: bool) -> 
                 each["name"],
                 each["section"] or "",
                 each["state"],
+                told_of(each),
                 str(each["conductors"]),
                 "?" if each["instances"] is None else str(sum(each["instances"].values())),
-                told_of(each),
             )
             for each in answer["cells"]
         ]
-        print_table(("cell", "section", "state", "conductors", "instances", ""), rows, 3)
+        print_table(("cell", "section", "state", "new instances", "conductors", "instances"), rows, 2)
 
     watched(show, watch)
 
@@ -72,25 +72,32 @@ def show_cell(conductor: ServiceClient, name: str, as_json: bool) -> None:
 
 @cell.command(epilog="Example: roost cell enable cell1")
 @click.argument("name")
+@action_as_json
 @with_conductor
-def enable(conductor: ServiceClient, name: str) -> None:
+def enable(conductor: ServiceClient, name: str, as_json: bool) -> None:
     """Let a cell have new instances. Hosts that are disabled stay so."""
-    conductor.ask("PUT", f"/v1/cells/{part_of_path(name)}", {"enabled": True})
+    changed = conductor.ask("PUT", f"/v1/cells/{part_of_path(name)}", {"enabled": True})
+    if as_json:
+        print_json(changed)
 
 
 @cell.command(epilog="Example: roost cell disable cell1 --reason 'new switches'")
 @click.argument("name")
 @click.option("--reason", help="Why, for those who read the list of cells.")
+@action_as_json
 @with_conductor
-def disable(conductor: ServiceClient, name: str, reason: str | None) -> None:
+def disable(conductor: ServiceClient, name: str, reason: str | None, as_json: bool) -> None:
     """Let a cell have no new instances, on hosts that are added later neither. What is there stays."""
-    conductor.ask("PUT", f"/v1/cells/{part_of_path(name)}", {"enabled": False, "reason": reason})
+    body = {"enabled": False, "reason": reason}
+    changed = conductor.ask("PUT", f"/v1/cells/{part_of_path(name)}", body)
+    if as_json:
+        print_json(changed)
 
 
 @cell.command(epilog="Example: roost cell drain cell1 --wait")
 @click.argument("name")
 @drain_options
-@as_json
+@action_as_json
 @with_conductor
 def drain(conductor: ServiceClient, name: str, reason: str, wait: bool, as_json: bool) -> None:
     """Disable a cell and list the instances that are still there. Their users delete or rebuild them.
@@ -103,7 +110,10 @@ def drain(conductor: ServiceClient, name: str, reason: str, wait: bool, as_json:
 
 @cell.command(epilog="Example: roost cell remove cell1")
 @click.argument("name")
+@action_as_json
 @with_conductor
-def remove(conductor: ServiceClient, name: str) -> None:
+def remove(conductor: ServiceClient, name: str, as_json: bool) -> None:
     """Remove a cell without hosts and instances. Its database stays as it is."""
     conductor.ask("DELETE", f"/v1/cells/{part_of_path(name)}")
+    if as_json:
+        print_json({"removed": [name]})

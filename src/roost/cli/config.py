@@ -10,7 +10,7 @@ from oslo_config import cfg
 from roost.auth import Source
 from roost.auth.source import Setting
 from roost.cli.configuration import CLIENTS, system_options
-from roost.cli.options import as_json, print_json
+from roost.cli.output import document_as_json, print_json
 from roost.placement.options import GROUPS
 
 _WIDTH = 100
@@ -36,7 +36,7 @@ class Described(NamedTuple):
 
 
 @click.group(invoke_without_command=True, epilog="Example: roost config --json")
-@as_json
+@document_as_json
 @click.pass_context
 def config(context: click.Context, as_json: bool) -> None:
     """List all options of configuration files, as a table in Markdown.

@@ -11,10 +11,11 @@ from roost.backup.roles import ROLES, schemas_in
 from roost.cli.backup import backup_command, restore_command
 from roost.cli.exchange import export_command, import_command
 from roost.cli.failures import COULD_NOT_RUN, FOUND_WRONG
-from roost.cli.options import as_json, config_files, database_url, print_json, print_table, settings
+from roost.cli.options import config_files, database_url, settings
+from roost.cli.output import action_as_json, as_json, document_as_json, note, print_json, print_table
 from roost.cli.placement_config import placement_source
 from roost.cli.progress import no_progress, progress
-from roost.cli.verification import check_ledger, verify_database
+from roost.cli.verification import check_ledger, verdict, verify_database
 from roost.ledger.trim import trim as trim_commits
 from roost.model.errors import OperatorError
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, Schema
@@ -47,16 +48,15 @@ def verify(url: str, config_files: tuple[str, ...], settings: tuple[str, ...], a
     source = placement_source(config_files, settings)
     with progress("verify") as meter:
         meter.begin("verify", "commits")
-        findings, unread = asyncio.run(verify_database(url, meter.count, source))
+        findings, unread, verified = asyncio.run(verify_database(url, meter.count, source))
     if as_json:
-        document = {"findings": findings, "not_checked": unread}
-        print_json(document)
+        print_json({"findings": findings, "not_checked": unread, "verified": verified._asdict()})
     else:
         if findings:
             print_table(
                 ("kind", "subject", "detail"), [(each.kind, each.subject, each.detail) for each in findings]
             )
-        click.echo(f"{len(findings)} difference(s) found" if findings else "no differences found")
+        note(verdict(findings, verified))
     for cell in unread:
         click.echo(f"roost: cell {cell.cell} could not be checked: {cell.reason}", err=True)
     if findings:
@@ -76,7 +76,7 @@ def verify(url: str, config_files: tuple[str, ...], settings: tuple[str, ...], a
     "--rolling", is_flag=True, help="Refuse an upgrade with which the running processes would not work."
 )
 @no_progress
-@as_json
+@action_as_json
 def upgrade(url: str, role: str | None, rolling: bool, as_json: bool) -> None:
     """Create the tables, or bring them to this program's revision.
 
@@ -144,7 +144,7 @@ def version(url: str, as_json: bool) -> None:
     help="Days for which commits are kept.",
 )
 @no_progress
-@as_json
+@document_as_json
 def trim(url: str, keep: int, days: float, as_json: bool) -> None:
     """Remove old commits of the ledger: all but the newest --keep, and all that are older than --days.
 

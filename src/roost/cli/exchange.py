@@ -7,7 +7,8 @@ import click
 
 from roost.cli.configuration import warn_of_options
 from roost.cli.failures import FOUND_WRONG
-from roost.cli.options import as_json, database_url, print_json, print_table
+from roost.cli.options import database_url
+from roost.cli.output import action_as_json, note, print_further, print_json, print_table
 from roost.cli.progress import no_progress, progress
 from roost.exchange import Report, export_placement, import_placement
 from roost.placement.options import read_options
@@ -27,7 +28,7 @@ from roost.storage import COMMAND_ANSWER_SECONDS, Database
     help="Configuration file of Placement, for its options incomplete_consumer_*.",
 )
 @no_progress
-@as_json
+@action_as_json
 def import_command(source: str, url: str, config_file: str | None, as_json: bool) -> None:
     """Copy a database of OpenStack Placement into an empty database of Roost.
 
@@ -56,7 +57,7 @@ def import_command(source: str, url: str, config_file: str | None, as_json: bool
 @click.option("--to", "target", metavar="URL", required=True, help="Database of OpenStack Placement.")
 @database_url
 @no_progress
-@as_json
+@action_as_json
 def export_command(target: str, url: str, as_json: bool) -> None:
     """Copy a database of Roost into an empty database of OpenStack Placement 16.0.
 
@@ -82,10 +83,10 @@ def _print(report: Report, as_json: bool) -> None:
         rows = [
             (name, f"{copied:,}", f"{report.there_already[name]:,}") for name, copied in report.copied.items()
         ]
-        print_table(("", "copied", "there already"), rows, numbers=2)
+        print_table(("rows", "copied", "there already"), rows, numbers=2)
         if report.anomalies:
             anomalies = [(each.kind, each.subject, each.detail) for each in report.anomalies]
-            print_table(("kind", "subject", "detail"), anomalies)
-        click.echo(f"{len(report.anomalies)} anomalies" if report.anomalies else "no anomalies")
+            print_further(("kind", "subject", "detail"), anomalies)
+        note(f"{len(report.anomalies)} anomalies" if report.anomalies else "no anomalies")
     if report.anomalies:
         sys.exit(FOUND_WRONG)

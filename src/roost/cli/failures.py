@@ -4,42 +4,90 @@ import io
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import click
+import msgspec
 
+from roost.cli.service_client import ServiceRefused
 from roost.cli.standard_streams import OutputLost, OutputUnread, drop_standard_output
 from roost.model.errors import OperatorError
 from roost.model.secrets import safe_message
 
 FOUND_WRONG = 1
+"""What was asked for was refused, or something is wrong."""
 COULD_NOT_RUN = 2
+"""The command line is wrong, or what it needs is not there."""
 INTERRUPTED = 130
+"""A person ended it: 128 and the number of SIGINT, as shells have it."""
+
+MEANINGS = {
+    0: "Done.",
+    FOUND_WRONG: "Refused, or found something wrong.",
+    COULD_NOT_RUN: "Could not run.",
+    INTERRUPTED: "Interrupted.",
+}
 
 
-def tell_failure(error: BaseException) -> int:
-    """Print what ended a command to standard error, without secrets. Returns the exit status.
+def tell_failure(error: BaseException, words: Sequence[str]) -> int:
+    """Print what ended a process, and let a second interrupt end it at once. Returns its exit status.
 
-    The faults that people can correct have a line each: a wrong command line, an `OperatorError`, a refusal
-    of the operating system. Anything else is a defect in Roost and has its traceback.
+    ``words`` are those of the command line.
     """
     # A second interrupt during the end of the interpreter ends it at once.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     if isinstance(error, KeyboardInterrupt | click.Abort):
         return INTERRUPTED
+    return describe_failure(error, words)
+
+
+def describe_failure(error: BaseException, words: Sequence[str]) -> int:
+    """Print what ended a command to standard error, without secrets. Returns the exit status.
+
+    The faults that people can correct have a line each: a wrong command line, an `OperatorError`, a refusal
+    of the operating system. Anything else is a defect in Roost and has its traceback. With ``--json`` among
+    the words of the command line, faults are JSON.
+    """
     faults = list(_faults(error))
+    status = FOUND_WRONG if all(isinstance(each, ServiceRefused) for each in faults) else COULD_NOT_RUN
     lines = dict.fromkeys(map(_line, faults))
     text = "\n".join(line for line in lines if line is not None)
     if None in lines:
         text = "".join(traceback.format_exception(error)).rstrip()
+    elif text and _wants_json(words):
+        text = _json(status, faults)
     try:
         sys.stdout.flush()
     except OutputLost:
         drop_standard_output()
     if text:
         print(safe_message(text), file=sys.stderr, flush=True)
-    return COULD_NOT_RUN
+    return status
+
+
+def _json(status: int, faults: Sequence[BaseException]) -> str:
+    """Errors in the form in which services answer them."""
+    errors = [described for each in faults for described in _described(each)]
+    return msgspec.json.format(msgspec.json.encode({"exit_status": status, "errors": errors})).decode()
+
+
+def _described(error: BaseException) -> Sequence[Mapping[str, Any]]:
+    if isinstance(error, ServiceRefused) and error.answer.get("errors"):
+        errors: Sequence[Mapping[str, Any]] = error.answer["errors"]
+        return errors
+    if isinstance(error, click.ClickException):
+        return [{"code": "roost.usage", "detail": error.format_message()}]
+    code = "roost.refused" if isinstance(error, ServiceRefused) else "roost.could_not_run"
+    detail = (_line(error) or "").removeprefix("roost: ")
+    return [{"code": code, "detail": detail}] if detail else []
+
+
+def _wants_json(words: Sequence[str]) -> bool:
+    """Whether a command line asks for JSON, also one that is wrong elsewhere."""
+    place = [*words].index("--format") + 1 if "--format" in words else len(words)
+    return "--json" in words or "--format=json" in words or [*words[place : place + 1]] == ["json"]
 
 
 def _faults(error: BaseException) -> Iterator[BaseException]:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from roost.cli.options import as_json, print_json, print_table, utc
+from roost.cli.output import action_as_json, as_json, note, print_facts, print_json, print_table
 from roost.cli.service_client import ServiceClient, ServiceRefused, part_of_path, with_conductor
 from roost.cli.watching import watched, watching
 from roost.model.errors import OperatorError
@@ -48,7 +48,7 @@ def host() -> None:
 @click.argument("hosts", nargs=-1, required=True, metavar="HOST...")
 @click.option("--cell", required=True, help="The cell of the hosts.")
 @token_file
-@as_json
+@action_as_json
 @with_conductor
 def add(
     conductor: ServiceClient, hosts: tuple[str, ...], cell: str, token_file: Path | None, as_json: bool
@@ -110,7 +110,7 @@ def list_(
             )
             for each in hosts
         ]
-        print_table(("host", "cell", "state", "", "nodes", "instances", "orders"), rows, 3)
+        print_table(("host", "cell", "state", "new instances", "nodes", "instances", "orders"), rows, 3)
         warn_of_cells(down)
 
     watched(show, watch)
@@ -133,30 +133,31 @@ def show(conductor: ServiceClient, name: str, cell: str | None, as_json: bool) -
 @host.command(epilog="Example: roost host enable rack1-01")
 @click.argument("hosts", nargs=-1, required=True, metavar="HOST...")
 @of_cell
+@action_as_json
 @with_conductor
-def enable(conductor: ServiceClient, hosts: tuple[str, ...], cell: str | None) -> None:
+def enable(conductor: ServiceClient, hosts: tuple[str, ...], cell: str | None, as_json: bool) -> None:
     """Let hosts have new instances."""
-    for name in hosts:
-        conductor.ask("PUT", f"/v1/hosts/{part_of_path(name)}", {"enabled": True}, {"cell": cell})
+    _change(conductor, hosts, cell, {"enabled": True}, as_json)
 
 
 @host.command(epilog="Example: roost host disable rack1-01 --reason 'fan 3'")
 @click.argument("hosts", nargs=-1, required=True, metavar="HOST...")
 @of_cell
 @click.option("--reason", help="Why, for those who read the list of hosts.")
+@action_as_json
 @with_conductor
-def disable(conductor: ServiceClient, hosts: tuple[str, ...], cell: str | None, reason: str | None) -> None:
+def disable(
+    conductor: ServiceClient, hosts: tuple[str, ...], cell: str | None, reason: str | None, as_json: bool
+) -> None:
     """Let hosts have no new instances. What is there stays."""
-    for name in hosts:
-        body = {"enabled": False, "reason": reason}
-        conductor.ask("PUT", f"/v1/hosts/{part_of_path(name)}", body, {"cell": cell})
+    _change(conductor, hosts, cell, {"enabled": False, "reason": reason}, as_json)
 
 
 @host.command(epilog="Example: roost host drain rack1-01 --wait")
 @click.argument("name", metavar="HOST")
 @of_cell
 @drain_options
-@as_json
+@action_as_json
 @with_conductor
 def drain(
     conductor: ServiceClient, name: str, cell: str | None, reason: str, wait: bool, as_json: bool
@@ -175,7 +176,7 @@ def drain(
 @click.option("--to", required=True, metavar="CELL", help="The cell that it goes to.")
 @of_cell
 @token_file
-@as_json
+@action_as_json
 @with_conductor
 def move(
     conductor: ServiceClient,
@@ -195,7 +196,7 @@ def move(
 @of_cell
 @click.option("--force", is_flag=True, help="End the instances on it. Needs --evidence.")
 @click.option("--evidence", help="How it is known that no guest runs there any more.")
-@as_json
+@action_as_json
 @with_conductor
 def remove(
     conductor: ServiceClient, name: str, cell: str | None, force: bool, evidence: str | None, as_json: bool
@@ -225,7 +226,7 @@ def remove(
 @of_cell
 @click.option("--revoke", is_flag=True, help="End the old ones now: somebody else may know one.")
 @token_file
-@as_json
+@action_as_json
 @with_conductor
 def renew_token(
     conductor: ServiceClient,
@@ -247,10 +248,13 @@ def renew_token(
 @host.command(epilog="Example: roost host accept rack1-01")
 @click.argument("name", metavar="HOST")
 @of_cell
+@action_as_json
 @with_conductor
-def accept(conductor: ServiceClient, name: str, cell: str | None) -> None:
+def accept(conductor: ServiceClient, name: str, cell: str | None, as_json: bool) -> None:
     """Have a held agent carry out orders again: what its cell's database says is right."""
-    conductor.ask("POST", f"/v1/hosts/{part_of_path(name)}/accept", query={"cell": cell})
+    accepted = conductor.ask("POST", f"/v1/hosts/{part_of_path(name)}/accept", query={"cell": cell})
+    if as_json:
+        print_json(accepted or {"host": name})
 
 
 @click.group()
@@ -275,17 +279,20 @@ def list_nodes(conductor: ServiceClient, name: str, cell: str | None, as_json: b
     rows = [
         (each["node"], each["nodename"], told_of(each), str(each["instances"])) for each in answer["nodes"]
     ]
-    print_table(("node", "name", "", "instances"), rows, 1)
+    print_table(("node", "name", "new instances", "instances"), rows, 1)
 
 
 @node.command("enable", epilog="Example: roost node enable rack1-01 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
 @click.argument("name", metavar="HOST")
 @click.argument("node", metavar="NODE")
 @of_cell
+@action_as_json
 @with_conductor
-def enable_node(conductor: ServiceClient, name: str, node: str, cell: str | None) -> None:
+def enable_node(conductor: ServiceClient, name: str, node: str, cell: str | None, as_json: bool) -> None:
     """Let a node have new instances, if its host and its cell may."""
-    conductor.ask("PUT", _path_of_node(name, node), {"enabled": True}, {"cell": cell})
+    changed = conductor.ask("PUT", _path_of_node(name, node), {"enabled": True}, {"cell": cell})
+    if as_json:
+        print_json(changed)
 
 
 @node.command("disable", epilog="Example: roost node disable rack1-01 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
@@ -293,12 +300,16 @@ def enable_node(conductor: ServiceClient, name: str, node: str, cell: str | None
 @click.argument("node", metavar="NODE")
 @of_cell
 @click.option("--reason", help="Why, for those who read the list of nodes.")
+@action_as_json
 @with_conductor
 def disable_node(
-    conductor: ServiceClient, name: str, node: str, cell: str | None, reason: str | None
+    conductor: ServiceClient, name: str, node: str, cell: str | None, reason: str | None, as_json: bool
 ) -> None:
     """Let a node have no new instances. What is there stays."""
-    conductor.ask("PUT", _path_of_node(name, node), {"enabled": False, "reason": reason}, {"cell": cell})
+    body = {"enabled": False, "reason": reason}
+    changed = conductor.ask("PUT", _path_of_node(name, node), body, {"cell": cell})
+    if as_json:
+        print_json(changed)
 
 
 @node.command(
@@ -308,7 +319,7 @@ def disable_node(
 @click.argument("node", metavar="NODE")
 @of_cell
 @drain_options
-@as_json
+@action_as_json
 @with_conductor
 def drain_node(
     conductor: ServiceClient,
@@ -333,11 +344,25 @@ def drain_node(
 @click.argument("name", metavar="HOST")
 @click.argument("node", metavar="NODE")
 @of_cell
-@as_json
+@action_as_json
 @with_conductor
 def remove_node(conductor: ServiceClient, name: str, node: str, cell: str | None, as_json: bool) -> None:
     """Remove a node without instances, and its providers from placement."""
     _print_removed(conductor.ask("DELETE", _path_of_node(name, node), query={"cell": cell}), as_json)
+
+
+def _change(
+    conductor: ServiceClient,
+    hosts: tuple[str, ...],
+    cell: str | None,
+    body: dict[str, object],
+    as_json: bool,
+) -> None:
+    """Change hosts, one after the other."""
+    path = "/v1/hosts/{}"
+    changed = [conductor.ask("PUT", path.format(part_of_path(name)), body, {"cell": cell}) for name in hosts]
+    if as_json:
+        print_json({"hosts": changed})
 
 
 def tell_left(
@@ -367,26 +392,13 @@ def tell_left(
         print_json({**drained, "instances": left})
     elif left:
         rows = [(each["uuid"], each["state"], each["host"] or "?", each["project_id"]) for each in left]
-        print_table(("instance", "state", "host", "project"), rows)
+        print_table(("uuid", "state", "host", "project"), rows)
     if left:
         raise SystemExit(1)
 
 
 def _path_of_node(host: str, node: str) -> str:
     return f"/v1/hosts/{part_of_path(host)}/nodes/{part_of_path(node)}"
-
-
-def print_facts(found: dict[str, Any]) -> None:
-    """Print the fields of one thing as a table; those that are empty are left out."""
-    rows = []
-    for name, value in found.items():
-        if isinstance(value, dict):
-            value = ", ".join(f"{key}={each}" for key, each in value.items())
-        elif name.endswith("_at") and value is not None:
-            name, value = f"{name} (UTC)", utc(value)
-        if value not in (None, "", []):
-            rows.append((name, str(value)))
-    print_table(("field", "value"), rows)
 
 
 def warn_of_cells(down: set[str]) -> None:
@@ -418,24 +430,22 @@ def _print_removed(answer: dict[str, Any], as_json: bool) -> None:
         print_json(answer)
         return
     for each in answer["kept_providers"]:
-        click.echo(f"stays in placement: {each['uuid']} {each['name']}")
+        note(f"stays in placement: {each['uuid']} {each['name']}")
 
 
 def told_of(place: dict[str, Any]) -> str:
-    """That something is disabled, and why; empty if it is not."""
+    """Whether a place gets new instances: `yes`, or why not. Unknown of a cell that cannot be asked."""
     if place["enabled"] is not False:
-        return ""
+        return "unknown" if place["enabled"] is None else "yes"
     return f"disabled: {place['reason']}" if place["reason"] else "disabled"
 
 
 def _enabled(host: dict[str, Any]) -> str:
     if host["held"] is not None:
         return f"held: {host['held']}"
-    if said := told_of(host):
-        return said
-    if host.get("refused") is not None:
+    if host["enabled"] is not False and host.get("refused") is not None:
         return f"refused: {host['refused']}"
-    return ""
+    return told_of(host)
 
 
 def _number(value: int | None) -> str:

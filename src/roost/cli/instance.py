@@ -6,9 +6,18 @@ from typing import Any
 
 import click
 
-from roost.cli.host import print_facts, warn_of_cells
+from roost.cli.host import warn_of_cells
 from roost.cli.instance_history import print_history
-from roost.cli.options import as_json, key_values, print_json, print_table
+from roost.cli.options import key_values
+from roost.cli.output import (
+    action_as_json,
+    as_json,
+    document_as_json,
+    print_facts,
+    print_further,
+    print_json,
+    print_table,
+)
 from roost.cli.service_client import ServiceClient, ServiceRefused, part_of_path, with_conductor
 from roost.cli.watching import watched, watching
 
@@ -46,7 +55,7 @@ def instance() -> None:
 )
 @click.option("--hint", "hints", multiple=True, callback=key_values, help="A scheduler hint, KEY=VALUE.")
 @click.option("--wait", is_flag=True, help="Wait until all are active or in error.")
-@as_json
+@action_as_json
 @with_conductor
 def create(
     conductor: ServiceClient,
@@ -120,7 +129,7 @@ def list_instances(
             )
             for each in found
         ]
-        print_table(("instance", "state", "flavor", "cell", "host", "reason"), rows)
+        print_table(("uuid", "state", "flavor", "cell", "host", "reason"), rows)
         warn_of_cells(down)
 
     watched(show, watch)
@@ -138,26 +147,28 @@ def show_instance(conductor: ServiceClient, uuid: str, as_json: bool) -> None:
         return
     attempts = found.pop("attempts")
     print_facts(found)
-    if attempts:
-        rows = [
-            (str(each["attempt"]), each["host"] or "", each["result"], each["code"] or "", each["reason"])
-            for each in attempts
-        ]
-        print_table(("attempt", "host", "result", "code", "reason"), rows)
+    rows = [
+        (str(each["attempt"]), each["host"] or "", each["result"], each["code"] or "", each["reason"])
+        for each in attempts
+    ]
+    print_further(("attempt", "host", "result", "code", "reason"), rows)
 
 
 @instance.command(epilog="Example: roost instance delete 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
 @click.argument("uuids", nargs=-1, required=True, metavar="UUID...")
+@action_as_json
 @with_conductor
-def delete(conductor: ServiceClient, uuids: tuple[str, ...]) -> None:
+def delete(conductor: ServiceClient, uuids: tuple[str, ...], as_json: bool) -> None:
     """Delete instances. Their deletion is durable when this returns."""
     for uuid in uuids:
         conductor.ask("DELETE", f"/v1/instances/{part_of_path(uuid)}")
+    if as_json:
+        print_json({"deleted": uuids})
 
 
 @instance.command(epilog="Example: roost instance watch 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
 @click.argument("uuids", nargs=-1, required=True, metavar="UUID...")
-@as_json
+@action_as_json
 @with_conductor
 def watch(conductor: ServiceClient, uuids: tuple[str, ...], as_json: bool) -> None:
     """Print each change of instances until all are active, in error or gone.
@@ -169,7 +180,7 @@ def watch(conductor: ServiceClient, uuids: tuple[str, ...], as_json: bool) -> No
 
 @instance.command(epilog="Example: roost instance history 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
 @click.argument("uuid")
-@as_json
+@document_as_json
 @with_conductor
 def history(conductor: ServiceClient, uuid: str, as_json: bool) -> None:
     """Show what happened to an instance, from its acceptance to its end.
@@ -187,14 +198,17 @@ def history(conductor: ServiceClient, uuid: str, as_json: bool) -> None:
 @instance.command("give-up", epilog="Example: roost instance give-up UUID --evidence 'rack 7 burned'")
 @click.argument("uuid")
 @click.option("--evidence", required=True, help="How it is known that no guest of it runs.")
+@action_as_json
 @with_conductor
-def give_up(conductor: ServiceClient, uuid: str, evidence: str) -> None:
+def give_up(conductor: ServiceClient, uuid: str, evidence: str, as_json: bool) -> None:
     """Give up an instance whose guest is gone for good.
 
     One that starts on a host that is down is tried on another host. One that is lost, or ran on a host that
     is down, is in error, and its claim is freed.
     """
-    conductor.ask("POST", f"/v1/instances/{part_of_path(uuid)}/give-up", {"evidence": evidence})
+    given_up = conductor.ask("POST", f"/v1/instances/{part_of_path(uuid)}/give-up", {"evidence": evidence})
+    if as_json:
+        print_json(given_up or {"given_up": uuid})
 
 
 def _watch(conductor: ServiceClient, uuids: list[str] | tuple[str, ...], as_json: bool) -> None:

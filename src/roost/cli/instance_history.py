@@ -3,20 +3,22 @@
 from datetime import UTC, date, datetime
 from typing import Any
 
-from rich.console import Console
+import click
 from rich.table import Table
+
+from roost.cli.output import console
 
 HEADER = ("time (UTC)", "took", "event", "result", "host", "why")
 
 
 def print_history(found: dict[str, Any]) -> None:
     """Print a history as `GET /v1/instances/{uuid}/history` answers it."""
-    console = Console(markup=False, highlight=False)
+    shown = console()
     facts = [f"{name} {found[name]}" for name in ("flavor", "cell") if found[name]]
-    console.print(", ".join([f"{found['uuid']} is {found['state']}", *facts]))
+    shown.print(", ".join([f"{found['uuid']} is {found['state']}", *facts]))
     for action in found["actions"]:
-        console.print()
-        console.print(heading(action))
+        shown.print()
+        shown.print(heading(action))
         table = Table(*HEADER, box=None, pad_edge=False, padding=(0, 2, 0, 0))
         *narrow, why = table.columns
         for column in narrow:
@@ -24,9 +26,9 @@ def print_history(found: dict[str, Any]) -> None:
         why.overflow = "fold"
         for line in lines(action):
             table.add_row(*line)
-        console.print(table)
+        shown.print(table)
     if found["missing"]:
-        Console(stderr=True).print(f"missing: {', '.join(found['missing'])}", markup=False, highlight=False)
+        click.echo(f"roost: missing: {', '.join(found['missing'])}", err=True)
 
 
 def heading(action: dict[str, Any]) -> str:
@@ -38,8 +40,8 @@ def heading(action: dict[str, Any]) -> str:
         parts.append(f"by {action['user_id']}")
     if action["request_id"] is not None:
         parts.append(action["request_id"])
-    shown = {event["reason"] for event in action["events"]}
-    reason = "" if action["reason"] in (None, *shown) else f": {action['reason']}"
+    told = {event["reason"] for event in action["events"]}
+    reason = "" if action["reason"] in (None, *told) else f": {action['reason']}"
     return ", ".join(parts) + reason
 
 

@@ -4,15 +4,18 @@ import contextlib
 import gc
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
 
 import click
 
 import roost
-from roost.cli.failures import tell_failure
+from roost.cli.failures import describe_failure, tell_failure
 from roost.cli.memory import keep_freed_memory
 from roost.cli.standard_streams import repair_standard_streams
 from roost.logs import configure_logs
+from roost.model.errors import OperatorError
 
 COMMANDS = {
     "agent": "roost.cli.agent:agent",
@@ -62,6 +65,27 @@ class _Commands(click.Group):
             command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            raise click.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from error
+
+    def main(
+        self, args: Sequence[str] | None = None, *others: Any, standalone_mode: bool = True, **named: Any
+    ) -> Any:
+        run = partial(super().main, args, *others, standalone_mode=False, **named)
+        if not standalone_mode:
+            return run()
+        status: object
+        try:
+            status = run()
+        except (OperatorError, click.ClickException) as error:
+            status = describe_failure(error, sys.argv[1:] if args is None else args)
+        return sys.exit(status if isinstance(status, int) else 0)
+
 
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
@@ -83,7 +107,7 @@ def _no_collection() -> Iterator[None]:
 def roost_command() -> None:
     """Decides where workloads run and records what they use.
 
-    Exit status: 0 done, 1 found something wrong, 2 could not run, 130 interrupted.
+    Exit status: 0 done, 1 refused or found something wrong, 2 could not run, 130 interrupted.
     """
 
 
@@ -96,7 +120,7 @@ def main() -> None:
         status = _run()
         sys.stdout.flush()
     except BaseException as error:
-        status = tell_failure(error)
+        status = tell_failure(error, sys.argv[1:])
     sys.exit(status)
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import click
 
 import roost
+from roost.cli.failures import MEANINGS
 from roost.model.errors import OperatorError
 
 SECTION = "1"
-STATUS = (("0", "Done."), ("1", "Found something wrong."), ("2", "Could not run."))
+STATUS = tuple((str(status), meaning) for status, meaning in MEANINGS.items())
 
 
 @click.command(epilog="Example: roost man /usr/local/share/man/man1")

@@ -2,13 +2,13 @@
 
 import click
 
-from roost.cli.options import as_json, print_json
+from roost.cli.output import document_as_json, print_json
 from roost.metrics.catalogue import CATALOGUE
 from roost.metrics.page import markdown, section_of
 
 
 @click.command(epilog="Example: roost metrics --json")
-@as_json
+@document_as_json
 def metrics(as_json: bool) -> None:
     """List all metrics that a service with --metrics-port counts, in Markdown."""
     if not as_json:

@@ -1,18 +1,6 @@
-"""Options that several commands share, and how commands print results."""
-
-import os
-from collections.abc import Sequence
-from datetime import UTC, datetime
+"""Options that several commands share."""
 
 import click
-import msgspec
-from rich.console import Console
-from rich.table import Table
-
-_ANY_WIDTH = 100_000
-"""Characters of a line that is written to no terminal, at most."""
-
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 database_url = click.option(
     "--database", "url", metavar="URL", required=True, help="SQLAlchemy URL, as in sqlite:///roost.db"
@@ -62,31 +50,3 @@ def key_values(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
             raise click.BadParameter(f"{value!r} is not KEY=VALUE")
         pairs[key] = text
     return pairs
-
-
-def print_json(document: object) -> None:
-    """Print a document as indented JSON."""
-    click.echo(msgspec.json.format(msgspec.json.encode(document)))
-
-
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0) -> None:
-    """Print rows under a header. On a terminal long values are folded, elsewhere each row is one line.
-
-    ``numbers``: the number of last columns that are aligned to the right.
-    """
-    table = Table()
-    for place, name in enumerate(header):
-        right = place >= len(header) - numbers
-        table.add_column(name, overflow="fold", justify="right" if right else "left")
-    for row in rows:
-        table.add_row(*row)
-    console = Console(markup=False, highlight=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        # A value that is folded cannot be searched for.
-        console.width = _ANY_WIDTH
-    console.print(table)
-
-
-def utc(seconds: float) -> str:
-    """A time as tables show it. ``seconds``: since the epoch."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

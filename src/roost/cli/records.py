@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 import msgspec
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from roost.cli.connection import Connection, connected_to
-from roost.cli.options import as_json, print_json, utc
+from roost.cli.output import as_json, console, output, print_facts, print_json, print_table, utc
 from roost.cli.reasons_text import reasons_text, weights_table
 from roost.cli.record_sources import Source, opened
 from roost.model.errors import OperatorError
@@ -93,11 +93,15 @@ def records(
     if as_json:
         print_json(found)
         return
-    console = Console()
     if name is None:
-        console.print(_list(found))
-    for each in found if name is not None else ():
-        console.print(_detailed(each))
+        _print_list(found)
+        return
+    shown = console()
+    for each in found:
+        if output().is_for_people:
+            shown.print(_detailed(each))
+        else:
+            print_facts(_facts(each))
 
 
 def _seconds(time: datetime | None) -> float | None:
@@ -114,40 +118,36 @@ async def _read(source: Source, search: Search, name: str | None, last: int) -> 
     raise OperatorError(f"there is no record of a request, an instance or a run {name}")
 
 
-def _list(found: list[RunWithAttempts]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for column in ("started (UTC)", "request"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("instances", justify="right")
-    table.add_column("outcome", overflow="fold")
-    for each in found:
-        run = each.run
-        table.add_row(
-            datetime.fromtimestamp(run.started_at, UTC).strftime("%m-%d %H:%M:%S"),
-            Text(run.request_id),
-            str(len(run.instances)),
-            Text(_outcome(each), style="red" if run.refusal is not None else ""),
-        )
-    return table
+def _print_list(found: list[RunWithAttempts]) -> None:
+    rows = [
+        (utc(each.run.started_at), each.run.request_id, str(len(each.run.instances)), _outcome(each))
+        for each in found
+    ]
+    print_table(("started (UTC)", "request", "instances", "outcome"), rows)
+
+
+def _facts(each: RunWithAttempts) -> dict[str, str]:
+    run = each.run
+    return {
+        "run": run.id,
+        "request": run.request_id,
+        "global request": run.global_request_id or "none",
+        "project, user": f"{run.project_id}, {run.user_id}",
+        "instances": ", ".join(run.instances),
+        "request spec": json.dumps(_without_nothing(run.spec)),
+        "started": f"{utc(run.started_at)}, took {(run.finished_at - run.started_at) * 1000:.1f} ms",
+        "ledger version": "unknown" if run.version is None else str(run.version),
+        "seed": "unknown" if run.seed is None else str(run.seed),
+        "settings": "unknown" if run.settings is None else run.settings.digest,
+        "alternates": _alternates(run),
+        "outcome": _outcome(each),
+    }
 
 
 def _detailed(each: RunWithAttempts) -> Group:
     run = each.run
     facts = Table(box=None, show_header=False, pad_edge=False)
-    for name, value in (
-        ("run", run.id),
-        ("request", run.request_id),
-        ("global request", run.global_request_id or "none"),
-        ("project, user", f"{run.project_id}, {run.user_id}"),
-        ("instances", ", ".join(run.instances)),
-        ("request spec", json.dumps(_without_nothing(run.spec))),
-        ("started", f"{utc(run.started_at)}, took {(run.finished_at - run.started_at) * 1000:.1f} ms"),
-        ("ledger version", "unknown" if run.version is None else str(run.version)),
-        ("seed", "unknown" if run.seed is None else str(run.seed)),
-        ("settings", "unknown" if run.settings is None else run.settings.digest),
-        ("alternates", _alternates(run)),
-        ("outcome", _outcome(each)),
-    ):
+    for name, value in _facts(each).items():
         facts.add_row(name, Text(value, overflow="fold"))
     steps = Table(box=None, pad_edge=False)
     for column in ("step", "hosts left", "removed"):

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from roost.cli.options import as_json, print_json, print_table
+from roost.cli.output import as_json, print_json, print_table
 from roost.compute.drivers.redfish.words import NodeStatus, Word, read_told, say
 
 state_dir = click.option(

@@ -9,16 +9,15 @@ from typing import Literal
 import click
 import msgspec
 import numpy as np
-from rich.console import Console
 
 from roost.auth import Source
 from roost.auth.credentials import FixedCredentials
 from roost.cli.configuration import warn_of_options
 from roost.cli.connection import Connection, connected_to
 from roost.cli.failures import FOUND_WRONG
-from roost.cli.options import as_json
+from roost.cli.output import console, document_as_json
 from roost.cli.progress import Meter, no_progress, progress
-from roost.cli.verification import verify_database
+from roost.cli.verification import verdict, verify_database
 from roost.compute.drivers.simulated import FailureRule, Script
 from roost.ledger import keep_what_is_loaded
 from roost.logs import configure_logs
@@ -82,7 +81,7 @@ DEMO_FAILURE_RATE = 0.03
 @click.option("--plot", type=click.Path(path_type=Path), help="PNG of use over time. [default: in data-dir]")
 @click.option("--no-plot", is_flag=True, help="Draw no plot. A plot needs matplotlib.")
 @no_progress
-@as_json
+@document_as_json
 @connected_to("conductor")
 def replay(
     kind: str,
@@ -179,7 +178,9 @@ def replay(
         with progress(workload.name) as meter:
             summary = asyncio.run(run(state, meter))
             meter.begin("verify", "commits")
-            findings, _ = asyncio.run(verify_database(f"sqlite:///{into.resolve() / API_DB}", meter.count))
+            findings, _, verified = asyncio.run(
+                verify_database(f"sqlite:///{into.resolve() / API_DB}", meter.count)
+            )
     plot_file = None if no_plot else plot or into / "replay.png"
     if plot_file is not None:
         draw(state.samples, plot_file, f"{workload.name}: {len(workload.hosts)} hosts, {cells} cells")
@@ -187,12 +188,12 @@ def replay(
         differences = [msgspec.to_builtins(finding) for finding in findings]
         click.echo(json.dumps({**summary.to_dict(), "differences": differences}, indent=2))
     else:
-        Console().print(render(summary))
+        console().print(render(summary))
         if inflate is not None:
             click.echo(_gpu_allocation(summary))
         for finding in findings:
             click.echo(f"{finding.kind} {finding.subject}: {finding.detail}")
-        click.echo(f"verify: {len(findings) or 'no'} differences found")
+        click.echo(verdict(findings, verified))
         if plot_file is not None:
             click.echo(f"plot: {plot_file}")
         click.echo(f"data: {into}")
@@ -218,7 +219,7 @@ def _replay_over_http(workload: Workload, conductor: Connection, speed: float | 
     if as_json:
         click.echo(json.dumps(summary.to_dict(), indent=2))
     else:
-        Console().print(render(summary))
+        console().print(render(summary))
     if summary.unaccounted:
         sys.exit(FOUND_WRONG)
 

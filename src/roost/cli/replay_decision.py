@@ -8,13 +8,12 @@ from pathlib import Path
 
 import click
 import msgspec
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from roost.auth import Source
 from roost.cli.failures import FOUND_WRONG
-from roost.cli.options import as_json, print_json
+from roost.cli.output import console, document_as_json, print_json
 from roost.cli.progress import Meter, no_progress, progress
 from roost.cli.record_sources import FOREVER, open_backend
 from roost.cli.verification import check_ledger
@@ -83,7 +82,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 )
 @click.option("--now", is_flag=True, help="Decide on the present state instead of that of the run.")
 @no_progress
-@as_json
+@document_as_json
 def replay_decision(
     name: str | None,
     data_dir: Path | None,
@@ -215,21 +214,21 @@ async def _runs(records: SearchableRecords, name: str | None, last: int | None) 
 
 
 def _print(answers: list[Answer], changed: bool, *, one: bool) -> None:
-    console = Console()
+    shown = console()
     if not one:
         same = sum(each.same is True for each in answers)
         impossible = [each for each in answers if each.impossible is not None]
-        console.print(
+        shown.print(
             f"{same:,} of {len(answers):,} decisions are the same; {len(impossible):,} cannot be made again"
         )
         reasons = {each.impossible: each for each in impossible}
         for reason, each in [*reasons.items()][:10]:
-            console.print(Text(f"  run {each.run}: {reason}"))
+            shown.print(Text(f"  run {each.run}: {reason}"))
     for each in answers:
         if each.impossible is None and (one or each.differences):
-            console.print(_shown(each, changed))
+            shown.print(_shown(each, changed))
             for note in each.notes:
-                console.print(Text(f"note: {note}"))
+                shown.print(Text(f"note: {note}"))
 
 
 def _shown(each: Answer, changed: bool) -> Table | Text:

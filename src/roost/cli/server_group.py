@@ -4,8 +4,7 @@ from typing import get_args
 
 import click
 
-from roost.cli.host import print_facts
-from roost.cli.options import as_json, print_json, print_table
+from roost.cli.output import action_as_json, as_json, print_facts, print_further, print_json, print_table
 from roost.cli.service_client import ServiceClient, part_of_path, with_conductor
 from roost.cli.watching import watched, watching
 from roost.model.allocation import GroupPolicy
@@ -29,7 +28,7 @@ def server_group() -> None:
 @click.option(
     "--max-per-host", type=click.IntRange(1), help="Members that a host may have, with anti-affinity; else 1."
 )
-@as_json
+@action_as_json
 @with_conductor
 def create(conductor: ServiceClient, name: str, policy: str, max_per_host: int | None, as_json: bool) -> None:
     """Make a server group in the project of the token. Prints its uuid. Nothing of it ever changes."""
@@ -76,7 +75,7 @@ def list_server_groups(
             )
             for each in found
         ]
-        print_table(("group", "name", "policy", "on a host", "project"), rows)
+        print_table(("uuid", "name", "policy", "most on a host", "project"), rows)
 
     watched(show, watch)
 
@@ -93,14 +92,16 @@ def show_server_group(conductor: ServiceClient, uuid: str, as_json: bool) -> Non
         return
     members = found.pop("members")
     print_facts(found)
-    if members:
-        print_table(("member",), [(each,) for each in members])
+    print_further(("member",), [(each,) for each in members])
 
 
 @server_group.command(epilog="Example: roost server-group delete 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
 @click.argument("uuids", nargs=-1, required=True, metavar="UUID...")
+@action_as_json
 @with_conductor
-def delete(conductor: ServiceClient, uuids: tuple[str, ...]) -> None:
+def delete(conductor: ServiceClient, uuids: tuple[str, ...], as_json: bool) -> None:
     """Delete server groups. Their members stay where they are."""
     for uuid in uuids:
         conductor.ask("DELETE", f"{PATH}/{part_of_path(uuid)}")
+    if as_json:
+        print_json({"deleted": uuids})

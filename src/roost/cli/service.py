@@ -3,7 +3,7 @@
 import click
 
 from roost.cli.host import warn_of_cells
-from roost.cli.options import as_json, print_json, print_table, utc
+from roost.cli.output import as_json, print_json, print_table, utc
 from roost.cli.service_client import ServiceClient, with_conductor
 from roost.cli.watching import watched, watching
 

@@ -2,12 +2,10 @@
 
 import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-import click
 import msgspec
 
 from roost.cli.connection import Connection, connected_to
@@ -119,17 +117,6 @@ def with_conductor(command: F) -> F:
 
     @wraps(command)
     def run(*arguments: Any, connection: Connection, **named: Any) -> Any:
-        with refusals_told():
-            return command(*arguments, conductor=ServiceClient(connection), **named)
+        return command(*arguments, conductor=ServiceClient(connection), **named)
 
     return connected_to("conductor")(run)  # type: ignore[return-value]
-
-
-@contextmanager
-def refusals_told() -> Iterator[None]:
-    """Print a refusal as one line, and end with the status of a refusal."""
-    try:
-        yield
-    except ServiceRefused as error:
-        click.echo(f"roost: {error}", err=True)
-        raise SystemExit(1) from error

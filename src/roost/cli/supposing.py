@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from roost.cli.options import print_table
+from roost.cli.output import print_table
 
 
 class Addition(click.ParamType[tuple[str, int]]):

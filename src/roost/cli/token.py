@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from roost.auth.service_tokens import add_token, read_tokens, revoke_token
-from roost.cli.options import as_json, config_files, print_json, print_table, settings
+from roost.cli.options import config_files, settings
+from roost.cli.output import action_as_json, as_json, print_json, print_table
 from roost.cli.placement_config import placement_source
 from roost.model.errors import OperatorError
 from roost.placement.options import read_options
@@ -31,7 +32,7 @@ def token() -> None:
 @_file
 @config_files
 @settings
-@as_json
+@action_as_json
 def add(
     name: str,
     user: str | None,

@@ -1,7 +1,11 @@
 """The verification of a database for commands."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import NamedTuple
+
+import sqlalchemy as sa
 
 from roost.auth import Source
 from roost.cells.tables import SCHEMA as CELL
@@ -11,6 +15,7 @@ from roost.conductor.verify import Unread, verify_instances
 from roost.ledger import SCHEMA as LEDGER
 from roost.ledger.findings import Finding
 from roost.ledger.history import Progress, no_progress
+from roost.ledger.tables import allocations, commits
 from roost.ledger.verify import verify as verify_ledger
 from roost.model.errors import OperatorError
 from roost.records.tables import SCHEMA as RECORDS
@@ -20,10 +25,27 @@ KINDS = {CELL: "a cell's database", RECORDS: "a records database", CONDUCTOR: "a
 """The name of a database without a ledger in an error text, by its schema."""
 
 
+class Verified(NamedTuple):
+    """The numbers of commits and allocations that were compared with the tables."""
+
+    commits: int
+    allocations: int
+
+    def __str__(self) -> str:
+        return f"{self.commits:,} commits and {self.allocations:,} allocations"
+
+
+def verdict(findings: Sequence[Finding], verified: Verified) -> str:
+    """A verification in one sentence."""
+    if findings:
+        return f"verified {verified}: {len(findings)} difference(s) found"
+    return f"verified: {verified} agree with the tables"
+
+
 async def verify_database(
     url: str, progress: Progress = no_progress, source: Source | None = None
-) -> tuple[list[Finding], list[Unread]]:
-    """Return the differences in a database, and the cells that could not be read.
+) -> tuple[list[Finding], list[Unread], Verified]:
+    """Return the differences in a database, the cells that could not be read, and what was compared.
 
     ``source``: of the configuration with the API database, if that is another one, and the cells' sections.
 
@@ -34,12 +56,20 @@ async def verify_database(
     database = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
         check_ledger(database)
-        findings = await database.read(lambda connection: verify_ledger(connection, progress))
+        findings, verified = await database.read(partial(_verify, progress=progress))
         async with _api_database(database, source) as api:
             more, unread = await verify_instances(database, api=api, source=source)
-        return findings + more, unread
+        return findings + more, unread, verified
     finally:
         await database.close()
+
+
+def _verify(connection: sa.Connection, progress: Progress) -> tuple[list[Finding], Verified]:
+    findings = verify_ledger(connection, progress)
+    counted = [
+        connection.scalar(sa.select(sa.func.count()).select_from(table)) for table in (commits, allocations)
+    ]
+    return findings, Verified(*(each or 0 for each in counted))
 
 
 @asynccontextmanager

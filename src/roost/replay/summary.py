@@ -95,7 +95,9 @@ def render(summary: Summary) -> RenderableType:
     hosts = f"{_count(summary.hosts, 'host')} in {_count(summary.cells, 'cell')}"
     if not summary.cells:
         hosts = "over HTTP"
-    table = Table(title=Text(f"{summary.workload}: {hosts}{seed}"), show_header=False, title_justify="left")
+    table = Table(
+        title=Text(f"{summary.workload}: {hosts}{seed}"), show_header=False, title_justify="left", box=None
+    )
     table.add_column("figure")
     table.add_column("value", justify="right")
     table.add_column("share", justify="right", style="dim")

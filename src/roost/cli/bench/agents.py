@@ -6,7 +6,7 @@ import click
 
 from roost.bench import agents as benchmark
 from roost.cli.bench.options import directory, output, show_report
-from roost.cli.options import as_json
+from roost.cli.output import document_as_json
 
 
 @click.command(epilog="Example: roost bench agents --hosts 1000 --idle 60")
@@ -26,7 +26,7 @@ from roost.cli.options import as_json
 @click.option("--bins", type=click.IntRange(1), help="Only its first N bins.")
 @directory
 @output
-@as_json
+@document_as_json
 def agents(
     hosts: tuple[int, ...],
     cells: int,

@@ -10,7 +10,7 @@ from roost.bench.fleets import devices, flat, nested, pinned
 from roost.bench.requests import NEEDED_FLEETS, Kind
 from roost.bench.store import open_store
 from roost.cli.bench.options import database, directory, duration, hosts, output, show_report
-from roost.cli.options import as_json
+from roost.cli.output import document_as_json
 
 FLEETS = {"flat": flat, "nested": nested, "pinned": pinned, "devices": devices}
 
@@ -81,7 +81,7 @@ FLEETS = {"flat": flat, "nested": nested, "pinned": pinned, "devices": devices}
 @directory
 @database
 @output
-@as_json
+@document_as_json
 def decide(
     hosts: tuple[int, ...],
     fleets: tuple[str, ...],

@@ -9,7 +9,7 @@ from roost.bench.fleets import flat
 from roost.bench.plot import draw_filters
 from roost.bench.store import open_store
 from roost.cli.bench.options import database, directory, duration, output, show_report
-from roost.cli.options import as_json
+from roost.cli.output import document_as_json
 from roost.replay.plot import check_plotting
 
 
@@ -27,7 +27,7 @@ from roost.replay.plot import check_plotting
 @database
 @duration(1.0)
 @output
-@as_json
+@document_as_json
 def filters(
     hosts: tuple[int, ...],
     plot: Path | None,

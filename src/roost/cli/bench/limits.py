@@ -9,7 +9,7 @@ from roost.bench.comparison import Setting
 from roost.bench.fleets import flat
 from roost.bench.store import open_store
 from roost.cli.bench.options import database, directory, duration, output, show_report
-from roost.cli.options import as_json
+from roost.cli.output import document_as_json
 
 
 @click.command(epilog="Example: roost bench limits --hosts 100000 --database postgresql")
@@ -27,7 +27,7 @@ from roost.cli.options import as_json
 @database
 @duration(1.0)
 @output
-@as_json
+@document_as_json
 def limits(
     hosts: int,
     clients: int,

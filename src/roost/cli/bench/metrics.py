@@ -8,7 +8,7 @@ from roost.bench import metrics as benchmark
 from roost.bench.fleets import flat
 from roost.bench.store import open_store
 from roost.cli.bench.options import database, directory, duration, output, show_report
-from roost.cli.options import as_json
+from roost.cli.output import document_as_json
 
 
 @click.command(epilog="Example: roost bench metrics --rounds 20")
@@ -30,7 +30,7 @@ from roost.cli.options import as_json
 @directory
 @database
 @output
-@as_json
+@document_as_json
 def metrics(
     hosts: int,
     clients: tuple[int, ...],

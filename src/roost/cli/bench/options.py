@@ -15,7 +15,7 @@ from rich.table import Table
 from roost.bench.comparison import Setting
 from roost.bench.report import Report, format_cell
 from roost.cli.failures import FOUND_WRONG
-from roost.cli.options import as_json
+from roost.cli.output import document_as_json
 
 WIDTH = 200
 """Columns of text in the table if standard output is not a terminal."""
@@ -115,7 +115,7 @@ def setting_options(command: F) -> F:
                 help="Seconds after which an answer is abandoned; its time counts as a lower bound.",
             ),
             output,
-            as_json,
+            document_as_json,
         )
     ):
         command = option(command)

@@ -6,7 +6,7 @@ import click
 
 from roost.bench import reshape as benchmark
 from roost.cli.bench.options import directory, output, show_report
-from roost.cli.options import as_json
+from roost.cli.output import document_as_json
 
 
 @click.command(epilog="Example: roost bench reshape --hosts 1000 --together 50")
@@ -19,7 +19,7 @@ from roost.cli.options import as_json
 )
 @directory
 @output
-@as_json
+@document_as_json
 def reshape(
     hosts: int, together: int, instances: int, folder: Path, output: Path | None, as_json: bool
 ) -> None:

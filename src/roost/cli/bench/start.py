@@ -9,7 +9,7 @@ from roost.bench.comparison import Setting
 from roost.bench.fleets import flat, nested
 from roost.bench.store import open_store
 from roost.cli.bench.options import database, directory, hosts, output, show_report
-from roost.cli.options import as_json
+from roost.cli.output import document_as_json
 
 
 @click.command(epilog="Example: roost bench start --hosts 100000 --database postgresql")
@@ -23,7 +23,7 @@ from roost.cli.options import as_json
 @directory
 @database
 @output
-@as_json
+@document_as_json
 def start(
     hosts: tuple[int, ...],
     fleet: str,

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.live import Live
 
 from roost.cli.connection import Connection, connected_to
+from roost.cli.output import document_as_json
 from roost.cli.top.screen import screen
 from roost.cli.top.view import MOST_ANSWER_SECONDS, View, Watcher
 from roost.model.errors import OperatorError
@@ -39,7 +40,7 @@ SOMETHING_UNREACHABLE = 1
     help="Number of the fullest hosts to show.",
 )
 @click.option("--once", is_flag=True, help="Show one interval and end. Status 1: an address does not answer.")
-@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each interval.")
+@document_as_json
 @connected_to("placement")
 def top(
     connection: Connection, metrics: str | None, interval: float, fullest: int, once: bool, as_json: bool
@@ -48,6 +49,7 @@ def top(
 
     Hosts and use come from the API (GET /v1/capacity). All else comes from the metrics address and covers the
     interval between two samples. The token is that of a user with the role admin or service.
+    As JSON it prints a line for each interval.
     """
     console = Console()
     headers = connection.headers()
@@ -61,12 +63,9 @@ def top(
             view = _after_one_interval(watcher, metrics, interval)
             _print(console, view, metrics, as_json)
             raise SystemExit(SOMETHING_UNREACHABLE if view.problems else 0)
-        try:
-            if as_json:
-                _follow_as_json(watcher, interval)
-            _follow(console, watcher, metrics, interval)
-        except KeyboardInterrupt:
-            raise SystemExit(0) from None
+        if as_json:
+            _follow_as_json(watcher, interval)
+        _follow(console, watcher, metrics, interval)
 
 
 def _after_one_interval(watcher: Watcher, metrics: str | None, interval: float) -> View:

@@ -1,0 +1,106 @@
+"""Tables as text: plain lines, which fit a screen or are one line a row."""
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+
+GAP = "  "
+"""Between two columns."""
+
+LEAST_TEXT = 16
+"""Characters below which a column of sentences is not narrowed: then each row is a block of lines."""
+
+
+def screen_width() -> int | None:
+    """Characters of a line on the screen, or that COLUMNS says; None where output is no terminal."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
+        return max(20, shutil.get_terminal_size().columns)
+    return None
+
+
+def one_line(text: str) -> str:
+    """Text without line ends and other characters that a terminal would obey: these as escapes of Python."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
+def table_lines(
+    header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0, width: int | None = None
+) -> Iterator[str]:
+    """The lines of a table.
+
+    Args:
+        numbers: the number of last columns that are aligned to the right.
+        width: characters of a line. If the rows are wider, sentences are folded; if that is not enough, each
+            row is a block of lines. None: each row is one line.
+    """
+    shown = [[one_line(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*shown, strict=True)]
+    if width is not None and _total(widths) > width:
+        folded = _narrowed(shown, widths, width)
+        if folded is None:
+            yield from _blocks(shown[0], shown[1:], width)
+            return
+        widths = folded
+    right = len(header) - numbers
+    for row in shown:
+        yield from _row(row, widths, right)
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1)
+
+
+def _narrowed(shown: Sequence[Sequence[str]], widths: Sequence[int], width: int) -> list[int] | None:
+    """Widths with which the rows fit, because sentences are folded; None if they do not fit."""
+    narrow = [*widths]
+    while (over := _total(narrow) - width) > 0:
+        places = [
+            place
+            for place, wide in enumerate(narrow)
+            if wide > LEAST_TEXT and any(" " in row[place] for row in shown[1:])
+        ]
+        if not places:
+            return None
+        widest = max(places, key=lambda place: narrow[place])
+        others = [narrow[place] for place in places if place != widest]
+        floor = max([LEAST_TEXT, *(each for each in others if each < narrow[widest])])
+        narrow[widest] = max(narrow[widest] - over, min(floor, narrow[widest] - 1))
+    return narrow
+
+
+def _row(row: Sequence[str], widths: Sequence[int], right: int) -> Iterator[str]:
+    cells = [_folded(cell, wide) for cell, wide in zip(row, widths, strict=True)]
+    for number in range(max(map(len, cells))):
+        parts = []
+        for place, (lines, wide) in enumerate(zip(cells, widths, strict=True)):
+            text = lines[number] if number < len(lines) else ""
+            space = " " * (wide - cell_len(text))
+            parts.append(space + text if place >= right else text + space)
+        yield GAP.join(parts).rstrip()
+
+
+def _folded(text: str, width: int, *, whole_words: bool = False) -> list[str]:
+    if cell_len(text) <= width:
+        return [text]
+    return textwrap.wrap(text, width, break_on_hyphens=False, break_long_words=not whole_words)
+
+
+def _blocks(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Each row as lines of name and value, for a screen on which it does not fit."""
+    names = max(map(cell_len, header))
+    for number, row in enumerate(rows):
+        if number:
+            yield ""
+        for name, value in zip(header, row, strict=True):
+            space = " " * (names - cell_len(name)) + GAP
+            # A uuid that is longer than the line is left to the terminal, from which it is copied whole.
+            lines = _folded(value, max(LEAST_TEXT, width - names - len(GAP)), whole_words=True)
+            yield f"{name}{space}{lines[0]}".rstrip()
+            for line in lines[1:]:
+                yield " " * (names + len(GAP)) + line
