@@ -13,7 +13,8 @@ from oslo_config import cfg
 
 import roost
 from roost.bench.loopback import free_port
-from roost.report import MASK, Report, masked, masked_options
+from roost.model.secrets import HIDDEN as MASK
+from roost.report import Report, masked, masked_options
 from support.processes import RoostUp
 from support.serving import Serving
 from support.waiting import wait_for

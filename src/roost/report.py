@@ -28,15 +28,14 @@ from oslo_config import cfg
 
 import roost
 from roost.logs.configuration import REPORT_LOGGER
+from roost.model.secrets import HIDDEN, safe_message
 from roost.timed_steps import timed_coroutine
 
 SIGNAL = signal.SIGUSR2
 LOOP_SECONDS = 2.0
 """Seconds that the event loop has to describe the state of a section."""
 
-MASK = "***"
 _SECRET = re.compile("password|secret|token$|credential|private|hmac|_key$|^key$")
-_IN_URL = re.compile(r"(?<=://)[^/@\s]*@|((?<=[?&])[^=&\s]*(?:password|secret|token)[^=&\s]*=)[^&\s]*", re.I)
 _LIBRARIES = (
     "alembic", "falcon", "granian", "httpx", "keystoneauth1", "keystonemiddleware", "msgspec", "numpy",
     "opentelemetry-sdk", "oslo.config", "oslo.policy", "prometheus-client", "psycopg", "PyMySQL",
@@ -122,16 +121,18 @@ def masked_options(conf: cfg.ConfigOpts, groups: Mapping[str, Iterable[cfg.Opt]]
         for option in options:
             value = section[option.dest]
             secret = value not in (None, "") and (option.secret or _SECRET.search(option.dest))
-            found[f"[{group}] {option.dest}"] = MASK if secret else masked(value)
+            found[f"[{group}] {option.dest}"] = HIDDEN if secret else masked(value)
     return found
 
 
 def masked(value: Any) -> Any:
-    """Return a value with the user, passwords and tokens of all URLs in it masked."""
+    """Return the value of an option without the secrets in the URLs in it."""
     if isinstance(value, str):
-        return _IN_URL.sub(lambda found: f"{found[1] or ''}{MASK}" + ("" if found[1] else "@"), value)
+        return safe_message(value)
     if isinstance(value, list):
         return [masked(each) for each in value]
+    if isinstance(value, dict):
+        return {key: masked(each) for key, each in value.items()}
     return value
 
 

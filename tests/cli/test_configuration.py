@@ -3,6 +3,7 @@
 import importlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,8 +11,15 @@ from roost.auth import Source
 from roost.auth.source import Setting
 from roost.cli.config import all_groups, describe_options, keystone_groups, markdown, sample_file
 from roost.cli.configuration import SYSTEM_GROUPS, options_without_effect
+from roost.cli.read_groups import READ_GROUPS, unread
 from roost.conducting.options import read_conducting_options
+from roost.conducting.programs import cell_kind, conductor_kind
 from roost.model.errors import OperatorError
+from roost.neighbours.program import neighbours_kind
+from roost.placement.options import read_options, shown_options
+from roost.scheduling.options import read_scheduling_options
+from roost.scheduling.server import scheduler_kind
+from roost.system.config import in_directory
 from support.processes import free_port, run_roost
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -87,6 +95,112 @@ def test_the_environment_is_looked_at_as_well(monkeypatch: pytest.MonkeyPatch) -
     assert options_without_effect(Source()) == [
         "environment: [conductor] max_atempts is ignored: no such option; did you mean max_attempts?"
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("OS_PLACEMENT_DATABSE__CONNECTION", "OS_PLACEMENT_DATABASE__CONNECTION"),
+        ("OS_PLACEMENT_DATABASE_CONNECTION", "OS_PLACEMENT_DATABASE__CONNECTION"),
+        ("os_api__auth_strategy", "OS_API__AUTH_STRATEGY"),
+        ("OS_CONDUCTR__MAX_ATTEMPTS", "OS_CONDUCTOR__MAX_ATTEMPTS"),
+    ],
+)
+def test_a_misspelt_variable_is_named(monkeypatch: pytest.MonkeyPatch, name: str, meant: str) -> None:
+    for other in ("OS_USERNAME", "OS_AUTH_URL", "OS_PROJECT_NAME", "OS_IDENTITY_API_VERSION", "OS_CACERT"):
+        monkeypatch.setenv(other, "of a client")
+    monkeypatch.setenv(name, "1")
+    assert options_without_effect(Source(), schedules=True) == [
+        f"environment: {name} is ignored: no such option; did you mean {meant}?"
+    ]
+
+
+@pytest.mark.parametrize("way", ["file", "environment", "command line"])
+def test_what_nova_has_among_its_defaults_counts_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    file = tmp_path / "nova.conf"
+    file.write_text("[DEFAULT]\nservice_down_time = 7\ndefault_availability_zone = here\n")
+    source = Source((str(file),))
+    if way == "environment":
+        source = Source()
+        monkeypatch.setenv("OS_DEFAULT__SERVICE_DOWN_TIME", "7")
+        monkeypatch.setenv("OS_DEFAULT__DEFAULT_AVAILABILITY_ZONE", "here")
+    elif way == "command line":
+        named = {"service_down_time": "7", "default_availability_zone": "here"}
+        source = Source((), tuple(Setting("DEFAULT", *each) for each in named.items()))
+    options = read_scheduling_options(source, hosts_needed=False).scheduler
+    assert (options.service_down_time, options.default_availability_zone) == (7.0, "here")
+    assert options_without_effect(source, schedules=True) == []
+
+
+def test_each_group_is_read_by_a_command() -> None:
+    groups = {*all_groups(), *keystone_groups(), "simulated", "libvirt", "redfish"}
+    read = {group for groups in READ_GROUPS.values() for group in groups}
+    assert groups - read == set()
+
+
+@pytest.mark.parametrize("command", ["serve", "scheduler", "conductor", "cell-conductor", "neighbours", "up"])
+def test_a_command_reads_no_other_groups_than_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    registered: set[str] = set()
+    register = Source.register
+
+    def note(self: Source, conf: Any, group: str, options: Any) -> None:
+        registered.add(group)
+        register(self, conf, group, options)
+
+    monkeypatch.setattr(Source, "register", note)
+    source = in_directory(
+        Source((), (Setting("cell_a", "connection", f"sqlite:///{tmp_path}/a.db"),)), tmp_path
+    )
+    kinds = {
+        "scheduler": scheduler_kind(None),
+        "neighbours": neighbours_kind(None),
+        "conductor": conductor_kind(),
+    }
+    kinds |= {"cell-conductor": cell_kind("a"), "up": conductor_kind()}
+    if kind := kinds.get(command):
+        options = kind.read(source)
+        kind.check(options)
+        assert kind.shown(options)
+    else:
+        assert shown_options(read_options(source))
+    assert len(registered) > 5
+    assert [group for group in registered if unread(command, group)] == []
+
+
+def test_an_option_that_a_command_does_not_read_is_refused(tmp_path: Path) -> None:
+    done = run_roost("up", "--data-dir", tmp_path / "data", "--set", "simulated.profile=bare-metal")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "roost: --set simulated.profile has no effect: roost up does not read [simulated]; "
+        "it is read by roost agent\n",
+    )
+    assert not (tmp_path / "data").exists()
+
+
+def test_an_agent_reads_the_options_of_its_driver_alone(tmp_path: Path) -> None:
+    done = run_roost(
+        *agent(tmp_path),
+        "--endpoint",
+        "http://127.0.0.1:1",
+        "--driver",
+        "redfish",
+        "--set",
+        "simulated.vcpus=3",
+    )
+    assert done.returncode == 2
+    assert "the driver redfish does not read [simulated]" in done.stderr
+
+
+def test_what_is_misspelt_is_named_although_the_start_fails(tmp_path: Path, file: Path) -> None:
+    failing = ("--set", "overload.query_seconds=soon")
+    done = run_roost("serve", "--config-file", file, *failing)
+    assert done.returncode == 2
+    assert all(name in done.stderr for name in NAMES)
+    assert done.stderr.splitlines()[-1].startswith("roost: configuration: overload.query_seconds: 'soon'")
 
 
 def test_on_the_command_line_an_unknown_option_stops(tmp_path: Path, file: Path) -> None:

@@ -9,6 +9,7 @@ from roost.auth.source import Setting
 from roost.cli.configuration import options_without_effect
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions, read_options
+from roost.storage import DatabaseUrl
 
 FILE = """
 [DEFAULT]
@@ -52,7 +53,8 @@ def file(tmp_path: Path) -> str:
 
 def test_a_file_of_upstream_is_understood(file: str) -> None:
     options = read_options(file)
-    assert options.database == "mysql+pymysql://placement:SECRET@db/placement?charset=utf8&a=1&b=2"
+    assert isinstance(options.database, DatabaseUrl)
+    assert options.database.reveal() == "mysql+pymysql://placement:SECRET@db/placement?charset=utf8&a=1&b=2"
     assert options.upgrade_database and options.proxies and options.logs.debug
     assert options.randomize_allocation_candidates and not options.enforce_new_defaults
     assert options.auth_strategy == "keystone"
@@ -120,7 +122,7 @@ def test_a_list_can_be_set_on_the_command_line() -> None:
         ("[api]\nauth_strategy = guess\n", "auth_strategy"),
         ("[placement]\nmax_allocation_candidates = many\n", "max_allocation_candidates"),
         ("no section\n", "placement.conf"),
-        ("# caf\udce9\n", "utf-8"),
+        ("# caf\udce9\n", "UTF-8"),
     ],
 )
 def test_a_wrong_file_is_refused(tmp_path: Path, text: str, told: str) -> None:

@@ -68,7 +68,7 @@ def test_what_is_no_database_is_named_in_one_line(tmp_path, place, why):
         ("roost.db", "not a database URL: 'roost.db'"),
         ("sqlite://", "name a file, as in sqlite:///roost.db"),
         ("sqlite:///:memory:", "name a file, as in sqlite:///roost.db"),
-        ("nosuch://x/y", "Can't load plugin: sqlalchemy.dialects:nosuch"),
+        ("nosuch://x/y", "no database or driver 'nosuch'"),
         ("mssql+pyodbc://x/y", "No module named 'pyodbc'"),
         ("postgresql+psycopg://user:secret@127.0.0.1:1/x", "cannot open database postgresql"),
         ("mysql+pymysql://user:secret@127.0.0.1:1/x", "cannot open database mysql"),

@@ -6,7 +6,9 @@ an option is ``OS_<GROUP>__<OPTION>``, such as ``OS_API__AUTH_STRATEGY``; oslo.c
 
 import copy
 import math
+import os
 import re
+import shlex
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -18,6 +20,9 @@ from roost.model.secrets import HIDDEN, safe_message
 
 _NAME = re.compile(r"[\w.-]+")
 _REFUSED = re.compile(r"Value for option (\S+) from LocationInfo\(.*detail='(.*)'\) is not valid: (.*)")
+
+MAIN_DATABASE = "placement_database"
+"""The group whose database `roost db` uses unless it is told another one."""
 
 PROJECT = "placement"
 """The project's name for oslo.config, which looks for policy files in /etc/placement too."""
@@ -66,6 +71,16 @@ class Source(msgspec.Struct, frozen=True):
             raise refused_value(error) from error
         return conf
 
+    def given_by(self, group: str, option: str) -> str | None:
+        """The options of `roost db` that name the database of a group as this source does.
+
+        None: the command line has the URL itself.
+        """
+        if any((each.group, each.option) == (group, option) for each in (*self.settings, *self.defaults)):
+            return None
+        files = [f"--config-file {shlex.quote(file)}" for file in self.files]
+        return " ".join([*files, *([] if group == MAIN_DATABASE else [f"--section {group}"])])
+
     def register(self, conf: cfg.ConfigOpts, group: str, options: Iterable[cfg.Opt]) -> None:
         """Register a group's options, and apply the settings of the command line to them.
 
@@ -78,16 +93,37 @@ class Source(msgspec.Struct, frozen=True):
             for default in self.defaults:
                 if (default.group, default.option) == (group, option.dest):
                     conf.set_default(option.dest, default.value, place)
-            for setting in self.settings:
-                if (setting.group, setting.option) == (group, option.dest):
+            for setting in (*_elsewhere(group, option), *self.settings):
+                if (setting.group, setting.option) in option_names(group, option):
                     value = [setting.value] if option.multi else setting.value
                     try:
                         conf.set_override(option.dest, value, place)
                     except ValueError as error:
                         shown = HIDDEN if option.secret else safe_message(setting.value)
                         raise OperatorError(
-                            f"configuration: {group}.{option.dest}: {shown!r} is refused: {error}"
+                            f"configuration: {setting.group}.{setting.option}: {shown!r} is refused: {error}"
                         ) from error
+
+
+def option_names(group: str, option: cfg.Opt) -> list[tuple[str, str]]:
+    """The groups and names of an option: its own first, then those of upstream and earlier ones."""
+    older = [
+        (each.group or group, (each.name or option.dest).replace("-", "_")) for each in option.deprecated_opts
+    ]
+    return [(group, option.dest), *older]
+
+
+def variable(group: str, option: str) -> str:
+    """The environment variable of an option."""
+    return f"OS_{group.upper()}__{option.upper()}"
+
+
+def _elsewhere(group: str, option: cfg.Opt) -> list[Setting]:
+    """What the environment says of an option by another of its names: oslo.config looks for its own alone."""
+    own, *others = option_names(group, option)
+    if variable(*own) in os.environ:
+        return []
+    return [Setting(*each, os.environ[name]) for each in others if (name := variable(*each)) in os.environ]
 
 
 def refused_value(error: Exception) -> OperatorError:

@@ -9,15 +9,20 @@ from contextlib import closing
 from pathlib import Path
 
 import sqlalchemy as sa
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.engine import URL
 
 from roost.backup import mariadb, postgresql, sqlite
 from roost.backup.errors import BackupError, TargetNotEmpty
 from roost.backup.making import KINDS
 from roost.backup.manifest import Manifest, Progress, SavedDatabase, check_file, read_manifest, sync
 from roost.backup.roles import SCHEMAS
-from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseIdentity, read_identity
+from roost.storage import (
+    COMMAND_ANSWER_SECONDS,
+    Database,
+    DatabaseIdentity,
+    as_url,
+    read_identity,
+)
 from roost.storage.identity import has_identity, raised_incarnation, set_incarnation
 
 Clock = Callable[[], float]
@@ -203,16 +208,13 @@ def _check_empty(database: Database, replace: bool) -> Sequence[str]:
 
 
 def _target(url: str, saved: SavedDatabase) -> URL:
-    try:
-        target = make_url(url)
-    except ArgumentError as error:
-        raise BackupError(f"not a database URL: {url!r}") from error
+    given = as_url(url)
+    target = given.parsed
     kind = KINDS.get(target.get_backend_name())
     if kind != saved.kind:
         raise BackupError(
-            f"database {saved.name} of the backup is one of {saved.kind}: it cannot be restored into "
-            f"{target.render_as_string()}"
+            f"database {saved.name} of the backup is one of {saved.kind}: it cannot be restored into {given}"
         )
     if kind == "sqlite" and (not target.database or target.database == ":memory:"):
-        raise BackupError(f"cannot restore into {url}: name a file, as in sqlite:///roost.db")
+        raise BackupError(f"cannot restore into {given}: name a file, as in sqlite:///roost.db")
     return target

@@ -10,13 +10,13 @@ import click
 
 from roost import tracing
 from roost.auth import Source
-from roost.cli.configuration import options_without_effect, print_warnings
+from roost.cli.configuration import tell_options
 from roost.cli.options import config_files, metrics_host, metrics_port, settings
 from roost.cli.placement_config import placement_source
 from roost.compute.drivers.loading import BUILT_IN
 from roost.compute.errors import ComputeError
 from roost.compute.keeping import accept as accept_state
-from roost.compute.program import AgentPlan, read_log_options, read_tokens, run_agents
+from roost.compute.program import AgentPlan, read_driver, read_log_options, read_tokens, run_agents
 from roost.logs import configure_logs
 from roost.loop_watch import watching
 from roost.metrics.enabling import counted, exposed
@@ -111,9 +111,10 @@ def agent(
                 key=key,
                 driver=driver,
             )
-        if driver is None or driver in BUILT_IN:
+        chosen = driver or read_driver(source)
+        if chosen in BUILT_IN:
             # The options of other drivers are known to these alone.
-            print_warnings(options_without_effect(source, schedules=True))
+            tell_options(source, "agent", schedules=True, driver=chosen)
         logs, tracing_from = read_log_options(source)
         plan = AgentPlan(
             hosts=directories,

@@ -20,4 +20,4 @@ def cell_conductor(name: str, serving: Serving, source: Source) -> None:
     Any number may run at once. Options come from configuration files; the environment (OS_<GROUP>__<OPTION>)
     overrides files, and --set overrides both.
     """
-    serve_program(f"cell conductor of {name}", cell_kind(name), source, serving)
+    serve_program("cell-conductor", cell_kind(name), source, serving, f"cell conductor of {name}")

@@ -8,7 +8,9 @@ import click
 from oslo_config import cfg
 
 from roost.auth import Source
-from roost.placement.options import unsupported_options
+from roost.cli.read_groups import check_settings
+from roost.model.errors import OperatorError
+from roost.placement.options import GROUPS, unsupported_options
 from roost.placement.unsupported import groups_in
 
 SYSTEM_GROUPS = {
@@ -82,6 +84,42 @@ def cell_sections(source: Source) -> Mapping[str, list[cfg.Opt]]:
 
     names = {CELL0, *(group for group in groups_in(source) if group.startswith(section_of("")))}
     return {name: [*OPTIONS] for name in names}
+
+
+def tell_options(source: Source, command: str, *, schedules: bool = False, driver: str | None = None) -> None:
+    """Print a line for each option that has no effect, before anything else is read.
+
+    A start often fails for what is misspelt, and then its error is not the cause.
+
+    Args:
+        command: the command that reads the source, as `check_settings` knows it.
+        schedules: as for `options_without_effect`.
+        driver: that of an agent.
+
+    Raises:
+        OperatorError: an option of the command line has no effect, or a file cannot be read.
+    """
+    check_settings(source, command, driver)
+    try:
+        lines = options_without_effect(source, _auth_strategy(source), schedules=schedules)
+    except OperatorError as error:
+        try:
+            # The options of Keystone cannot be known: what that is follows when they are read.
+            lines = options_without_effect(source, schedules=schedules)
+        except OperatorError:
+            raise error from None
+    print_warnings(lines)
+
+
+def _auth_strategy(source: Source) -> str | None:
+    """The strategy with which tokens are checked; None if the option has another value."""
+    conf = source.open()
+    options = [option for option in GROUPS["api"] if option.dest == "auth_strategy"]
+    try:
+        source.register(conf, "api", options)
+        return str(conf.api.auth_strategy)
+    except (OperatorError, cfg.Error, ValueError):
+        return None
 
 
 def print_warnings(lines: Sequence[str]) -> None:

@@ -8,15 +8,17 @@ from typing import Protocol
 import httpx
 import msgspec
 from oslo_config import cfg
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
 
+from roost.auth import Source as OptionSource
+from roost.auth.source import refused_value
 from roost.cli.connection import Connection
 from roost.model.errors import OperatorError
-from roost.records import Retention, RunWithAttempts, Search, SearchableRecords, register_options
+from roost.records import Retention, RunWithAttempts, Search, SearchableRecords
 from roost.records.archive import find_in_archive
 from roost.records.backend import open_sql_records
 from roost.records.jsonl import JsonLinesRecords
+from roost.records.options import GROUP, OPTIONS
+from roost.storage import DatabaseMisconfigured, as_url
 
 ANSWER_SECONDS = 60.0
 """Seconds that a server may take to answer."""
@@ -142,13 +144,13 @@ async def open_backend(data_dir: Path | None, config_file: Path | None) -> Searc
         if (data_dir / "records.jsonl").exists():
             return JsonLinesRecords(data_dir / "records.jsonl", FOREVER)
         raise OperatorError(f"data directory {data_dir} contains neither records.db nor records.jsonl")
-    conf = cfg.ConfigOpts()
-    register_options(conf)
+    source = OptionSource(() if config_file is None else (str(config_file),))
+    conf = source.open()
+    source.register(conf, GROUP, OPTIONS)
     try:
-        conf([], project="roost", default_config_files=[] if config_file is None else [str(config_file)])
         backend, connection, path = conf.records.backend, conf.records.connection, Path(conf.records.path)
     except (cfg.Error, ValueError) as error:
-        raise OperatorError(f"configuration: {' '.join(str(error).split())}") from error
+        raise refused_value(error) from error
     if backend == "jsonl":
         _check_there(path)
         return JsonLinesRecords(path, FOREVER)
@@ -168,7 +170,7 @@ def _check_there(path: Path) -> None:
 
 def _sqlite_file(connection: str) -> Path | None:
     try:
-        url = make_url(connection)
-    except ArgumentError:
+        url = as_url(connection).parsed
+    except DatabaseMisconfigured:
         return None
     return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None

@@ -28,7 +28,7 @@ from roost.model.spec import Destination
 from roost.records import RunWithAttempts, Search, SearchableRecords, spec_of
 from roost.records.backend import open_sql_records
 from roost.scheduling.options import read_scheduling_options
-from roost.storage import COMMAND_ANSWER_SECONDS, Database
+from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseUrl
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,8 +86,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 def replay_decision(
     name: str | None,
     data_dir: Path | None,
-    database: str | None,
-    ledger: str | None,
+    database: DatabaseUrl | str | None,
+    ledger: DatabaseUrl | str | None,
     records_url: str | None,
     config_file: Path | None,
     last: int | None,
@@ -142,8 +142,8 @@ def replay_decision(
 
 async def _answers(
     name: str | None,
-    database: str,
-    ledger: str | None,
+    database: DatabaseUrl | str,
+    ledger: DatabaseUrl | str | None,
     opened_records: AbstractAsyncContextManager[SearchableRecords],
     last: int | None,
     changes: Changes,
@@ -166,7 +166,7 @@ async def _answers(
     return sorted(answers, key=lambda each: place[each.run])
 
 
-def _database(stack: AsyncExitStack, url: str) -> Database:
+def _database(stack: AsyncExitStack, url: DatabaseUrl | str) -> Database:
     database = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
     stack.push_async_callback(database.close)
     return database

@@ -5,7 +5,7 @@ from functools import partial
 import click
 
 from roost.auth import Source
-from roost.cli.configuration import options_without_effect, print_warnings
+from roost.cli.configuration import print_warnings, tell_options
 from roost.cli.options import placement_database
 from roost.cli.serving_programs import Serving, serving_at
 from roost.logs import configure_logs
@@ -21,6 +21,7 @@ from roost.placement.http.server import serve as serve_placement
 from roost.placement.options import proxy_warnings, read_options
 from roost.serving.listeners import listen
 from roost.serving.waiting import prepare_unless_away
+from roost.storage import DatabaseUrl
 
 
 @click.command(
@@ -36,10 +37,10 @@ def serve(serving: Serving, source: Source, database: str | None) -> None:
     both.
     """
     listening, rules = serving.listening, serving.rules
+    tell_options(source, "serve")
     options = read_options(source)
-    warnings = options_without_effect(source, options.auth_strategy)
     check_options(options)
-    url = database or options.database
+    url = options.database if database is None else DatabaseUrl(database)
     if url is None:
         raise OperatorError(
             "no database: give --database, or set connection in [placement_database] of a configuration file"
@@ -50,7 +51,7 @@ def serve(serving: Serving, source: Source, database: str | None) -> None:
     with exposed(serving.metrics_host, serving.metrics_port) as metrics:
         configure_logs(options.logs)
         prepare_unless_away(partial(prepare_database, url, options.upgrade_database), (url,))
-        print_warnings([*warnings, *proxy_warnings(options)])
+        print_warnings(proxy_warnings(options))
         announcement = f"roost: Placement API on {listening} with {rules.workers} worker(s)"
         service = PlacementService(
             url, options, serving.insecure, rules, listening.host, listening.tls, metrics

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from roost.auth import Source
-from roost.cli.configuration import options_without_effect, print_warnings
+from roost.cli.configuration import print_warnings, tell_options
 from roost.cli.listening import Listening, listening_at
 from roost.cli.options import config_files, metrics_host, metrics_port, no_authentication, settings
 from roost.cli.placement_config import placement_source
@@ -80,11 +80,16 @@ def serving_at(port: int) -> Callable[[Callable[..., None]], Callable[..., None]
     return decorate
 
 
-def serve_program(name: str, kind: Kind[Options], source: Source, serving: Serving) -> None:
-    """Serve a program until it is told to end. ``name`` is announced. Raises `OperatorError`."""
+def serve_program(
+    command: str, kind: Kind[Options], source: Source, serving: Serving, name: str | None = None
+) -> None:
+    """Serve a program until it is told to end. Raises `OperatorError`.
+
+    ``command``: that of the command line. ``name``: what is announced, if it is another.
+    """
     listening = serving.listening
+    tell_options(source, command, schedules=True)
     http = read_options(source)
-    warnings = options_without_effect(source, http.auth_strategy, schedules=True)
     options = kind.read(source)
     rules = serving.rules
     program = Program(kind, options, serving.insecure, rules, listening.host, listening.tls)
@@ -93,6 +98,6 @@ def serve_program(name: str, kind: Kind[Options], source: Source, serving: Servi
     with exposed(serving.metrics_host, serving.metrics_port) as metrics:
         configure_logs(http.logs)
         prepare_unless_away(partial(kind.prepare, options), options.databases.values())
-        print_warnings([*warnings, *proxy_warnings(http)])
-        announcement = f"roost: {name} on {listening} with {rules.workers} worker(s)"
+        print_warnings(proxy_warnings(http))
+        announcement = f"roost: {name or command} on {listening} with {rules.workers} worker(s)"
         serve(listeners, replace(program, metrics=metrics), lambda: click.echo(announcement, err=True))

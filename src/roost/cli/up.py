@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from roost import tracing
-from roost.cli.configuration import options_without_effect, print_warnings
+from roost.cli.configuration import print_warnings, tell_options
 from roost.cli.keystone_token import NO_TOKEN
 from roost.cli.listening import Listening, listening
 from roost.cli.options import config_files, metrics_host, metrics_port, no_authentication, settings
@@ -126,7 +126,9 @@ def up(
     if host_numa_cells > host_vcpus:
         raise click.UsageError(f"--host-numa-cells {host_numa_cells} is more than --host-vcpus {host_vcpus}")
 
-    source = in_directory(placement_source(config_files, settings), data_dir)
+    given = placement_source(config_files, settings)
+    tell_options(given, "up", schedules=True)
+    source = in_directory(given, data_dir)
     configured = configured_cells(source)
     named = [name for name in configured if name != CELL0]
 
@@ -154,8 +156,7 @@ def up(
     if http.auth_strategy == "noauth2":
         check_exposure(listening.host, allowed=insecure)
     check_options(options.conducting)
-    warnings = options_without_effect(source, http.auth_strategy, schedules=True)
-    print_warnings([*warnings, *proxy_warnings(http)])
+    print_warnings(proxy_warnings(http))
     configure_logs(http.logs)
     listeners = listen(listening.address, 1)
     profile = _profile(listening, http.auth_strategy)

@@ -70,6 +70,15 @@ def read_log_options(source: Source) -> tuple[LogOptions, TracingOptions]:
         raise refused_value(error) from error
 
 
+def read_driver(source: Source) -> str:
+    """The name of the driver that the options name. Raises `OperatorError`."""
+    conf = open_conf(source)
+    try:
+        return str(conf[GROUP].driver)
+    except (cfg.Error, ValueError) as error:
+        raise refused_value(error) from error
+
+
 def read_tokens(path: Path, hosts: Sequence[str]) -> dict[str, str]:
     """The tokens of hosts, from a file with one host and its token a line. Raises `OperatorError`."""
     try:

@@ -20,6 +20,7 @@ from roost.placement.options import PlacementOptions
 from roost.report import masked_options
 from roost.scheduling.options import SchedulingOptions, read_scheduling_options
 from roost.scheduling.options import shown_options as shown_scheduling
+from roost.storage import DatabaseUrl
 
 _NO_API_DATABASE: Final = "no database of the conductors: set connection in [api_database]"
 
@@ -40,7 +41,7 @@ class ConductingOptions(msgspec.Struct, frozen=True, kw_only=True):
     audits: AuditOptions = AuditOptions()
     sharing_providers: tuple[str, ...] = ()
     cell: str | None = None
-    cell_database: str | None = None
+    cell_database: DatabaseUrl | str | None = None
 
     @property
     def http(self) -> PlacementOptions:
@@ -53,13 +54,13 @@ class ConductingOptions(msgspec.Struct, frozen=True, kw_only=True):
         return self.scheduling.source
 
     @property
-    def api_database(self) -> str | None:
+    def api_database(self) -> DatabaseUrl | str | None:
         """The URL of the API database, None if the process needs none: the conductor of a cell has it for a
         scheduler of its own alone."""
         return None if self.cell is not None and self.uses_service else self.scheduling.api_database
 
     @property
-    def databases(self) -> dict[str, str | None]:
+    def databases(self) -> dict[str, DatabaseUrl | str | None]:
         """The URLs that change only with a restart, by the name of the option."""
         urls = dict(self.scheduling.databases)
         if self.cell is not None:

@@ -3,6 +3,8 @@
 from oslo_config import cfg
 
 from roost.auth import Source
+from roost.placement.options import configured_url
+from roost.storage import DatabaseUrl
 
 GROUP = "api_database"
 
@@ -16,8 +18,8 @@ OPTIONS = [
 ]
 
 
-def api_database_url(source: Source) -> str | None:
+def api_database_url(source: Source) -> DatabaseUrl | None:
     """The URL of the API database; None if it is not configured. Raises `OperatorError`."""
     conf = source.open()
     source.register(conf, GROUP, OPTIONS)
-    return conf[GROUP].connection  # type: ignore[no-any-return]
+    return configured_url(conf[GROUP].connection, source, GROUP)

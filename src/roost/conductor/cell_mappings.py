@@ -15,7 +15,8 @@ from sqlalchemy.engine import Connection
 from roost.auth import Source
 from roost.conductor.tables import cell_mappings
 from roost.model.errors import OperatorError
-from roost.storage import DatabaseUnavailable, insert_missing
+from roost.placement.options import configured_url
+from roost.storage import DatabaseUnavailable, DatabaseUrl, insert_missing
 
 CELL0: Final = "cell0"
 """The cell without hosts that keeps what could not be placed."""
@@ -44,7 +45,7 @@ def section_of(cell: str) -> str:
     return cell if cell == CELL0 else f"cell_{cell}"
 
 
-def url_of(mapping: CellMapping, source: Source | None) -> str:
+def url_of(mapping: CellMapping, source: Source | None) -> DatabaseUrl:
     """The URL of a cell's database.
 
     ``source``: of the configuration; None: there is none. Raises `DatabaseUnavailable` if it has no URL.
@@ -52,7 +53,7 @@ def url_of(mapping: CellMapping, source: Source | None) -> str:
     if mapping.section is None:
         if mapping.database_url is None:
             raise DatabaseUnavailable(f"the mapping of cell {mapping.name} names no database")
-        return mapping.database_url
+        return DatabaseUrl(mapping.database_url)
     url = None if source is None else _connection(source, mapping.section)
     if url is None:
         raise DatabaseUnavailable(
@@ -61,11 +62,11 @@ def url_of(mapping: CellMapping, source: Source | None) -> str:
     return url
 
 
-def _connection(source: Source, section: str) -> str | None:
+def _connection(source: Source, section: str) -> DatabaseUrl | None:
     conf = source.open()
     source.register(conf, section, OPTIONS)
     try:
-        return conf[section].connection  # type: ignore[no-any-return]
+        return configured_url(conf[section].connection, source, section)
     except (cfg.Error, ValueError) as error:
         raise OperatorError(f"configuration: [{section}] connection: {error}") from error
 

@@ -22,7 +22,7 @@ from roost.ledger.findings import Finding
 from roost.ledger.holdings import held_by_all
 from roost.ledger.tables import provider_traits, resource_providers, traits
 from roost.model.vocabulary import SHARING_TRAIT
-from roost.storage import COMMAND_ANSWER_SECONDS, Database, StorageError
+from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseUrl, StorageError
 
 SETTLE_SECONDS = 1.0
 """What is not found again after so long was only under way: the databases are not read at one moment."""
@@ -136,7 +136,7 @@ def _roots(providers: Iterable[tuple[int, str, int | None]]) -> dict[str, str]:
     return roots
 
 
-async def _read_cell(name: str, url: str) -> CellState:
+async def _read_cell(name: str, url: DatabaseUrl | str) -> CellState:
     database = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
         CELL_SCHEMA.check(database)

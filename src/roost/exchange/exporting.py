@@ -23,7 +23,7 @@ from roost.ledger import SCHEMA
 from roost.ledger.errors import Damaged
 from roost.ledger.load import load
 from roost.ledger.tables import consumers
-from roost.storage import COMMAND_ANSWER_SECONDS, Database
+from roost.storage import COMMAND_ANSWER_SECONDS, Database, as_url
 
 
 def export_placement(source: Database, target: str, progress: Progress) -> Report:
@@ -41,7 +41,7 @@ def export_placement(source: Database, target: str, progress: Progress) -> Repor
     After an error the target has none of it.
     """
     SCHEMA.check(source)
-    name = sa.make_url(target).render_as_string()
+    name = str(as_url(target))
     probe(target, lambda connection: check_target(connection, name))
     into = Database(target, answer_seconds=COMMAND_ANSWER_SECONDS)
 
@@ -63,7 +63,7 @@ def _fleet(connection: Connection, source: Database) -> Fleet:
         return load(connection)
     except (FleetError, LookupError, Damaged) as error:
         raise ExchangeError(
-            f"database {source} is damaged ({error}): run 'roost db verify --database {source}'"
+            f"database {source} is damaged ({error}): 'roost db verify' tells all that is wrong with it"
         ) from error
 
 

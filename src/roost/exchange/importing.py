@@ -28,7 +28,7 @@ from roost.exchange.report import Progress, Report
 from roost.ledger import SCHEMA, Command, Held, Ledger
 from roost.model.vocabulary import is_custom
 from roost.placement.options import PlacementOptions
-from roost.storage import COMMAND_ANSWER_SECONDS, Database
+from roost.storage import COMMAND_ANSWER_SECONDS, Database, as_url
 
 T = TypeVar("T")
 
@@ -167,9 +167,8 @@ def _refuse_placement(url: str) -> None:
     """Raise `NotEmpty` if the target has Placement's tables and not Roost's, as when the URLs are swapped."""
     tables = probe(url, lambda connection: set(sa.inspect(connection).get_table_names())) or set()
     if "ledger_schema" not in tables and not tables.isdisjoint(SCHEMA.metadata.tables):
-        name = sa.make_url(url).render_as_string()
         raise NotEmpty(
-            f"database {name} is not empty and not a database of Roost: import into an empty database"
+            f"database {as_url(url)} is not empty and not a database of Roost: import into an empty database"
         )
 
 

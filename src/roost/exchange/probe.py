@@ -5,30 +5,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-import sqlalchemy as sa
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import ArgumentError
 
-from roost.storage import COMMAND_ANSWER_SECONDS, Database
+from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseUrl, as_url
 
 T = TypeVar("T")
 
 
-def probe(url: str, work: Callable[[Connection], T]) -> T | None:
+def probe(url: DatabaseUrl | str, work: Callable[[Connection], T]) -> T | None:
     """Run ``work`` on one read-only snapshot of a database; return None if its SQLite file does not exist.
 
     Raises:
         DatabaseUnavailable: the database cannot be opened.
     """
-    try:
-        parsed = sa.make_url(url)
-    except ArgumentError:
-        parsed = None  # Opening the database raises the error.
-    if parsed is not None and parsed.get_backend_name() == "sqlite":
-        name = parsed.database
+    given = as_url(url)
+    if given.is_sqlite:
+        name = given.parsed.database
         if name and name != ":memory:" and not Path(name).exists():
             return None
-    database = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
+    database = Database(given, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
         return database.read_now(work)
     finally:

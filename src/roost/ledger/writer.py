@@ -271,7 +271,7 @@ class _Batch:
                 return AppendConflicted()
             if isinstance(error, OutcomeUnknown):
                 return AppendUnknown(error)
-            text = f"database {self._database}: {driver_message(error)}"
+            text = f"database {self._database}: {self._database.hide(driver_message(error))}"
             return AppendRefused(DatabaseRefused(text))
         self._replica.settle(Position(drawn.seq, token), drawn.changes, drawn.at, commit.changes)
         return Appended()

@@ -26,8 +26,10 @@ QUIET = (
 )  # fmt: skip
 """The libraries of which only warnings and errors are logged, unless the options say otherwise."""
 
-_ERRORS_ONLY = ("psycopg",)
+_ERRORS_ONLY = ("oslo_config", "psycopg")
 """The libraries of which only errors are logged, unless the options say otherwise.
+
+oslo.config calls an option deprecated that is taken from the group where upstream has it.
 
 psycopg warns of each pipeline that an error has ended. The error itself is raised, and is logged or answered:
 most often it is a commit that another process was faster with, of which there are hundreds an hour.

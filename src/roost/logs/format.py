@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from roost.logs.request_ids import RequestIds, current_requests
+from roost.model.secrets import safe_message
 
 SHOWN_REQUESTS = 8
 """Requests of a shared commit whose ids stand in a line. Of further ones the line has the number."""
@@ -38,11 +39,11 @@ class LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record, with the lines of its traceback."""
         if MARK in record.__dict__:
-            values = dict(record.msg)  # type: ignore[arg-type]
+            values = {key: _safe(value) for key, value in record.msg.items()}  # type: ignore[union-attr]
             event = str(values.pop("event", ""))
             error = _error(values.pop("exc_info", None))
         else:
-            values, event, error = {}, record.getMessage(), record.exc_info
+            values, event, error = {}, _safe(record.getMessage()), record.exc_info
         columns: dict[str, Any] = {
             "time": _time(record.created, self._date_format),
             "level": record.levelname.lower(),
@@ -51,10 +52,15 @@ class LineFormatter(logging.Formatter):
             "event": event,
         }
         if error and error[0] is not None:
-            columns["exception"] = "".join(traceback.format_exception(*error)).rstrip()
+            columns["exception"] = _safe("".join(traceback.format_exception(*error)).rstrip())
         if BLOCK in values:
             columns[BLOCK] = values.pop(BLOCK)
         return self._render(columns, values)
+
+
+def _safe(value: Any) -> Any:
+    """A value without the secrets of the URLs in it."""
+    return safe_message(value) if isinstance(value, str) and "://" in value else value
 
 
 def _error(exc_info: Any) -> Any:

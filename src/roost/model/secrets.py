@@ -27,6 +27,7 @@ _SECRET_WORD = re.compile(
     r"|(?:api|private|access|secret|encryption|signing|session|master|shared)key)s?"
 )
 _UNPARSED = re.compile(r"[^\s'\"(]*:.*@")
+_MISSPELT = re.compile(r"[('\"]*[A-Za-z][\w+.-]*:[^?]*\?.*=")
 _PARAMETER = re.compile(r"([&;])")
 _CLOSING = re.compile(r"[\"'),.:;]+$")
 _HOST = re.compile(r"(?:\[[\w.:%]*\]|[^:]*)(?::[0-9]*)?[\"'),.:;]*")
@@ -57,6 +58,7 @@ def safe_url(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     address, mark, query = rest.partition("?")
     if not separator:
+        # What is not known to be an address has no value that is shown.
         address, mark, query = url.partition("?")
         if "@" in query:
             return HIDDEN
@@ -64,7 +66,8 @@ def safe_url(url: str) -> str:
     if "@" in query:
         # A password with a question mark, or with an at sign: where it ends is not known.
         return f"{scheme}://{HIDDEN}"
-    _, at, address = address.rpartition("@")
+    is_file = scheme.endswith(("sqlite", "sqlite+pysqlite")) and address.startswith("/")
+    _, at, address = ("", "", address) if is_file else address.rpartition("@")
     host, slash, path = address.partition("/")
     if not _HOST.fullmatch(host):
         host = HIDDEN
@@ -81,9 +84,7 @@ def safe_message(text: str) -> str:
 
 
 def _safe_word(word: str) -> str:
-    # A path of HTTP is no URL of a database.
-    is_url = "://" in word or "@" in word or ("?" in word and "=" in word and word.lstrip("'\"")[:1] != "/")
-    return safe_url(word) if is_url else word
+    return safe_url(word) if "://" in word or "@" in word or _MISSPELT.match(word) else word
 
 
 def _safe_query(query: str, shows: Callable[[str], bool]) -> str:

@@ -5,9 +5,10 @@ from oslo_config import cfg
 
 from roost.auth import Source
 from roost.auth.source import refused_value
-from roost.placement.options import PlacementOptions, read_options
+from roost.placement.options import PlacementOptions, configured_url, read_options
 from roost.placement.options import shown_options as shown_http_options
 from roost.report import masked_options
+from roost.storage import DatabaseUrl
 
 GROUP = "neighbours"
 
@@ -26,10 +27,10 @@ class NeighbourOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     http: PlacementOptions
     source: Source
-    database: str
+    database: DatabaseUrl | str
 
     @property
-    def databases(self) -> dict[str, str | None]:
+    def databases(self) -> dict[str, DatabaseUrl | str | None]:
         """The URLs that change only with a restart, by the name of the option."""
         return {"[neighbours] connection": self.database}
 
@@ -39,9 +40,10 @@ def read_neighbour_options(source: Source, database: str | None = None) -> Neigh
     conf = source.open()
     source.register(conf, GROUP, OPTIONS)
     try:
-        url = database or conf[GROUP].connection
+        url = database or configured_url(conf[GROUP].connection, source, GROUP)
     except (cfg.Error, ValueError) as error:
         raise refused_value(error) from error
+    assert url is not None  # the option has a default
     return NeighbourOptions(http=read_options(source), source=source, database=url)
 
 

@@ -6,7 +6,7 @@ import msgspec
 from oslo_config import cfg
 
 from roost.auth import Source
-from roost.auth.source import refused_value
+from roost.auth.source import MAIN_DATABASE, option_names, refused_value
 from roost.ledger.retention import GROUP as LEDGER
 from roost.ledger.retention import OPTIONS as LEDGER_OPTIONS
 from roost.ledger.retention import Retention, retention_from
@@ -15,7 +15,7 @@ from roost.logs.options import OPTIONS as LOG_OPTIONS
 from roost.logs.options import log_options_from
 from roost.placement.unsupported import describe_unsupported
 from roost.report import masked_options
-from roost.storage import ANSWER_SECONDS
+from roost.storage import ANSWER_SECONDS, DatabaseMisconfigured, DatabaseUrl
 from roost.tracing import TracingOptions
 from roost.tracing.options import GROUP as TRACING
 from roost.tracing.options import OPTIONS as TRACING_OPTIONS
@@ -80,7 +80,12 @@ _DATABASE = [
         secret=True,
         help="This is the SQLAlchemy URL of the database. --database has precedence.",
     ),
-    cfg.StrOpt("connection_parameters", default="", help="These are appended to the URL, as in a=1&b=2."),
+    cfg.StrOpt(
+        "connection_parameters",
+        default="",
+        secret=True,
+        help="These are appended to the URL, as in a=1&b=2.",
+    ),
     cfg.BoolOpt(
         "sync_on_startup",
         default=False,
@@ -191,7 +196,7 @@ class PlacementOptions(msgspec.Struct, frozen=True):
     incomplete_consumer_user_id: str = _NOBODY
     enforce_new_defaults: bool = True
     proxies: Proxies | None = None
-    database: str | None = None
+    database: DatabaseUrl | str | None = None
     upgrade_database: bool = False
     answer_seconds: float = ANSWER_SECONDS
     retention: Retention = Retention()
@@ -225,7 +230,7 @@ def read_options(source: Source | str | None = None) -> PlacementOptions:
             incomplete_consumer_user_id=placement.incomplete_consumer_user_id,
             enforce_new_defaults=conf.oslo_policy.enforce_new_defaults,
             proxies=_proxies(conf.oslo_middleware),
-            database=_database(conf.placement_database),
+            database=_database(conf.placement_database, source),
             upgrade_database=conf.placement_database.sync_on_startup,
             answer_seconds=conf.placement_database.answer_timeout,
             retention=retention_from(conf),
@@ -254,14 +259,13 @@ def unsupported_options(
     """
     supported: dict[str, set[str]] = {}
     for group, each in (*others.items(), *GROUPS.items()):
-        supported.setdefault(group, set()).update(_names(each))
-    supported["DEFAULT"].add("auth_strategy")
+        _support(supported, group, each)
     if auth_strategy == "keystone":
         # Imported only here: its import takes as long as all others together.
         from roost.auth.token_check import known_options
 
         for group, of_keystone in known_options(source.open(), source).items():
-            supported.setdefault(group, set()).update(_names(of_keystone))
+            _support(supported, group, of_keystone)
         return describe_unsupported(source, supported, {})
     reason = None if auth_strategy is None else "auth_strategy is not keystone"
     return describe_unsupported(source, supported, {"keystone_authtoken": reason})
@@ -291,20 +295,33 @@ def proxy_warnings(options: PlacementOptions) -> list[str]:
     ]
 
 
-def _names(options: Iterable[cfg.Opt]) -> Iterable[str]:
-    """All names of options, older ones included."""
+def _support(supported: dict[str, set[str]], group: str, options: Iterable[cfg.Opt]) -> None:
+    """Add all names of a group's options, also those in other groups, to the names by group."""
+    supported.setdefault(group, set())
     for option in options:
-        yield option.dest
-        for older in option.deprecated_opts:
-            if older.name:
-                yield older.name.replace("-", "_")
+        for place, name in option_names(group, option):
+            supported.setdefault(place, set()).add(name)
 
 
-def _database(group: cfg.ConfigOpts.GroupAttr) -> str | None:
-    url: str | None = group.connection
-    if url is None or not group.connection_parameters:
-        return url
-    return f"{url}{'&' if '?' in url else '?'}{group.connection_parameters}"
+def configured_url(text: str | None, source: Source, group: str) -> DatabaseUrl | None:
+    """The URL of the option ``connection`` of a group; None if it is not set.
+
+    Raises:
+        DatabaseMisconfigured: it is no URL of a database.
+    """
+    if text is None:
+        return None
+    try:
+        return DatabaseUrl(text, source.given_by(group, "connection"))
+    except DatabaseMisconfigured as error:
+        raise DatabaseMisconfigured(f"configuration: [{group}] connection: {error}") from None
+
+
+def _database(group: cfg.ConfigOpts.GroupAttr, source: Source) -> DatabaseUrl | None:
+    text: str | None = group.connection
+    if text is not None and group.connection_parameters:
+        text = f"{text}{'&' if '?' in text else '?'}{group.connection_parameters}"
+    return configured_url(text, source, MAIN_DATABASE)
 
 
 def _proxies(group: cfg.ConfigOpts.GroupAttr) -> Proxies | None:

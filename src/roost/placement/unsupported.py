@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from oslo_config import cfg
 
 from roost.auth import Source
+from roost.auth.source import variable
 from roost.model.errors import OperatorError
 
 _FORMAT = "lines have one format, with all of it; use_json = true gives JSON"
@@ -101,6 +102,9 @@ NO_EFFECT: Mapping[str, Mapping[str, str]] = {
 }
 """Options of upstream that are accepted and have no effect, by group, each with the reason."""
 
+_NEAR_VARIABLE = 0.85
+"""How alike the names of variables must be for one to be taken for the other, from 0 to 1."""
+
 _VARIABLE = re.compile(r"OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
 
 
@@ -128,7 +132,7 @@ def describe_unsupported(
                 lines[f"{place}: [{group}] is ignored: {reason}"] = None
         elif option not in supported.get(group, ()):
             lines[f"{place}: [{group}] {option} is ignored: {_why(group, option, supported)}"] = None
-    return list(lines)
+    return [*lines, *_misspelt_variables(supported)]
 
 
 def _why(group: str, option: str, supported: Mapping[str, set[str]]) -> str:
@@ -166,3 +170,24 @@ def _in_environment(supported: Mapping[str, set[str]]) -> Iterator[tuple[str, st
         found = _VARIABLE.fullmatch(name)
         if found and found[1] in groups:
             yield "environment", groups[found[1]], found[2].lower()
+
+
+def _misspelt_variables(supported: Mapping[str, set[str]]) -> Iterator[str]:
+    """A line for each variable whose name is near that of an option, in a group that there is not.
+
+    The variables of OpenStack's clients, which begin alike, have one underscore where these have two.
+    """
+    known = {variable(group, option) for group, names in supported.items() for option in names}
+    groups = {group.upper() for group in (*supported, *NO_EFFECT)}
+    # Without the second underscore, and in any case, a name is still recognised.
+    plain = {name.replace("__", "_"): name for name in known}
+    for name in sorted(os.environ):
+        upper = name.upper()
+        found = _VARIABLE.fullmatch(name)
+        if not upper.startswith("OS_") or name in known or (found and found[1] in groups):
+            continue
+        meant = plain.get(re.sub("_+", "_", upper).rstrip("_"))
+        if meant is None and "__" in name:
+            meant = next(iter(get_close_matches(upper, known, 1, cutoff=_NEAR_VARIABLE)), None)
+        if meant is not None:
+            yield f"environment: {name} is ignored: no such option; did you mean {meant}?"

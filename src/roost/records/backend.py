@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from oslo_config import cfg
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from roost.records.errors import RecordsError, RecordsUnavailable
 from roost.records.jsonl import JsonLinesRecords
@@ -12,7 +11,7 @@ from roost.records.options import register_options
 from roost.records.queue import RecordQueue
 from roost.records.records import Records, Retention
 from roost.records.sql import SqlRecords, cause
-from roost.storage import Database, StorageError
+from roost.storage import Database, DatabaseUrl, StorageError
 
 
 async def open_records(conf: cfg.ConfigOpts) -> RecordQueue:
@@ -36,7 +35,7 @@ async def open_records(conf: cfg.ConfigOpts) -> RecordQueue:
     return RecordQueue(records, limit)
 
 
-async def open_sql_records(url: str, retention: Retention) -> SqlRecords:
+async def open_sql_records(url: DatabaseUrl | str, retention: Retention) -> SqlRecords:
     """Open records in the database at a SQLAlchemy URL.
 
     Raises:
@@ -45,16 +44,9 @@ async def open_sql_records(url: str, retention: Retention) -> SqlRecords:
     try:
         database = Database(url)
     except (StorageError, SQLAlchemyError, ImportError) as error:
-        raise RecordsUnavailable(f"cannot keep records in {_shown(url)}: {cause(error)}") from error
+        raise RecordsUnavailable(f"cannot keep records: {cause(error)}") from error
     try:
         return SqlRecords(database, retention)
     except RecordsError:
         await database.close()
         raise
-
-
-def _shown(url: str) -> str:
-    try:
-        return make_url(url).render_as_string(hide_password=True)
-    except ArgumentError:
-        return "option [records] connection"

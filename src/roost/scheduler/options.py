@@ -109,8 +109,10 @@ OPTIONS = [
     cfg.FloatOpt(
         "service_down_time",
         default=60.0,
+        deprecated_group="DEFAULT",
         min=0.0,
-        help="A host is down if its agent has not reported for this many seconds.",
+        help="A host is down if its agent has not reported for this many seconds. Where Nova has it, in "
+        "[DEFAULT], it counts too.",
     ),
     cfg.IntOpt(
         "max_claims_per_instance",
@@ -149,7 +151,9 @@ OPTIONS = [
     cfg.StrOpt(
         "default_availability_zone",
         default="nova",
-        help="Hosts without an availability zone are in this one.",
+        deprecated_group="DEFAULT",
+        help="Hosts without an availability zone are in this one. Where Nova has it, in [DEFAULT], it counts "
+        "too.",
     ),
 ]
 

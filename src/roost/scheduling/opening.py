@@ -28,7 +28,7 @@ from roost.scheduling.hosts.hosts import Hosts
 from roost.scheduling.hosts.roots import HttpRoots, LedgerRoots, RootSource
 from roost.scheduling.options import SchedulingOptions, open_conf
 from roost.scheduling.running import RUNTIME, Runtime, run_beside, run_for_ever
-from roost.storage import Database
+from roost.storage import Database, DatabaseUrl
 
 TRIM_SECONDS = 60.0
 """Seconds between two removals of old records."""
@@ -43,7 +43,7 @@ class Deciding(NamedTuple):
     hosts: Hosts
 
 
-def open_database(stack: AsyncExitStack, url: str, options: SchedulingOptions) -> Database:
+def open_database(stack: AsyncExitStack, url: DatabaseUrl | str, options: SchedulingOptions) -> Database:
     """Open a database. Raises `StorageError`."""
     database = Database(url, answer_seconds=options.http.answer_seconds)
     stack.push_async_callback(database.close)

@@ -11,7 +11,7 @@ from roost.auth.source import refused_value
 from roost.conductor.api_database import GROUP as API_DATABASE
 from roost.conductor.api_database import OPTIONS as API_DATABASE_OPTIONS
 from roost.model.errors import OperatorError
-from roost.placement.options import PlacementOptions, read_options
+from roost.placement.options import PlacementOptions, configured_url, read_options
 from roost.placement.options import shown_options as shown_http_options
 from roost.records.options import GROUP as RECORDS
 from roost.records.options import OPTIONS as RECORD_OPTIONS
@@ -19,6 +19,7 @@ from roost.report import masked_options
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.options import all_options as scheduler_options
 from roost.scheduler.options import options_from
+from roost.storage import DatabaseUrl
 
 GROUP: Final = "scheduler"
 
@@ -50,13 +51,13 @@ class SchedulingOptions(msgspec.Struct, frozen=True, kw_only=True):
     http: PlacementOptions
     scheduler: SchedulerOptions
     source: Source
-    database: str | None = None
-    api_database: str | None = None
+    database: DatabaseUrl | str | None = None
+    api_database: DatabaseUrl | str | None = None
     hosts_from_placement: bool = False
     placement_hosts_seconds: float = 5.0
 
     @property
-    def databases(self) -> dict[str, str | None]:
+    def databases(self) -> dict[str, DatabaseUrl | str | None]:
         """The URLs that change only with a restart, by the name of the option."""
         return {
             "[placement_database] connection": self.database,
@@ -76,7 +77,7 @@ def open_conf(source: Source) -> cfg.ConfigOpts:
 
 
 def read_scheduling_options(
-    source: Source, database: str | None = None, *, hosts_needed: bool = True
+    source: Source, database: DatabaseUrl | str | None = None, *, hosts_needed: bool = True
 ) -> SchedulingOptions:
     """Read the options. ``database``: the ledger's URL by the command line.
 
@@ -91,7 +92,7 @@ def read_scheduling_options(
             scheduler=options_from(conf),
             source=source,
             database=database or http.database,
-            api_database=conf[API_DATABASE].connection,
+            api_database=configured_url(conf[API_DATABASE].connection, source, API_DATABASE),
             hosts_from_placement=conf[GROUP].hosts_from_placement,
             placement_hosts_seconds=conf[GROUP].placement_hosts_seconds,
         )

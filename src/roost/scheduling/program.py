@@ -21,6 +21,7 @@ from roost.serving.supervision import Cause, Rules
 from roost.serving.supervisor import Hooks, Report, Supervisor
 from roost.serving.tls import Tls
 from roost.serving.worker import Served, Worker, run_worker
+from roost.storage import DatabaseUrl
 
 
 class ProgramOptions(Protocol):
@@ -33,7 +34,7 @@ class ProgramOptions(Protocol):
     def source(self) -> Source: ...
 
     @property
-    def databases(self) -> Mapping[str, str | None]:
+    def databases(self) -> Mapping[str, DatabaseUrl | str | None]:
         """The URLs that change only with a restart, by the name of the option."""
 
 

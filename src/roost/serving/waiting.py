@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import structlog
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
 
 from roost.model.errors import OperatorError
-from roost.storage import DatabaseUnavailable
+from roost.storage import DatabaseMisconfigured, DatabaseUnavailable, DatabaseUrl, as_url
 from roost.web.dispatch import Application, Message, Receive, Send
 from roost.web.errors import RETRY_SECONDS
 from roost.web.health import Check, Health, HealthOptions
@@ -30,17 +28,21 @@ _log = structlog.get_logger()
 
 
 def is_away(error: BaseException) -> bool:
-    """Whether an error says, or follows from one that says, that a database does not answer."""
+    """Whether an error says, or follows from one that says, that a database does not answer, and may do so
+    later."""
+    if isinstance(error, DatabaseMisconfigured):
+        return False
     cause = error.__cause__
     return isinstance(error, DatabaseUnavailable) or (cause is not None and is_away(cause))
 
 
-def on_servers(urls: Iterable[str | None]) -> bool:
-    """Whether one of the databases is on a server. For a file that cannot be opened nobody has to wait."""
-    try:
-        return any(make_url(url).get_backend_name() != "sqlite" for url in urls if url is not None)
-    except ArgumentError:
-        return False
+def on_servers(urls: Iterable[DatabaseUrl | str | None]) -> bool:
+    """Whether one of the databases is on a server. For a file that cannot be opened nobody has to wait.
+
+    Raises:
+        DatabaseMisconfigured: a text is no URL.
+    """
+    return any(not as_url(url).is_sqlite for url in urls if url is not None)
 
 
 def tell_away(error: Exception) -> None:
@@ -48,7 +50,7 @@ def tell_away(error: Exception) -> None:
     _log.warning("the start waits for a database", error=str(error))
 
 
-def prepare_unless_away(prepare: Callable[[], None], urls: Iterable[str | None]) -> None:
+def prepare_unless_away(prepare: Callable[[], None], urls: Iterable[DatabaseUrl | str | None]) -> None:
     """Prepare databases; if a server is away, warn: worker processes wait for it, and prepare them then.
 
     Raises: what ``prepare`` raises for another cause.
@@ -56,7 +58,7 @@ def prepare_unless_away(prepare: Callable[[], None], urls: Iterable[str | None])
     try:
         prepare()
     except OperatorError as error:
-        if not (on_servers(urls) and is_away(error)):
+        if not (is_away(error) and on_servers(urls)):
             raise
         tell_away(error)
 

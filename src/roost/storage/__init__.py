@@ -1,6 +1,7 @@
 """Databases: connections, reads and writes off the event loop, schemas.
 
 database      one database: a reader thread, a writer thread, reads outside of transactions
+database_url  the URL of a database, which shows itself without its secrets
 group_commit  writes that wait at the same time share a transaction
 lane          a thread for blocking calls, replaced when a call hangs
 deadlines     deadlines for futures, with one timer
@@ -17,12 +18,14 @@ errors        the tree of this room's errors
 """
 
 from roost.storage.database import Database
+from roost.storage.database_url import DatabaseUrl, as_url
 from roost.storage.driver_errors import driver_message, is_duplicate_key, table_refusing
 from roost.storage.engine import ANSWER_SECONDS, COMMAND_ANSWER_SECONDS
 from roost.storage.errors import (
     ConflictRolledBack,
     DatabaseDamaged,
     DatabaseFull,
+    DatabaseMisconfigured,
     DatabaseReadOnly,
     DatabaseRefused,
     DatabaseUnavailable,
@@ -48,14 +51,17 @@ __all__ = [
     "DatabaseDamaged",
     "DatabaseFull",
     "DatabaseIdentity",
+    "DatabaseMisconfigured",
     "DatabaseReadOnly",
     "DatabaseRefused",
     "DatabaseUnavailable",
+    "DatabaseUrl",
     "OutcomeUnknown",
     "Schema",
     "SchemaTooNew",
     "SchemaTooOld",
     "StorageError",
+    "as_url",
     "deferred_exists",
     "driver_message",
     "identity_table",

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from sqlalchemy.engine import Connection, Engine
-from sqlalchemy.engine.url import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from roost.lane import CallTimedOut, Lane
-from roost.storage.driver_errors import driver_message, storage_error
+from roost.storage.database_url import DRIVERS, DatabaseUrl, as_url
+from roost.storage.driver_errors import opening_error, storage_error
 from roost.storage.engine import (
     ANSWER_SECONDS,
     autocommit_engine,
@@ -28,7 +28,12 @@ from roost.storage.engine import (
     reading_engine,
     writing_engine,
 )
-from roost.storage.errors import ConflictRolledBack, ConnectionLost, DatabaseUnavailable
+from roost.storage.errors import (
+    ConflictRolledBack,
+    ConnectionLost,
+    DatabaseMisconfigured,
+    DatabaseUnavailable,
+)
 from roost.storage.group_commit import GroupCommit, Work
 
 T = TypeVar("T")
@@ -47,7 +52,8 @@ class Database:
     """One database, for use from one event loop.
 
     Args:
-        url: SQLAlchemy URL. A SQLite file that does not exist is created if its folder exists.
+        url: SQLAlchemy URL, which ``given`` keeps. A SQLite file that does not exist is created if its folder
+            exists.
         read_only: nothing can be written, and a SQLite file is not created.
         create: whether a SQLite file that does not exist is created.
         answer_seconds: time limit of an operation, on a server.
@@ -56,18 +62,20 @@ class Database:
 
     Raises:
         DatabaseUnavailable: the database cannot be opened.
+        DatabaseMisconfigured: nor will it be, before the URL is corrected or the driver installed.
     """
 
     def __init__(
         self,
-        url: str,
+        url: DatabaseUrl | str,
         *,
         read_only: bool = False,
         create: bool = True,
         answer_seconds: float = ANSWER_SECONDS,
         deferred: bool = False,
     ) -> None:
-        self.url = _parse(url)
+        self.given = as_url(url)
+        self.url = self.given.parsed
         self.answer_seconds = answer_seconds
         self.stopping = False
         self._limit = None if self.is_sqlite else answer_seconds
@@ -78,8 +86,13 @@ class Database:
             self._engine = reading_engine(opened, read_only, answer_seconds)
             self._write_engine = writing_engine(opened, read_only, answer_seconds)
             self._autocommit_engine = autocommit_engine(opened, answer_seconds)
-        except (ArgumentError, ImportError) as error:
-            raise DatabaseUnavailable(f"cannot open database {self}: {error}") from error
+        except ImportError as error:
+            raise DatabaseMisconfigured(
+                f"cannot open database {self}: its driver cannot be loaded ({error}); use one of "
+                f"{', '.join(DRIVERS)}"
+            ) from error
+        except ArgumentError as error:
+            raise DatabaseMisconfigured(f"cannot open database {self}: {self.hide(str(error))}") from None
         self._autocommit: Connection | None = None
         self._reader = Lane("reader")
         self._writes = GroupCommit(self.write_now, lambda: self._limit, self.no_answer)
@@ -92,7 +105,11 @@ class Database:
             self._open()
 
     def __str__(self) -> str:
-        return self.url.render_as_string(hide_password=True)
+        return str(self.given)
+
+    def hide(self, message: str) -> str:
+        """Return a driver's message without the secrets of the URL."""
+        return self.given.hide(message)
 
     @property
     def is_sqlite(self) -> bool:
@@ -293,7 +310,10 @@ class Database:
             with (self._engine if self.is_sqlite else self._autocommit_engine).connect():
                 pass
         except DBAPIError as error:
-            raise DatabaseUnavailable(f"cannot open database {self}: {driver_message(error)}") from error
+            raise opening_error(error, self) from error
+        except (ArgumentError, TypeError, ValueError) as error:
+            # A driver's own words for a parameter of the URL that it does not know, or whose value is wrong.
+            raise DatabaseMisconfigured(f"cannot open database {self}: {self.hide(str(error))}") from None
 
     def _check_open(self) -> None:
         if self._closed:
@@ -320,10 +340,3 @@ def _drop(connection: Connection | None) -> None:
         with contextlib.suppress(DBAPIError):
             connection.invalidate()
             connection.close()
-
-
-def _parse(url: str) -> URL:
-    try:
-        return make_url(url)
-    except ArgumentError as error:
-        raise DatabaseUnavailable(f"not a database URL: {url!r}") from error

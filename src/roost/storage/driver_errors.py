@@ -7,16 +7,26 @@ goes to the caller as the driver raised it.
 Source: PostgreSQL 15, appendix A; MariaDB 10.11, error codes; sqlite.org/rescode.html.
 """
 
+import re
 import sqlite3
 from enum import Enum
+from typing import Protocol
 
-from sqlalchemy.exc import DatabaseError, DBAPIError, IntegrityError, InterfaceError, OperationalError
+from sqlalchemy.exc import (
+    DatabaseError,
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    ProgrammingError,
+)
 
 from roost.storage.errors import (
     ConflictRolledBack,
     ConnectionLost,
     DatabaseDamaged,
     DatabaseFull,
+    DatabaseMisconfigured,
     DatabaseReadOnly,
     DatabaseRefused,
     DatabaseUnavailable,
@@ -74,6 +84,15 @@ After an I/O error it may be committed, because the write-ahead log may contain 
 _ROLLED_BACK = ("22", "23", "25", "40001", "40002", "40P01", "42", "53100", "54")
 """Prefixes of the SQLSTATEs of a COMMIT that PostgreSQL has rolled back, if the connection is not lost."""
 
+_REFUSED_AT_LOGIN = frozenset({1044, 1045, 1049, "28000", "28P01", "3D000"})
+"""MariaDB: no privilege, wrong password, no such database. PostgreSQL: no such user, wrong password, no such
+database."""
+
+_LOGIN_REFUSED = re.compile(
+    r'FATAL:\s+(database ".*" does not exist|role ".*" does not exist|password authentication failed'
+    r"|no pg_hba\.conf entry)|invalid (sslmode|port|connection) |no password supplied"
+)
+
 _DUPLICATE_KEY = frozenset(
     {"23505", 1062, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE}
     | {sqlite3.SQLITE_CONSTRAINT_ROWID}
@@ -90,7 +109,13 @@ _ERRORS: dict[Failure, type[DatabaseUnavailable]] = {
 }
 
 
-def storage_error(error: DBAPIError, database: object, committing: bool = False) -> Exception | None:
+class NamedDatabase(Protocol):
+    """A database as errors name it: its text names it, and ``hide`` takes its secrets out of a message."""
+
+    def hide(self, message: str) -> str: ...
+
+
+def storage_error(error: DBAPIError, database: NamedDatabase, committing: bool = False) -> Exception | None:
     """The error to raise in place of a driver's; None if the driver's error is to be raised itself.
 
     Args:
@@ -98,7 +123,7 @@ def storage_error(error: DBAPIError, database: object, committing: bool = False)
         database: named in the text.
         committing: the error came from COMMIT, so that the transaction may have been written.
     """
-    text = f"database {database}: {driver_message(error)}"
+    text = f"database {database}: {database.hide(driver_message(error))}"
     failure = classify(error)
     if failure is None:
         return None
@@ -108,6 +133,20 @@ def storage_error(error: DBAPIError, database: object, committing: bool = False)
     if failure is not Failure.CONFLICT and committing and not is_rolled_back(error):
         return OutcomeUnknown(text)
     return _ERRORS.get(failure, DatabaseUnavailable)(text)
+
+
+def opening_error(error: DBAPIError, database: NamedDatabase) -> DatabaseUnavailable:
+    """The error of a database that cannot be opened."""
+    message = driver_message(error)
+    refused = (
+        # The driver does not know a parameter of the URL.
+        type(error) is ProgrammingError
+        or _code(error) in _REFUSED_AT_LOGIN
+        # libpq tells why a server refuses a login in its words alone.
+        or _LOGIN_REFUSED.search(message) is not None
+    )
+    kind = DatabaseMisconfigured if refused else DatabaseUnavailable
+    return kind(f"cannot open database {database}: {database.hide(message)}")
 
 
 def classify(error: DBAPIError) -> Failure | None:

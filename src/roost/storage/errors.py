@@ -2,6 +2,7 @@
 
 StorageError
 ├── DatabaseUnavailable   it cannot be opened or reached
+│   ├── DatabaseMisconfigured  its URL, its driver or its name is wrong: no waiting helps
 │   ├── OutcomeUnknown    the connection was lost or timed out during a COMMIT
 │   ├── DatabaseFull      its disk or its quota has no space left
 │   ├── DatabaseReadOnly  it takes no writes
@@ -31,6 +32,11 @@ class StorageError(OperatorError):
 
 class DatabaseUnavailable(StorageError):
     """The database cannot be opened or reached."""
+
+
+class DatabaseMisconfigured(DatabaseUnavailable):
+    """The URL is none, its driver cannot be loaded, or the server refuses the database, the user or a
+    parameter that the URL names. It has to be corrected: no waiting helps."""
 
 
 class OutcomeUnknown(DatabaseUnavailable):

@@ -88,11 +88,11 @@ class Schema:
             raise self._too_new(database, revision)
         if revision is None:
             raise SchemaTooOld(
-                f"database {database} has no {self.name} tables: run 'roost db upgrade --database {database}'"
+                f"database {database} has no {self.name} tables: run {database.given.upgrade()}"
             )
         raise SchemaTooOld(
             f"database {database} is at {self.name} revision {revision}, this program needs {head}: "
-            f"run 'roost db upgrade --database {database}'"
+            f"run {database.given.upgrade()}"
         )
 
     def upgrade(self, database: Database, applied: Callable[[str], None] = lambda _: None) -> None:

@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
 
 from roost.auth import Source
 from roost.cli.listening import Listening
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions, read_options
 from roost.report import masked
-from roost.storage import Database
+from roost.storage import Database, DatabaseMisconfigured, DatabaseUrl, as_url
 
 Level = Literal["ok", "warn", "fail", "skip"]
 
@@ -74,7 +72,7 @@ class Deployment:
             raise NotKnown("the configuration cannot be read") from None
 
     @property
-    def url(self) -> str:
+    def url(self) -> DatabaseUrl | str:
         """The database URL. Raises: `NotKnown` without one."""
         url = self.database_url or self.options.database
         if url is None:
@@ -85,8 +83,8 @@ class Deployment:
     def sqlite_file(self) -> Path | None:
         """The file of a SQLite database; None for a server. Raises: `NotKnown` without a valid URL."""
         try:
-            url = make_url(self.url)
-        except ArgumentError:
+            url = as_url(self.url).parsed
+        except DatabaseMisconfigured:
             raise NotKnown("the URL of the database is not valid") from None
         is_file = url.get_backend_name() == "sqlite" and url.database
         return Path(str(url.database)).absolute() if is_file else None

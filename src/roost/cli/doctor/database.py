@@ -60,7 +60,7 @@ def check_revision(deployment: Deployment) -> Iterator[Verdict]:
         elif deployment.options.upgrade_database:
             yield Verdict("ok", f"{error} (sync_on_startup does it at the start)")
         else:
-            yield Verdict("fail", str(error), f"run 'roost db upgrade --database {database}'")
+            yield Verdict("fail", str(error), f"run {database.given.upgrade()}")
         return
     yield Verdict("ok", f"the tables are at revision {SCHEMA.revision(database)}")
 

@@ -176,7 +176,7 @@ def at_revision(database: Database, schema: Schema, what: str) -> Verdict | None
     except SchemaTooOld as error:
         if database.is_sqlite and schema.revision(database) is None:
             return Verdict("ok", f"{what} has no tables yet; the start makes them")
-        return Verdict("fail", f"{what}: {error}", f"run 'roost db upgrade --database {database}'")
+        return Verdict("fail", f"{what}: {error}", f"run {database.given.upgrade()}")
     return None
 
 

@@ -9,6 +9,7 @@ from roost.metrics import catalogue as metrics
 from roost.metrics.instruments import counting
 from roost.placement.options import PlacementOptions
 from roost.serving.waiting import Waiting, on_servers
+from roost.storage import DatabaseUrl
 from roost.web.access_log import AccessLines, RequestLines
 from roost.web.admission import Admission
 from roost.web.connections import Cutter
@@ -51,7 +52,7 @@ def with_edge(
 
 
 def waiting_for(
-    urls: Iterable[str | None], prepare: Callable[[], None], options: PlacementOptions
+    urls: Iterable[DatabaseUrl | str | None], prepare: Callable[[], None], options: PlacementOptions
 ) -> Waiting | None:
     """How a worker process waits for its databases; None: none of them is on a server.
 

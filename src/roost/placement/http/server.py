@@ -25,7 +25,7 @@ from roost.serving.supervision import Cause, Rules
 from roost.serving.supervisor import Hooks, Report, Supervisor
 from roost.serving.tls import Tls
 from roost.serving.worker import run_worker
-from roost.storage import ANSWER_SECONDS, COMMAND_ANSWER_SECONDS, Database, Schema
+from roost.storage import ANSWER_SECONDS, COMMAND_ANSWER_SECONDS, Database, DatabaseUrl, Schema
 
 _LOG = structlog.get_logger()
 
@@ -37,7 +37,7 @@ def check_options(options: PlacementOptions) -> None:
     tracing.check(options.tracing)
 
 
-def prepare_database(url: str, upgrade: bool = False, schema: Schema = SCHEMA) -> None:
+def prepare_database(url: DatabaseUrl | str, upgrade: bool = False, schema: Schema = SCHEMA) -> None:
     """Set up an empty SQLite file, check any other database or upgrade it. Raises `StorageError`.
 
     ``schema``: of its tables, by default the ledger's.
@@ -84,7 +84,7 @@ class PlacementService:
     ``metrics``: the folder that workers publish their metrics to.
     """
 
-    database: str
+    database: DatabaseUrl | str
     options: PlacementOptions
     insecure: bool
     rules: Rules

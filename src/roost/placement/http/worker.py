@@ -22,7 +22,7 @@ from roost.serving import worker
 from roost.serving.supervision import Cause
 from roost.serving.waiting import Waiting
 from roost.serving.worker import Served
-from roost.storage import Database
+from roost.storage import Database, DatabaseUrl
 from roost.web.dispatch import Application, dispatch
 from roost.web.health_operations import DOCUMENTED
 from roost.web.operation import Operation
@@ -33,7 +33,7 @@ class Worker(worker.Worker):
 
     def __init__(
         self,
-        database: str,
+        database: DatabaseUrl | str,
         options: PlacementOptions,
         report: Callable[[str | None], None] = lambda _: None,
         metrics: Path | None = None,
