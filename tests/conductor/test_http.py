@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from roost.storage import DatabaseUnavailable
-from support.conductor_api import FLAVOR, OTHER, api, asked_for, detail, hold
+from support.conductor_api import FLAVOR, OPERATOR, OTHER, api, asked_for, detail, hold
 
 
 def test_asked_for_looked_at_and_deleted(tmp_path) -> None:
@@ -44,7 +44,7 @@ def test_failed_instance_shows_why(tmp_path) -> None:
             body = {"flavor": {**FLAVOR, "vcpus": 100}, "count": 1}
             [one] = (await client.post("/v1/instances", json=body)).json()["instances"]
             await now.settle()
-            shown = (await client.get(f"/v1/instances/{one}")).json()
+            shown = (await client.get(f"/v1/instances/{one}", headers=OPERATOR)).json()
             assert (shown["state"], shown["cell"]) == ("error", "cell0")
             assert shown["reason"] == shown["attempts"][0]["reason"] != ""
 

@@ -6,7 +6,7 @@ from roost.cells.building import AttemptKey, ConfirmAttempt
 from roost.cells.guests import GuestsReported
 from roost.conductor.agents.sessions import FreeSessions
 from roost.storage import DatabaseUnavailable
-from support.conductor_api import ADMIN, TOKEN, api, asked_for, detail, listed
+from support.conductor_api import ADMIN, OPERATOR, TOKEN, api, asked_for, detail, listed
 
 
 async def two_in_each_cell(now, client) -> dict[str, list[str]]:
@@ -28,11 +28,11 @@ def test_filters_find_what_they_name(tmp_path) -> None:
             every = sorted([*by_cell["cell1"], *by_cell["cell2"]])
             assert await listed(client, state="active") == every
             assert await listed(client, state="error") == []
-            assert await listed(client, cell="cell2") == by_cell["cell2"]
+            assert await listed(client, OPERATOR, cell="cell2") == by_cell["cell2"]
             one = (await now.instances())[every[0]]
             on_host = sorted(each.uuid for each in (await now.instances()).values() if each.host == one.host)
-            assert await listed(client, host=one.host, state="active") == on_host
-            shown = (await client.get(f"/v1/instances/{one.uuid}")).json()
+            assert await listed(client, OPERATOR, host=one.host, state="active") == on_host
+            shown = (await client.get(f"/v1/instances/{one.uuid}", headers=OPERATOR)).json()
             assert shown["claim"] == {one.node: {"VCPU": 1}}
             assert (shown["run"], shown["node"]) == (one.run, one.node)
             assert await listed(client, changed_since=str(shown["changed_at"])) == every
@@ -61,13 +61,14 @@ def test_cell_that_is_down_is_named_and_hides_its_own_instances_alone(tmp_path, 
 
             monkeypatch.setattr(now.cells["cell2"], "read", down)
             monkeypatch.setattr(now.cells["cell2"].database, "read", down)
-            page = (await client.get("/v1/instances")).json()
+            page = (await client.get("/v1/instances", headers=OPERATOR)).json()
             assert page["cells_down"] == ["cell2"]
             states = {each["uuid"]: each["state"] for each in page["instances"]}
             assert {uuid for uuid, state in states.items() if state == "unknown"} == set(by_cell["cell2"])
             assert {uuid for uuid, state in states.items() if state == "active"} == set(by_cell["cell1"])
             assert await listed(client, state="unknown") == by_cell["cell2"]
-            active = (await client.get("/v1/instances", params={"state": "active"})).json()
+            query = {"state": "active"}
+            active = (await client.get("/v1/instances", params=query, headers=OPERATOR)).json()
             assert [each["uuid"] for each in active["instances"]] == by_cell["cell1"]
             assert active["cells_down"] == ["cell2"]
             await now.super.watch.look()
@@ -102,7 +103,7 @@ def test_operator_gives_up_what_started_on_a_host_that_is_gone(tmp_path) -> None
             assert (await client.post(path, json={"evidence": ""}, headers=ADMIN)).status_code == 400
             assert (await client.post(path, json=word, headers=ADMIN)).status_code == 202
             await now.settle()
-            shown = (await client.get(f"/v1/instances/{one}")).json()
+            shown = (await client.get(f"/v1/instances/{one}", headers=OPERATOR)).json()
             assert (shown["state"], shown["attempt"]) == ("active", 2)
             assert shown["host"] != before.host
             [attempt] = shown["attempts"]
@@ -126,7 +127,7 @@ def test_operator_gives_up_a_lost_guest(tmp_path) -> None:
             given = await client.post(f"/v1/instances/{one}/give-up", json=word, headers=ADMIN)
             assert given.status_code == 202, given.text
             await now.step()
-            shown = (await client.get(f"/v1/instances/{one}")).json()
+            shown = (await client.get(f"/v1/instances/{one}", headers=OPERATOR)).json()
             assert (shown["state"], "its disk is gone" in shown["reason"]) == ("error", True)
             assert await now.used() == 0
             assert (await client.delete(f"/v1/instances/{one}")).status_code == 202

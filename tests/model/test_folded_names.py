@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.model.folded_names import folded, host_names, unfolded
-from roost.model.reasons import HostNames, Reasons, Relaxation, redacted_reasons
+from roost.model.reasons import HostNames, Reasons, Relaxation
+from roost.model.visibility import Viewer, visible
 
 NAMES = st.sets(
     st.from_regex(r"[a-z]{0,2}-?[0-9]{0,3}(\.[a-z]{1,2}[0-9]?)?", fullmatch=True).filter(bool), max_size=30
@@ -37,6 +38,6 @@ def test_a_project_sees_no_names_of_hosts() -> None:
     reasons = Reasons(
         sentence="secret-1 lacks 4", public="no host has 8 VCPU", relaxations=(amount, disabled)
     )
-    shown = redacted_reasons(reasons)
+    shown = visible(reasons, Viewer.PROJECT)
     assert "secret" not in repr(shown)
     assert [each.kind for each in shown.relaxations] == ["amount"]

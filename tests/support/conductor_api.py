@@ -15,6 +15,8 @@ TOKEN = {"X-Auth-Token": "user:project", "X-Roles": "member"}
 READER = {"X-Auth-Token": "rita:project", "X-Roles": "reader"}
 OTHER = {"X-Auth-Token": "otto:other", "X-Roles": "member"}
 ADMIN = {"X-Auth-Token": "admin", "X-Roles": "admin"}
+OPERATOR = {"X-Auth-Token": "olga:project", "X-Roles": "admin"}
+"""An administrator whose token is of the project that most tests ask for."""
 
 
 @asynccontextmanager

@@ -68,7 +68,11 @@ OF_PROJECTS = {
     "/v1/instances/{uuid}/history",
     "/v1/scheduler/records",
     "/v1/scheduler/records/{run}",
+    "/v1/scheduler/explain",
+    "/v1/scheduler/results",
+    "/v1/scheduler/what-if",
     "/v1/select_destinations",
+    "/v1/use_alternate",
 }
 """The paths whose resources belong to projects."""
 

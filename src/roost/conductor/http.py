@@ -236,7 +236,7 @@ async def list_instances(service: Service, req: Request, resp: Response) -> Inst
 
 
 async def show_instance(service: Service, req: Request, resp: Response, uuid: str) -> ShownInstance:
-    """Show an instance, with the reasons of its failed attempts."""
+    """Show an instance, with the reasons of its failed attempts. A project sees its own without hosts."""
     return await _find(service, req, uuid)
 
 

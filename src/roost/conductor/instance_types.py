@@ -1,7 +1,7 @@
 """Instances as bodies and queries of HTTP requests and responses."""
 
 from collections import Counter
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -252,15 +252,17 @@ class WantedInstances(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class InstancesQuery(OfProjects, forbid_unknown_fields=True):
-    """The query of a list of instances."""
+    """The query of a list of instances. `cell` and `host` are for administrators."""
+
+    OF_OPERATORS: ClassVar = ("cell", "host")
 
     request_id: Annotated[
         str | None,
         Meta(description="Only the instances of one request, or of several, with commas between their ids."),
     ] = None
     state: Annotated[_State | None, Meta(description="Only those in one state.")] = None
-    cell: Annotated[str | None, Meta(description="Only those of one cell.")] = None
-    host: Annotated[str | None, Meta(description="Only those of one host.")] = None
+    cell: Annotated[str | None, Meta(description="Only those of one cell; for administrators.")] = None
+    host: Annotated[str | None, Meta(description="Only those of one host; for administrators.")] = None
     changed_since: Annotated[
         float | None,
         Meta(description="Only those in cells that have changed since, in seconds since the epoch."),
@@ -290,6 +292,8 @@ class ShownInstance(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     Its `state` is `scheduling` until it is in a cell, and `unknown` while its cell cannot be asked: `flavor`
     is null then. `run` is the scheduler's run that placed it. `claim` is what it has in placement: provider
     -> class -> amount. `node` is the root provider of its node. `changed_at`: in seconds since the epoch.
+
+    A project sees no `cell`, `host`, `node`, `claim` and `attempts`, and a `reason` that names no host.
     """
 
     uuid: str
@@ -313,7 +317,7 @@ class InstancePage(msgspec.Struct, forbid_unknown_fields=True):
     """Instances in order of their uuids. `next` is the marker of the next page, null on the last one.
 
     `cells_down` are cells that cannot be asked: their instances are `unknown`, or missing if they are
-    searched for by what only their cell knows.
+    searched for by what only their cell knows. A project sees none of their names.
     """
 
     instances: list[ShownInstance]

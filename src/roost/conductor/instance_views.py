@@ -11,13 +11,30 @@ from collections.abc import Mapping, Sequence
 from roost.cells import Cell
 from roost.cells.searching import DescribedInstance, DescribeInstances, SearchInstances
 from roost.conductor.asking_cells import ask_cell
-from roost.conductor.instance_types import SCHEDULING, UNKNOWN, InstancePage, InstancesQuery, ShownInstance
+from roost.conductor.instance_types import (
+    SCHEDULING,
+    UNKNOWN,
+    AcceptedInstances,
+    InstancePage,
+    InstancesQuery,
+    ShownInstance,
+)
 from roost.conductor.mappings import InstanceMapping, PageOfMappings
 from roost.conductor.requests import Requests
-from roost.model.instance import DELETING, BuildRequest
+from roost.model.instance import ABANDONED, DELETING, ERROR, FAILED, LOST, BuildRequest
+from roost.model.visibility import BUILD_FAILED, NO_VALID_HOST, seen, seen_by_project, shown_whole
 
 _OF_MAPPINGS = (None, SCHEDULING, UNKNOWN)
 """States of which mappings are asked: None for any."""
+
+GUEST_GONE = "The guest of the instance is gone."
+"""The reason of an instance that an operator has ended, as its project sees it."""
+
+GUEST_MISSING = "The guest of the instance is missing."
+"""The reason of an instance that is lost, as its project sees it."""
+
+NOT_KNOWN_NOW = "The instance cannot be looked up now."
+"""The reason of an instance whose cell cannot be asked, as its project sees it."""
 
 
 class InstanceViews:
@@ -199,3 +216,44 @@ def _unknown(mapping: InstanceMapping, reason: str) -> ShownInstance:
         attempt=0,
         reason=reason,
     )
+
+
+shown_whole(AcceptedInstances)
+
+
+@seen_by_project(ShownInstance)
+def _instance(shown: ShownInstance) -> ShownInstance:
+    """What was asked for, the state, and the reason of the state in words that name no host."""
+    return ShownInstance(
+        uuid=shown.uuid,
+        request_id=shown.request_id,
+        project_id=shown.project_id,
+        user_id=shown.user_id,
+        flavor=shown.flavor,
+        state=shown.state,
+        cell=None,
+        host=None,
+        attempt=shown.attempt,
+        reason=_reason(shown),
+        run=shown.run,
+        changed_at=shown.changed_at,
+    )
+
+
+def _reason(shown: ShownInstance) -> str | None:
+    if shown.state == UNKNOWN:
+        return NOT_KNOWN_NOW
+    if shown.state == LOST:
+        return GUEST_MISSING
+    if shown.state not in (FAILED, ABANDONED, ERROR):
+        return None
+    if shown.host is None:
+        return NO_VALID_HOST
+    # Of an attempt that failed the end is noted; a guest that an operator gives up has run.
+    failed = any(each.attempt == shown.attempt for each in shown.attempts)
+    return BUILD_FAILED if failed else GUEST_GONE
+
+
+@seen_by_project(InstancePage)
+def _page(page: InstancePage) -> InstancePage:
+    return InstancePage([seen(each) for each in page.instances], page.next, [])

@@ -151,18 +151,3 @@ class Reasons(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     relaxations: tuple[Relaxation, ...] = ()
     weighed: tuple[WeighedHost, ...] = ()
     complete: bool = True
-
-
-def redacted_reasons(reasons: Reasons) -> Reasons:
-    """What a project may see of its own run: the sentence without names and numbers of hosts, and what of the
-    request may be changed."""
-    relaxations = tuple(
-        msgspec.structs.replace(each, host="") for each in reasons.relaxations if each.kind in OF_THE_REQUEST
-    )
-    return Reasons(
-        sentence=reasons.public,
-        public=reasons.public,
-        placed=reasons.placed,
-        relaxations=relaxations,
-        complete=reasons.complete,
-    )

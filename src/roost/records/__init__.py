@@ -7,7 +7,6 @@
     sql          the backend in a SQL database, the default; sql_batch: what it writes
     jsonl        the backend in files of JSON lines, which any tool can read; jsonl_reading: how it is read
     archive      old runs in compressed files, and back
-    project_view what a project may see of its records
     segments     the files under ``jsonl``: the one in use and closed ones
     lines        one file: durable appends, repair after a kill; line_reading: reading from either end
     tables       the tables under ``sql``; their revisions are in ``migrations``

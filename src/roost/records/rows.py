@@ -12,6 +12,7 @@ import msgspec
 from roost.model.reasons import Reasons, WeighedHost
 from roost.model.record import FAILED, PENDING, Asked, Attempt, Run, RunReasons, Settings, Step, Told
 from roost.model.spec import Destination
+from roost.model.visibility import seen, seen_by_project
 from roost.records.errors import DamagedRecords
 
 NO_REASONS = msgspec.Raw(b"null")
@@ -39,6 +40,11 @@ class RunWithAttempts(msgspec.Struct, frozen=True):
 
     run: Run
     attempts: tuple[Attempt, ...] = ()
+
+
+@seen_by_project(RunWithAttempts)
+def _of_project(whole: RunWithAttempts) -> RunWithAttempts:
+    return RunWithAttempts(seen(whole.run), tuple(map(seen, whole.attempts)))
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -10,7 +10,10 @@ A request passes these steps. The first error ends them:
 5. authorisation by the operation's rule: 403
 6. query: 400; projects that the request may reach: 403; body: 413, 408, 400, or an error that has precedence
    over these (`Operation.precede`), 403 for a body that a further rule forbids (`Rule.of_body`)
-7. the handler; its result is encoded as JSON
+   A filter that is an operator's: 403
+7. the handler
+8. of resources that belong to projects: the part of the result that the viewer may see (`visible`)
+9. the result is encoded as JSON
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,6 +28,7 @@ import structlog
 from roost.auth import Authenticator, IdentityUnavailable
 from roost.deadlines import Deadlines
 from roost.metrics import catalogue as metrics
+from roost.model.visibility import visible
 from roost.web.admission import REFUSAL_KEY, Overloaded
 from roost.web.conventions import Conventions
 from roost.web.errors import (
@@ -41,7 +45,7 @@ from roost.web.errors import (
 )
 from roost.web.limits import Limits
 from roost.web.operation import OPEN, Operation
-from roost.web.policy import Policy
+from roost.web.policy import Policy, check_filters
 from roost.web.request import Request, Response
 
 _log = structlog.get_logger()
@@ -165,7 +169,9 @@ def _responder(kernel: Kernel, operation: Operation, bodies: "_Bodies") -> Any:
         if query is not None:
             req.query = query.read(req)
         if rule is not OPEN and rule.all_projects is not None:
+            req.viewer = policy.viewer(req.identity, rule.all_projects)
             req.projects = policy.reachable(req.identity, rule.all_projects, req.query)
+            check_filters(req.query, req.viewer)
         if form is not None:
             try:
                 req.body = operation.decode(await bodies.read(req, operation.largest_body), form)
@@ -177,6 +183,8 @@ def _responder(kernel: Kernel, operation: Operation, bodies: "_Bodies") -> Any:
                     policy.check(req.identity, name, req.identity.project_id)
         resp.status = operation.status
         answer = await handler(service, req, resp, **params)
+        if answer is not None and rule is not OPEN and rule.all_projects is not None:
+            answer = visible(answer, req.viewer)
         if answer is not None:
             resp.content_type = falcon.MEDIA_JSON
             resp.data = encode(answer)

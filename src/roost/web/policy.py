@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from roost.auth import Identity
 from roost.auth.rules import Rules
+from roost.model.visibility import Viewer
 from roost.web.errors import Forbidden
 
 ADMIN: Final = "role:admin"
@@ -44,6 +45,21 @@ class OfProjects(msgspec.Struct, forbid_unknown_fields=True):
     all_projects: Annotated[bool, Meta(description="The resources of all projects.")] = False
 
 
+def check_filters(query: object, viewer: Viewer) -> None:
+    """Check that only operators search by what only operators see.
+
+    The type of a query names these filters in ``OF_OPERATORS``.
+
+    Raises:
+        Forbidden: a project searches by one of them.
+    """
+    if viewer is Viewer.OPERATOR:
+        return
+    for name in getattr(query, "OF_OPERATORS", ()):
+        if getattr(query, name) is not None:
+            raise Forbidden(f"A project cannot search by {name}.")
+
+
 @dataclass(frozen=True)
 class Rule:
     """The policy rule of an operation.
@@ -75,6 +91,11 @@ class Policy:
         """
         if not self._rules.allows(identity, rule, project_id):
             raise Forbidden(f"Policy does not allow {rule} to be performed.")
+
+    def viewer(self, identity: Identity, rule: str) -> Viewer:
+        """The role in which an identity looks at resources of projects. ``rule``: that of all projects."""
+        allowed = self._rules.allows(identity, rule, identity.project_id)
+        return Viewer.OPERATOR if allowed else Viewer.PROJECT
 
     def reachable(self, identity: Identity, rule: str, query: object) -> Projects:
         """The projects that a request may reach.

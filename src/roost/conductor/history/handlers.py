@@ -4,6 +4,7 @@ from typing import Protocol
 
 from roost.conductor.history.types import InstanceHistory
 from roost.conductor.history.views import Histories
+from roost.model.visibility import visible
 from roost.web.errors import NotFound
 from roost.web.request import Request, Response
 
@@ -25,4 +26,4 @@ async def show_history(service: Service, req: Request, resp: Response, uuid: str
     found = await service.histories.find(uuid)
     if found is None or not req.projects.include(found.project_id):
         raise NotFound(f"no instance {uuid}")
-    return found.whole() if req.projects.all else found.of_project()
+    return found.told([visible(each, req.viewer) for each in found.runs])

@@ -4,6 +4,8 @@ from typing import Literal
 
 import msgspec
 
+from roost.model.visibility import BUILD_FAILED, NO_VALID_HOST, seen_by_project
+
 EventName = Literal[
     "accept", "schedule", "claim", "build", "bury", "free", "lose", "find", "reshape", "give_up", "destroy"
 ]
@@ -76,3 +78,37 @@ class InstanceHistory(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     cell: str | None
     actions: list[InstanceAction]
     missing: list[str]
+
+
+@seen_by_project(InstanceHistory)
+def _history(history: InstanceHistory) -> InstanceHistory:
+    """What happened and when. An operator who has ended the instance has no name."""
+    return msgspec.structs.replace(
+        history,
+        cell=None,
+        actions=[_action(each, history.project_id) for each in history.actions],
+        missing=sorted({each.partition(" ")[0] for each in history.missing}),
+    )
+
+
+def _action(action: InstanceAction, project_id: str) -> InstanceAction:
+    reason = None
+    if action.kind == "create" and action.result == "error":
+        refused = [each.reason for each in action.events if each.name == "schedule" and each.reason]
+        built = any(each.name == "build" for each in action.events)
+        reason = refused[-1] if refused else BUILD_FAILED if built else NO_VALID_HOST
+    by_itself = action.kind != "give_up" and action.project_id in (None, project_id)
+    return msgspec.structs.replace(
+        action,
+        request_id=action.request_id if by_itself else None,
+        user_id=action.user_id if by_itself else None,
+        project_id=action.project_id if by_itself else None,
+        reason=reason,
+        events=[_event(each) for each in action.events],
+    )
+
+
+def _event(event: HistoryEvent) -> HistoryEvent:
+    """A run of the scheduler has its public reason already."""
+    reason = event.reason if event.name == "schedule" else None
+    return msgspec.structs.replace(event, reason=reason, code=None, cell=None, host=None, node=None)

@@ -1,7 +1,7 @@
 """Reads histories of instances: from the API database, from their cells, and from the records."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import structlog
@@ -12,12 +12,11 @@ from roost.cells.history import ReadHistory, StoredHistory
 from roost.conductor.asking_cells import CELL_SECONDS, ask_cell
 from roost.conductor.history.past import FindKnown, KnownInstance
 from roost.conductor.history.telling import actions_of
-from roost.conductor.history.types import HistoryEvent, InstanceAction, InstanceHistory
+from roost.conductor.history.types import InstanceHistory
 from roost.conductor.instance_types import SCHEDULING, UNKNOWN
 from roost.model.history import GONE
 from roost.model.instance import DELETING
 from roost.records import RecordQueue, RecordsError, RunWithAttempts, Search, SearchableRecords
-from roost.records.project_view import project_view
 from roost.storage import Database
 
 DELETED = "deleted"
@@ -31,9 +30,6 @@ RECORDS = "records"
 
 EVENTS = "events"
 """What a history lacks if transitions were left out, or cannot be read."""
-
-BUILD_FAILED = "No host could build the instance."
-"""The reason of a creation that failed, as a project sees it."""
 
 _log = structlog.get_logger()
 
@@ -55,24 +51,8 @@ class KnownHistory(msgspec.Struct, frozen=True):
         """The project of the instance; empty if only its cell knows it, and cannot be asked."""
         return self.known.project_id or ("" if self.stored is None else self.stored.project_id)
 
-    def whole(self) -> InstanceHistory:
-        """The history as operators see it."""
-        return self._told(self.runs)
-
-    def of_project(self) -> InstanceHistory:
-        """The history as its project sees it: as the records, without hosts and what is told of them.
-
-        An operator who has ended it has no name.
-        """
-        told = self._told([project_view(each) for each in self.runs])
-        return msgspec.structs.replace(
-            told,
-            cell=None,
-            actions=[self._of_project(each) for each in told.actions],
-            missing=sorted({each.partition(" ")[0] for each in told.missing}),
-        )
-
-    def _told(self, runs: list[RunWithAttempts]) -> InstanceHistory:
+    def told(self, runs: Sequence[RunWithAttempts]) -> InstanceHistory:
+        """The history, with the runs as the viewer may see them."""
         known, stored = self.known, self.stored
         return InstanceHistory(
             uuid=known.uuid,
@@ -96,25 +76,6 @@ class KnownHistory(msgspec.Struct, frozen=True):
         if self.silent:
             return UNKNOWN
         return SCHEDULING if known.deletion is None else DELETING
-
-    def _of_project(self, action: InstanceAction) -> InstanceAction:
-        reason = None
-        if action.kind == "create" and action.result == "error":
-            refused = [each.reason for each in action.events if each.name == "schedule" and each.reason]
-            reason = refused[-1] if refused else BUILD_FAILED
-        by_itself = action.project_id in (None, self.project_id)
-        return msgspec.structs.replace(
-            action,
-            user_id=action.user_id if by_itself else None,
-            project_id=action.project_id if by_itself else None,
-            reason=reason,
-            events=[_of_project(each) for each in action.events],
-        )
-
-
-def _of_project(event: HistoryEvent) -> HistoryEvent:
-    reason = event.reason if event.name == "schedule" else None
-    return msgspec.structs.replace(event, reason=reason, code=None, cell=None, host=None, node=None)
 
 
 class Histories:

@@ -8,6 +8,7 @@ from msgspec import Meta
 from roost.conductor.server_groups.store import StoredServerGroup
 from roost.model.allocation import ANTI_AFFINITY, GroupPolicy
 from roost.model.text import is_storable
+from roost.model.visibility import shown_whole
 from roost.model.vocabulary import MAX_INT, MAX_NAME
 from roost.web.policy import OfProjects
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE
@@ -69,6 +70,9 @@ class ServerGroupPage(msgspec.Struct, forbid_unknown_fields=True):
 
     server_groups: list[ListedServerGroup]
     next: str | None
+
+
+shown_whole(ServerGroupPage, ShownServerGroup)
 
 
 def listed(group: StoredServerGroup) -> ListedServerGroup:

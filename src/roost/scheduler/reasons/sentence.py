@@ -10,7 +10,7 @@ from roost.fleet.splitting import parts_by_tree
 from roost.model.reasons import Miss, Relaxation
 from roost.scheduler.reasons.misses import nearest_removed
 from roost.scheduler.reasons.survey import Condition, Survey
-from roost.scheduler.reasons.wording import listed, negated, plural, singular
+from roost.scheduler.reasons.wording import listed, negated, plural, publicly, singular
 
 MOST_NAMED = 3
 """Conditions that the sentence names as met; the others of a long request are not named."""
@@ -41,9 +41,10 @@ def sentences(
         more = " (and more)" if len(met) > MOST_NAMED else ""
         verbs = listed(named if n > 1 else list(map(singular, named)))
         text = f"{n} of {known} hosts {verbs}{more}; "
-        public = f"no host that {listed(list(map(singular, named)))} {singular(words)}"
+        told = [publicly(each, survey) for each, _ in before][-MOST_NAMED:]
+        public = f"no host that {listed(list(map(singular, told)))} {singular(publicly(binding, survey))}"
     else:
-        text, public = "", f"no host {singular(words)}"
+        text, public = "", f"no host {singular(publicly(binding, survey))}"
     if n == 1:
         one = "that one" if met else "the only host known"
         # The closest host that only this condition keeps from the request must be that one.

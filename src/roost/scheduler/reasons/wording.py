@@ -64,6 +64,15 @@ def plural(condition: Condition, survey: Survey) -> str:
     return _FILTERS.get(condition.name, f"pass {condition.name}")
 
 
+def publicly(condition: Condition, survey: Survey) -> str:
+    """As `plural`, for the project: without names of hosts and aggregates, which an administrator or a
+    filter may have put into the request."""
+    subject = condition.subject
+    if isinstance(subject, Constraint) and subject.kind in (IN_TREE, MEMBER_OF, FORBIDDEN_AGGREGATES):
+        return "are where the request may be placed"
+    return plural(condition, survey)
+
+
 def _room_in_cells(question: Question) -> str:
     guest = wanted_topology(question.spec)
     if guest is None:

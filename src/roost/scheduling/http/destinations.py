@@ -99,7 +99,7 @@ async def select_destinations(service: Service, req: Request, resp: Response) ->
     The response to a request that comes to nothing names the run, the hosts that each step left, and why.
     """
     wanted: WantedDestinations = req.body
-    with as_http(whole=req.projects.all):
+    with as_http(req.viewer):
         language = language_of(wanted.request_spec, service.scheduler.table)
         asked = language.read_spec(wanted.request_spec, wanted.operation)
         instances = wanted.instances or (asked.instances if wanted.count is None else None)
@@ -158,7 +158,7 @@ async def use_alternate(service: Service, req: Request, resp: Response) -> Shown
     at any time. The call may be repeated: if the claim was moved already, that alternate is the response.
     """
     wanted: WantedAlternate = req.body
-    with as_http():
+    with as_http(req.viewer):
         language = language_of(wanted.request_spec, service.scheduler.table)
         spec = language.read_spec(wanted.request_spec, wanted.operation).spec
         failed = language.read_selection(wanted.failed)

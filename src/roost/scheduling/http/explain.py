@@ -32,7 +32,7 @@ async def explain(service: Service, req: Request, resp: Response) -> Reasons:
     request that fits, the response has what the best hosts weigh.
     """
     wanted: ToExplain = req.body
-    with as_http():
+    with as_http(req.viewer):
         language = language_of(wanted.request_spec, service.scheduler.table)
         spec = language.read_spec(wanted.request_spec, wanted.operation).spec
         await service.refresh()

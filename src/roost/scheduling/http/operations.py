@@ -45,13 +45,20 @@ DEFAULT_RULES: Final = {
 PATHS: Final = ("/v1/select_destinations", "/v1/use_alternate", "/v1/scheduler")
 """The paths of a scheduler: these, and all below them."""
 
-_RECORDS: Final = Rule("scheduler:records", all_projects="scheduler:records:all_projects")
+
+def _rule(verb: str) -> Rule:
+    """The rule of an operation. What its answer tells of hosts is for those who see the records of all
+    projects."""
+    return Rule(f"scheduler:{verb}", all_projects="scheduler:records:all_projects")
+
+
+_RECORDS: Final = _rule("records")
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/v1/select_destinations",
-        Rule("scheduler:select_destinations", all_projects=_RECORDS.all_projects),
+        _rule("select_destinations"),
         select_destinations,
         body=WantedDestinations,
         takes=(),  # curl -d says that its data is a form
@@ -61,7 +68,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/v1/use_alternate",
-        Rule("scheduler:use_alternate"),
+        _rule("use_alternate"),
         use_alternate,
         body=WantedAlternate,
         takes=(),
@@ -71,7 +78,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/v1/scheduler/explain",
-        Rule("scheduler:explain"),
+        _rule("explain"),
         explain,
         body=ToExplain,
         takes=(),
@@ -81,7 +88,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/v1/scheduler/what-if",
-        Rule("scheduler:what_if"),
+        _rule("what_if"),
         what_if,
         body=Supposed,
         takes=(),
@@ -91,7 +98,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         "POST",
         "/v1/scheduler/results",
-        Rule("scheduler:results"),
+        _rule("results"),
         end_attempt,
         body=EndedAttempt,
         takes=(),

@@ -1,13 +1,13 @@
 """``/v1/scheduler/records``: the history of runs and attempts."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
 
+from roost.model.visibility import seen, seen_by_project
 from roost.model.vocabulary import MAX_NAME
 from roost.records import RunWithAttempts, Search, SearchableRecords, UnknownRun
-from roost.records.project_view import project_view
 from roost.scheduling.http.service import Service
 from roost.web.errors import BadRequest, Forbidden, NotFound
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE
@@ -19,6 +19,8 @@ _Time = Annotated[float, Meta(ge=0, le=1e12)]
 
 class RecordsQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The query of a list of runs. A run is listed if it meets all criteria."""
+
+    OF_OPERATORS: ClassVar = ("host",)
 
     limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE, description="Runs on a page.")] = DEFAULT_PAGE
     marker: Annotated[
@@ -51,6 +53,11 @@ class RecordPage(msgspec.Struct):
     next: str | None
 
 
+@seen_by_project(RecordPage)
+def _of_project(page: RecordPage) -> RecordPage:
+    return RecordPage([seen(each) for each in page.records], page.next)
+
+
 async def list_records(service: Service, req: Request, resp: Response) -> RecordPage:
     """List runs of the scheduler with their attempts by page, the last one first.
 
@@ -61,8 +68,6 @@ async def list_records(service: Service, req: Request, resp: Response) -> Record
     own = query.project_id
     if not req.projects.all:
         own = req.projects.project_id
-        if query.host is not None:
-            raise Forbidden("A project cannot search by host.")
         if query.project_id not in (None, own):
             raise Forbidden("Policy does not allow to read the records of other projects.")
     search = Search(
@@ -80,7 +85,7 @@ async def list_records(service: Service, req: Request, resp: Response) -> Record
     found = await find(service, search, query.limit + 1)
     page = found[: query.limit]
     following = page[-1].run.id if len(found) > query.limit else None
-    return RecordPage(page if req.projects.all else [*map(project_view, page)], following)
+    return RecordPage(page, following)
 
 
 async def show_record(service: Service, req: Request, resp: Response, run: str) -> RunWithAttempts:
@@ -88,7 +93,7 @@ async def show_record(service: Service, req: Request, resp: Response, run: str) 
     found = await find(service, Search(run=run), 1)
     if not found or not req.projects.include(found[0].run.project_id):
         raise NotFound(f"no run {run} is recorded")
-    return found[0] if req.projects.all else project_view(found[0])
+    return found[0]
 
 
 async def find(service: Service, search: Search, limit: int) -> list[RunWithAttempts]:

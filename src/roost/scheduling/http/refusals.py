@@ -19,9 +19,9 @@ An instance that holds something already is `roost.placement.errors.ConcurrentUp
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from roost.model.reasons import Reasons, redacted_reasons
+from roost.model.reasons import Reasons
 from roost.model.record import Step
-from roost.records.project_view import NO_VALID_HOST
+from roost.model.visibility import NO_VALID_HOST, Viewer, seen, seen_by_project, shown_whole, visible
 from roost.scheduler import errors
 from roost.scheduling.wire.answers import TriedAlternate
 from roost.web.errors import BadRequest, Conflict, HTTPError, Unavailable
@@ -132,24 +132,41 @@ OF_ALTERNATES = (
 """The errors that the use of an alternate can end with."""
 
 
-@contextmanager
-def as_http(*, whole: bool = False) -> Iterator[None]:
-    """Raise the errors of the scheduler as those of HTTP.
+@seen_by_project(NoHost)
+def _no_host(refusal: NoHost) -> NoHost:
+    reasons = None if refusal.reasons is None else seen(refusal.reasons)
+    return NoHost(NO_VALID_HOST if reasons is None else reasons.sentence, refusal.run, (), reasons)
 
-    ``whole``: a refusal has all that is known of its reasons. Otherwise it has what a project may see.
-    """
+
+@seen_by_project(NoAlternateLeft)
+def _no_alternate(refusal: NoAlternateLeft) -> NoAlternateLeft:
+    return NoAlternateLeft("no alternate of the instance can be used", ())
+
+
+@seen_by_project(NoWeight)
+def _no_weight(refusal: NoWeight) -> NoWeight:
+    return NoWeight("a host that the request may use has no weight")
+
+
+shown_whole(BadSpec, HoldsNothing, MovedByOthers, Fault, PlacementRefuses, PlacementAway)
+
+
+@contextmanager
+def as_http(viewer: Viewer) -> Iterator[None]:
+    """Raise the errors of the scheduler as those of HTTP, with what the viewer may see of a refusal."""
     try:
         yield
-    except errors.NoValidHost as error:
-        if whole:
-            raise NoHost(error.reason, error.run, error.steps, error.reasons) from error
-        seen = None if error.reasons is None else redacted_reasons(error.reasons)
-        raise NoHost(NO_VALID_HOST if seen is None else seen.sentence, error.run, (), seen) from error
-    except errors.NoAlternate as none:
-        passed = (TriedAlternate(each.host, each.cell, each.refusal) for each in none.tries)
-        raise NoAlternateLeft(str(none), tuple(passed)) from none
-    except errors.StaleClaim as stale:
-        raise MovedByOthers(str(stale), stale.generation) from stale
     except errors.SchedulerError as error:
-        kind = next(theirs for ours, theirs in _KINDS if isinstance(error, ours))
-        raise kind(str(error)) from error
+        raise visible(_as_http(error), viewer) from error
+
+
+def _as_http(error: errors.SchedulerError) -> HTTPError:
+    match error:
+        case errors.NoValidHost():
+            return NoHost(error.reason, error.run, error.steps, error.reasons)
+        case errors.NoAlternate():
+            passed = (TriedAlternate(each.host, each.cell, each.refusal) for each in error.tries)
+            return NoAlternateLeft(str(error), tuple(passed))
+        case errors.StaleClaim():
+            return MovedByOthers(str(error), error.generation)
+    return next(theirs for ours, theirs in _KINDS if isinstance(error, ours))(str(error))

@@ -55,7 +55,7 @@ async def what_if(service: Service, req: Request, resp: Response) -> WhatIf:
     """
     wanted: Supposed = req.body
     scenario = Scenario(wanted.drained, tuple(MoreHosts(each.like, each.number) for each in wanted.added))
-    with as_http():
+    with as_http(req.viewer):
         language = language_of(wanted.request_spec, service.scheduler.table)
         spec = language.read_spec(wanted.request_spec, wanted.operation).spec
         await service.refresh()

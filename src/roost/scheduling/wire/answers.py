@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from roost.model.spec import Destination, Selection
+from roost.model.visibility import shown_whole
 
 
 class ShownDestinations(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
@@ -40,3 +41,7 @@ class ShownReplacement(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     selected: Selection | None = None
     alternates: tuple[Selection, ...] | None = None
     selections: tuple[dict[str, Any], ...] | None = None
+
+
+# A caller that may claim a host is told which one it has claimed.
+shown_whole(ShownDestinations, ShownReplacement)

@@ -1,0 +1,149 @@
+"""The part of a decision that each role may see, as one function through which every view goes.
+
+An operator sees all of it. A project sees of its own requests what it asked for, when, and what came of it:
+nothing that tells how many hosts there are, what hosts, nodes and cells are called, who else is on them, or
+what operators and drivers wrote. Each type of a view has a rule beside it, declared by `seen_by_project`; a
+type without a rule is shown to no project.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, TypeVar
+
+import msgspec
+
+from roost.model.reasons import OF_THE_REQUEST, Reasons
+from roost.model.record import Attempt, Run
+from roost.model.what_if import WhatIf
+
+T = TypeVar("T")
+
+NO_VALID_HOST = "No valid host was found."
+"""The reason of a refusal that has no public reason."""
+
+BUILD_FAILED = "No host could build the instance."
+"""The reason of an instance whose builds failed, as its project sees it."""
+
+
+class Viewer(Enum):
+    """Somebody who looks at decisions. The rule ``all_projects`` of an operation makes an operator."""
+
+    OPERATOR = "operator"
+    PROJECT = "project"
+
+
+class NoRuleOfView(TypeError):
+    """A type of which no rule says what a project sees: a defect, and nothing is shown."""
+
+
+_RULES: dict[type, Callable[[Any], Any]] = {}
+
+
+def visible(decision: T, viewer: Viewer) -> T:
+    """The part of a decision that a viewer may see.
+
+    Raises:
+        NoRuleOfView: no rule says what a project sees of a decision of this type.
+    """
+    if viewer is Viewer.OPERATOR:
+        return decision
+    rule = _RULES.get(type(decision))
+    if rule is None:
+        raise NoRuleOfView(f"no rule says what a project sees of {type(decision).__name__}")
+    seen: T = rule(decision)
+    return seen
+
+
+def seen_by_project(kind: type[T]) -> Callable[[Callable[[T], T]], Callable[[T], T]]:
+    """Declare a function as the rule of a type: it returns the part that a project sees. Subclasses need
+    rules of their own."""
+
+    def declared(rule: Callable[[T], T]) -> Callable[[T], T]:
+        _RULES[kind] = rule
+        return rule
+
+    return declared
+
+
+def shown_whole(*kinds: type) -> None:
+    """Declare that a project sees all of the values of these types."""
+    for kind in kinds:
+        _RULES[kind] = lambda value: value
+
+
+def has_rule(kind: type) -> bool:
+    """Whether a rule says what a project sees of a type."""
+    return kind in _RULES
+
+
+def seen(decision: T) -> T:
+    """The part of a decision that its project may see, for rules of what has it as a part."""
+    return visible(decision, Viewer.PROJECT)
+
+
+_OF_THE_USER = frozenset(
+    {
+        "project_id",
+        "user_id",
+        "flavor",
+        "operation",
+        "image",
+        "volume_backed",
+        "availability_zone",
+        "required_traits",
+        "forbidden_traits",
+        "scheduler_hints",
+    }
+)
+"""The fields of a request spec that a project sees. Others have names of hosts, networks and aggregates."""
+
+
+@seen_by_project(Reasons)
+def _reasons(reasons: Reasons) -> Reasons:
+    """The sentence without names and numbers of hosts, and what of the request may be changed."""
+    relaxations = tuple(
+        msgspec.structs.replace(each, host="") for each in reasons.relaxations if each.kind in OF_THE_REQUEST
+    )
+    return Reasons(
+        sentence=reasons.public,
+        public=reasons.public,
+        placed=reasons.placed,
+        relaxations=relaxations,
+        complete=reasons.complete,
+    )
+
+
+@seen_by_project(Run)
+def _run(run: Run) -> Run:
+    """What the user asked for and when, and the public reason of a refusal."""
+    reasons = None if run.reasons is None else _reasons(run.reasons)
+    return Run(
+        id=run.id,
+        request_id=run.request_id,
+        global_request_id=run.global_request_id,
+        project_id=run.project_id,
+        user_id=run.user_id,
+        instances=run.instances,
+        spec={name: value for name, value in run.spec.items() if name in _OF_THE_USER},
+        started_at=run.started_at,
+        finished_at=run.finished_at,
+        version=None,
+        refusal=None if run.refusal is None else NO_VALID_HOST if reasons is None else reasons.sentence,
+        min_count=run.min_count,
+        reasons=reasons,
+    )
+
+
+@seen_by_project(Attempt)
+def _attempt(attempt: Attempt) -> Attempt:
+    """The number of an attempt, its times and its result."""
+    return msgspec.structs.replace(attempt, host="", node="", cell="", weight=0.0, reason=None, version=None)
+
+
+@seen_by_project(WhatIf)
+def _what_if(found: WhatIf) -> WhatIf:
+    """How many more instances fit, and the public reason why not one more does."""
+    binds = None if found.binds is None else _reasons(found.binds)
+    return WhatIf(
+        fits=found.fits, limited=found.limited, complete=found.complete, on_hosts=0, hosts=0, binds=binds
+    )
