@@ -10,11 +10,14 @@ import pytest
 from roost.replay.plot import column_seconds, draw, duration_text
 from roost.replay.samples import UsageSamples
 
+EVEN = (0.1, 0.2, 0.5, 0.7, 0.9)
+SPREAD = {"VCPU": EVEN, "MEMORY_MB": EVEN}
+
 
 def samples(*seconds: int) -> UsageSamples:
     taken = UsageSamples()
     for second in seconds:
-        taken.add(second, {"VCPU": 0.5, "MEMORY_MB": 0.25}, placed=3, refused=1)
+        taken.add(second, {"VCPU": 0.5, "MEMORY_MB": 0.25}, SPREAD, placed=3, refused=1, on_alternate=1)
     return taken
 
 
@@ -37,7 +40,7 @@ def test_nothing_cannot_be_drawn(tmp_path: Path) -> None:
 
 def test_bins_without_resource_classes_can_be_drawn(tmp_path: Path) -> None:
     taken = UsageSamples()
-    taken.add(0, {}, placed=0)
+    taken.add(0, {}, {}, placed=0)
     draw(taken, tmp_path / "use.png")
     assert (tmp_path / "use.png").exists()
 
@@ -45,14 +48,14 @@ def test_bins_without_resource_classes_can_be_drawn(tmp_path: Path) -> None:
 def test_bins_must_have_the_same_resource_classes() -> None:
     taken = samples(0)
     with pytest.raises(ValueError, match=r"shares of \['VCPU'\], but of \['MEMORY_MB', 'VCPU'\] before"):
-        taken.add(300, {"VCPU": 0.5}, placed=0)
+        taken.add(300, {"VCPU": 0.5}, {"VCPU": EVEN}, placed=0)
     assert taken.seconds == [0]
 
 
 def test_bins_must_be_in_order() -> None:
     taken = samples(300)
     with pytest.raises(ValueError, match="a bin at 300, but one at 300 before"):
-        taken.add(300, {"VCPU": 0.5, "MEMORY_MB": 0.5}, placed=0)
+        taken.add(300, {"VCPU": 0.5, "MEMORY_MB": 0.5}, SPREAD, placed=0)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,13 @@ DEMO_FAILURE_RATE = 0.03
 @click.option(
     "--inflate",
     type=click.FloatRange(min=0, min_open=True),
-    help="Pods stay, and further ones are drawn until they ask for so many times the GPUs, as 1.3 (openb).",
+    help="Pods stay, and further ones are drawn until they ask for so many times the GPUs (openb). "
+    f"[default: {openb.INFLATION}]",
+)
+@click.option(
+    "--as-recorded",
+    is_flag=True,
+    help="Pods come and go as in the trace, which leaves 99 % of the GPUs free (openb).",
 )
 @click.option(
     "--fragmentation",
@@ -92,6 +98,7 @@ def replay(
     host_memory_gib: int,
     nodes: str,
     inflate: float | None,
+    as_recorded: bool,
     fragmentation: bool,
     cells: int,
     failure_rate: float | None,
@@ -120,8 +127,12 @@ def replay(
         check_plotting()
     if kind != "demo" and directory is None:
         raise click.UsageError(f"a replay of {kind} needs the DIR of the trace")
-    if kind != "openb" and (inflate is not None or fragmentation):
-        raise click.UsageError("--inflate and --fragmentation are for openb")
+    if kind != "openb" and (inflate is not None or as_recorded or fragmentation):
+        raise click.UsageError("--inflate, --as-recorded and --fragmentation are for openb")
+    if as_recorded and inflate is not None:
+        raise click.UsageError("--inflate and --as-recorded exclude each other")
+    if kind == "openb" and not as_recorded:
+        inflate = inflate or openb.INFLATION
     shape = HostShape(_shape(host_vcpus, host_memory_gib))
     workload = _workload(kind, directory, bins, hosts, shape, nodes, seed, inflate)
     if elsewhere is not None:
@@ -183,7 +194,8 @@ def replay(
             )
     plot_file = None if no_plot else plot or into / "replay.png"
     if plot_file is not None:
-        draw(state.samples, plot_file, f"{workload.name}: {len(workload.hosts)} hosts, {cells} cells")
+        title = f"{workload.name}: {len(workload.hosts):,} hosts in {cells} cells, {rate:.0%} of builds fail"
+        draw(state.samples, plot_file, title, workload.in_order)
     if as_json:
         differences = [msgspec.to_builtins(finding) for finding in findings]
         click.echo(json.dumps({**summary.to_dict(), "differences": differences}, indent=2))

@@ -8,14 +8,18 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+
 from roost.compute.drivers.simulated import SimulatedHost, SimulatedProvider
 from roost.conductor.cell_mappings import CELL0
 from roost.fleet import Fleet
+from roost.fleet.utilisation import class_uses
 from roost.model.aggregate import HostAggregate
 from roost.model.instance import ACTIVE, BuildRequest
 from roost.model.inventory import Inventory
 from roost.model.provider_names import provider_uuid
 from roost.model.spec import RequestSpec, ServerGroup
+from roost.replay.samples import SPREAD_PERCENTILES
 from roost.replay.state import ReplayState, save_state
 from roost.replay.summary import Latency, Summary
 from roost.replay.workload import Bin, Host, Request, Workload
@@ -119,7 +123,7 @@ class Replay:
         await asyncio.gather(*(accept(request) for request in asking))
         await self._system.settle()
         counts = self.state.counts
-        before = counts.placed, counts.refused, counts.failed
+        before = counts.placed, counts.refused, counts.failed, counts.on_alternate
         uuids = [instance for request in arriving for instance in request.instances]
         for name, cell in self._system.cells.items():
             for outcome in await cell.outcomes(uuids):
@@ -131,12 +135,18 @@ class Replay:
                     counts.on_alternate += outcome.attempt > 1
                 else:
                     counts.failed += 1
+        fleet = await self._system.ledger.current()
         self.state.samples.add(
             bin_.start,
-            _shares(await self._system.ledger.current()),
+            {
+                use.resource_class: use.used / use.capacity if use.capacity else 0.0
+                for use in class_uses(fleet)
+            },
+            _spread(fleet),
             placed=counts.placed - before[0],
             refused=counts.refused - before[1],
             failed=counts.failed - before[2],
+            on_alternate=counts.on_alternate - before[3],
         )
 
     async def _not_accepted(self, arriving: Sequence[BuildRequest]) -> list[BuildRequest]:
@@ -227,14 +237,16 @@ def _uuid(draw: random.Random) -> str:
     return str(uuid.UUID(int=draw.getrandbits(128), version=4))
 
 
-def _shares(fleet: Fleet) -> dict[str, float]:
-    """Return the share of each resource class's capacity that is in use, over the whole fleet."""
-    shares = {}
+def _spread(fleet: Fleet) -> dict[str, tuple[float, ...]]:
+    """Return the share in use on the hosts at `SPREAD_PERCENTILES` of each resource class."""
+    roots = np.unique(fleet.roots(fleet.rows()))
+    spread = {}
     for name in sorted(fleet.inventoried_classes()):
-        columns = fleet.inventory_columns(name)
-        capacity = int(columns.capacity[: columns.n].sum())
-        shares[name] = int(columns.used[: columns.n].sum()) / capacity if capacity else 0.0
-    return shares
+        capacity, used = fleet.tree_totals(name, roots)
+        there = capacity > 0
+        shares = used[there] / capacity[there] if there.any() else np.zeros(1)
+        spread[name] = tuple(np.percentile(shares, SPREAD_PERCENTILES).tolist())
+    return spread
 
 
 def _cause(reason: str) -> str:

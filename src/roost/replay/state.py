@@ -66,6 +66,11 @@ def open_state(directory: Path, parameters: dict[str, str], fresh: bool) -> Repl
         state = msgspec.json.decode(path.read_bytes(), type=ReplayState)
     except (OSError, msgspec.DecodeError) as error:
         raise ReplayError(f"cannot read {path}: {error}") from error
+    whole = len(state.samples.spread) == len(state.samples.shares)
+    if not (whole or state.finished or fresh):
+        raise ReplayError(
+            f"{path} is of an earlier version, without the spread over hosts: replace it with --fresh"
+        )
     if state.finished or fresh:
         # The state is removed last: after an interruption the directory is still that of a replay.
         _remove([*there, directory / LAYOUT, path])

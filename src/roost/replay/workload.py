@@ -107,7 +107,8 @@ class Workload(msgspec.Struct, frozen=True):
     """Hosts with unique names, and bins in order of time.
 
     Flavors with one name are equal. ``resource_classes`` and ``traits`` are the custom ones that hosts and
-    requests name, sorted; they must be created before the hosts.
+    requests name, sorted; they must be created before the hosts. ``in_order``: the seconds are places in
+    an order of arrival, and no time.
     """
 
     name: str
@@ -115,6 +116,7 @@ class Workload(msgspec.Struct, frozen=True):
     bins: Sequence[Bin]
     resource_classes: tuple[str, ...] = ()
     traits: tuple[str, ...] = ()
+    in_order: bool = False
 
     @property
     def requests(self) -> int:
