@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -14,11 +15,12 @@ import pytest
 
 from roost.bench.loopback import free_port
 from roost.cli.main import COMMANDS
-from support.processes import ROOST, RoostUp
+from support.processes import ROOST
 from support.waiting import Deadline, patience
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
-SHELL = re.findall(r"(?:^    .+\n(?:\n(?=    ))?)+", README, flags=re.MULTILINE)
+SHELL = re.compile(r"(?:^    .+\n(?:\n(?=    ))?)+", flags=re.MULTILINE)
+needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 
 
 def run(command: list[str | Path], folder: Path) -> str:
@@ -40,23 +42,47 @@ def test_the_program_runs_again_and_again(tmp_path: Path) -> None:
             assert selected != alternate
 
 
-def block_with(text: str) -> str:
-    [block] = [each for each in SHELL if text in each]
-    return block
+@dataclass
+class Reader:
+    """A newcomer who types the commands of a section as they stand, in order, in one shell.
 
+    Only the ports differ, as others may be taken, and the home is a folder of the test. ``curl`` fails where
+    the answer is an error.
+    """
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_the_commands_beside_a_running_system_work(tmp_path: Path) -> None:
-    [start] = re.findall(r"^ +\.venv/bin/roost up (.*)$", block_with("roost up"), flags=re.MULTILINE)
-    options = start.split()
-    assert options[:4] == ["--port", "8778", "--data-dir", "./roost-data/up"]
-    with RoostUp(tmp_path / "roost-data/up", options[4:]) as system:
-        system.wait_until_up()
-        script = block_with("/v1/instances").replace("localhost:8778", f"localhost:{system.port}")
+    folder: Path
+
+    def types(self, section: str) -> str:
+        """Return all that the commands print. The shell ends with the first that fails."""
+        [part] = [each for each in re.split(r"^## ", README, flags=re.MULTILINE) if each.startswith(section)]
+        script = "\n".join(SHELL.findall(part)).replace("    make venv\n", "")
+        free = {port: str(free_port()) for port in ("8778", "8779")}
+        script = re.sub(r"\b877[89]\b", lambda port: free[port.group()], script)
+        # Its default is the port of the README.
+        script = script.replace("roost ask ", f"roost ask --url http://localhost:{free['8779']} ")
         script = script.replace("curl -s ", "curl -sSf ").replace(".venv/bin/roost", str(ROOST))
-        shown = run(["bash", "-ec", script], tmp_path)
+        homes = {name: str(self.folder) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")}
+        done = subprocess.run(
+            ["bash", "-ec", f"trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}"],
+            cwd=self.folder,
+            env={**os.environ, **homes},
+            capture_output=True,
+            text=True,
+            timeout=patience(240),
+            check=False,
+        )
+        logs = "".join(path.read_text() for path in self.folder.glob("roost-*.log"))
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\n{logs}"
+        return done.stdout
+
+
+@needs_curl
+def test_the_whole_system_is_tried_in_one_shell(tmp_path: Path) -> None:
+    shown = Reader(tmp_path).types("Try it")
     assert '"allocation_requests"' in shown
     assert "agree with the tables" in shown
+    listed = set(re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}", shown))
+    assert len(listed) >= 6
 
 
 def test_the_placement_service_alone_starts(tmp_path: Path) -> None:
@@ -70,7 +96,7 @@ def test_the_placement_service_alone_starts(tmp_path: Path) -> None:
         assert answers(f"http://127.0.0.1:{port}/")
     finally:
         server.send_signal(signal.SIGTERM)
-        server.wait(30)
+        server.wait(patience(30))
 
 
 def answers(url: str, seconds: float = 60.0) -> bool:
@@ -83,35 +109,10 @@ def answers(url: str, seconds: float = 60.0) -> bool:
     return False
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_the_platform_without_openstack_works(tmp_path: Path) -> None:
+@needs_curl
+def test_the_platform_without_openstack_is_tried_in_one_shell(tmp_path: Path) -> None:
     """Its hosts are registered, asked for and claimed; the last request is refused with the reason."""
-    ports = {"8778": str(free_port()), "8779": str(free_port())}
-
-    def moved(text: str) -> str:
-        for old, new in ports.items():
-            text = text.replace(f"localhost:{old}", f"localhost:{new}").replace(
-                f"--port {old}", f"--port {new}"
-            )
-        return text.replace(".venv/bin/roost", str(ROOST))
-
-    starts = moved(block_with("roost scheduler")).replace("\\\n", " ").strip().splitlines()
-    assert len(starts) == 2
-    script = moved(block_with("for n in 1 2")).replace("curl -s ", "curl -sSf ")
-    script = script.replace("ask ", f"ask --scheduler http://localhost:{ports['8779']} ")
-    servers = [
-        subprocess.Popen(["bash", "-c", f"exec env {each.strip()}"], cwd=tmp_path, stderr=subprocess.DEVNULL)
-        for each in starts
-    ]
-    try:
-        for path in ("8778", "8779"):
-            assert answers(f"http://127.0.0.1:{ports[path]}/healthz")
-        shown = run(["bash", "-ec", script], tmp_path)
-    finally:
-        for each in servers:
-            each.send_signal(signal.SIGTERM)
-        for each in servers:
-            each.wait(30)
+    shown = Reader(tmp_path).types("A platform without OpenStack")
     assert "host-2" in shown
     assert "12 VCPU" in shown
     assert '"runs"' in shown or '"records"' in shown

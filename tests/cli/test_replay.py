@@ -3,6 +3,7 @@
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,34 @@ def refused(answer: subprocess.CompletedProcess[str], *words: object) -> None:
     assert answer.stderr.count("\n") == 1, answer.stderr
     for word in words:
         assert str(word) in answer.stderr
+
+
+@pytest.fixture
+def pods(tmp_path: Path) -> Path:
+    """A tiny trace in the form of openb: two GPUs, and a pod that leaves."""
+    folder = tmp_path / "openb"
+    folder.mkdir()
+    nodes = "sn,cpu_milli,memory_mib,gpu,model\nn1,64000,65536,2,T4\n"
+    (folder / "openb_node_list_all_node.csv").write_text(nodes)
+    columns = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time"
+    (folder / "openb_pod_list_default.csv").write_text(f"{columns}\np1,1000,512,1,500,,LS,Running,0,10\n")
+    return folder
+
+
+def test_gpus_of_openb_are_filled_unless_pods_come_and_go_as_recorded(pods: Path, tmp_path: Path) -> None:
+    def replayed(*arguments: str) -> dict[str, Any]:
+        done = run_roost(
+            "replay", "openb", pods, "--cells", "1", "--data-dir", tmp_path / "data", "--json", *arguments
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    filled = replayed()
+    assert (filled["asked"], filled["placed"], filled["peak_use"]["CUSTOM_GPU_MILLI"]) == (6, 4, 1.0)
+    recorded = replayed("--as-recorded")
+    assert (recorded["asked"], recorded["placed"]) == (1, 1)
+    both = run_roost("replay", "openb", pods, "--as-recorded", "--inflate", "2")
+    assert both.returncode == 2 and "--inflate and --as-recorded exclude each other" in both.stderr
 
 
 def test_trace_is_replayed_to_its_end(trace, tmp_path) -> None:

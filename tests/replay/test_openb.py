@@ -176,6 +176,7 @@ def test_inflated_workload_asks_for_a_share_of_the_gpus_of_all_nodes(trace: Path
         {"cpu1500-mem512-gpu1x460": 460, "cpu1000-mem128-gpu2x1000": 2000}.get(name, 0) for name in flavors
     )
     assert 3_000 <= gpus < 5_000
+    assert workload.in_order and not openb.read(trace).in_order
     assert all(at is None for bin_ in workload.bins for each in bin_.requests for at in each.departures)
 
 

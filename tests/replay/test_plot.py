@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 from roost.replay.plot import column_seconds, draw, duration_text
 from roost.replay.samples import UsageSamples
@@ -82,3 +83,65 @@ def test_durations_are_in_their_greatest_whole_unit(seconds: int, shown: str) ->
 def test_matplotlib_is_not_imported_until_something_is_drawn() -> None:
     code = "import sys, roost.replay.plot; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def figure_of(
+    monkeypatch: pytest.MonkeyPatch, path: Path, taken: UsageSamples, in_order: bool = False
+) -> Figure:
+    """The figure that is drawn."""
+    drawn: list[Figure] = []
+    save = Figure.savefig
+
+    def kept(self: Figure, *arguments: object, **options: object) -> None:
+        drawn.append(self)
+        save(self, *arguments, **options)
+
+    monkeypatch.setattr(Figure, "savefig", kept)
+    draw(taken, path / "use.png", in_order=in_order)
+    return drawn[0]
+
+
+@pytest.mark.parametrize(("share", "least", "most"), [(0.011, 1.1, 2.0), (0.9, 90, 105), (1.4, 140, 160)])
+def test_axis_of_use_fits_the_greatest_use(monkeypatch, tmp_path: Path, share, least, most) -> None:
+    taken = UsageSamples()
+    taken.add(0, {"VCPU": share}, {"VCPU": (share,) * 5}, placed=1)
+    for axes in figure_of(monkeypatch, tmp_path, taken).axes[:2]:
+        assert least <= axes.get_ylim()[1] <= most
+
+
+def test_spread_is_that_of_the_fullest_class_and_alternates_are_told_apart(
+    monkeypatch, tmp_path: Path
+) -> None:
+    taken = UsageSamples()
+    spread = {"DISK_GB": (0.0,) * 5, "VCPU": (0.05, 0.25, 0.5, 0.75, 0.95)}
+    taken.add(0, {"DISK_GB": 0.1, "VCPU": 0.5}, spread, placed=5, on_alternate=2, refused=1, failed=3)
+    _, hosts, counts = figure_of(monkeypatch, tmp_path, taken).axes
+    assert hosts.get_ylabel() == "VCPU of a host, %"
+    assert [each.get_text() for each in hosts.get_legend().get_texts()] == [
+        "90 % of hosts",
+        "50 % of hosts",
+        "median host",
+    ]
+    assert {each.get_text() for each in counts.get_legend().get_texts()} == {
+        "placed at once, 3",
+        "placed on an alternate, 2",
+        "refused, 1",
+        "failed, 3",
+    }
+
+
+@pytest.mark.parametrize(
+    ("seconds", "in_order", "label"),
+    [
+        ((0, 300, 86400 * 30), False, "virtual time, days"),
+        ((0, 3600, 36000), False, "virtual time, hours"),
+        ((0, 300, 1200), False, "virtual time, minutes"),
+        ((0,), False, "virtual time, seconds"),
+        ((0, 200, 400), True, "requests, in order of arrival"),
+    ],
+)
+def test_time_is_in_a_unit_of_which_it_has_several(
+    monkeypatch, tmp_path: Path, seconds, in_order, label
+) -> None:
+    figure = figure_of(monkeypatch, tmp_path, samples(*seconds), in_order)
+    assert figure.axes[2].get_xlabel() == label
