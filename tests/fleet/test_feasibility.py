@@ -332,14 +332,15 @@ def test_a_search_that_ran_out_of_work_is_not_taken_for_finished() -> None:
     fleet = fleet_of(hosts(20))
     kept = feasibilities(fleet).of(ON_A_NODE)
     every = list(CandidateSearch(fleet, ON_A_NODE))
-    with pytest.raises(TooMuchWork):
-        list(CandidateSearch(fleet, ON_A_NODE, work=Work(3), feasibility=kept))
+    with fleet.meter.limited(Work(3)), pytest.raises(TooMuchWork):
+        list(CandidateSearch(fleet, ON_A_NODE, feasibility=kept))
     [root, *_] = kept.local_roots().tolist()
     assert list(kept.local_at(root)) == list(CandidateSearch(fleet, ON_A_NODE).at(root))
-    with pytest.raises(TooMuchWork):
-        kept = feasibilities(fleet.fork()).of(ON_A_NODE)
-        list(CandidateSearch(fleet, ON_A_NODE, work=Work(3), feasibility=kept))
-    assert list(CandidateSearch(fleet, ON_A_NODE, work=Work(1_000), feasibility=kept)) == every
+    fork = fleet.fork()
+    kept = feasibilities(fork).of(ON_A_NODE)
+    with fork.meter.limited(Work(3)), pytest.raises(TooMuchWork):
+        list(CandidateSearch(fork, ON_A_NODE, feasibility=kept))
+    assert list(CandidateSearch(fork, ON_A_NODE, feasibility=kept)) == every
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))

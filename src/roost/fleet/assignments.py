@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from operator import itemgetter
 
+from roost.fleet.errors import TooMuchWork
 from roost.fleet.query_terms import Term
 from roost.fleet.search import TreeSearch
 from roost.fleet.tree_layout import TreeLayout
-from roost.fleet.work import Work
+from roost.fleet.work import Meter
 from roost.model.request import CandidateQuery
 
 Assignment = tuple[int, ...]
@@ -19,7 +20,7 @@ class Assignments:
 
     The search runs as far as a tree is read, and its results are kept for the next trees. A layout may have
     billions of assignments: beyond ``max_positions`` positions they are not kept, and each tree is searched
-    by itself.
+    by itself. A reader whose work is used up ends its search; the next reader begins it anew.
     """
 
     def __init__(
@@ -28,9 +29,9 @@ class Assignments:
         terms: Sequence[Term],
         layout: TreeLayout,
         max_positions: int,
-        work: Work | None = None,
+        meter: Meter,
     ) -> None:
-        self._work = work
+        self._meter = meter
         self._query = query
         self._terms = terms
         self._layout = layout
@@ -55,24 +56,30 @@ class Assignments:
                 yield tuple(map(row_at, positions))
             if number >= self._max_kept:
                 break
-            for positions in self._shared_search or ():
-                kept.append(positions)
-                number += 1
-                yield tuple(map(row_at, positions))
-                if number < len(kept) or number >= self._max_kept:
-                    break
-            else:
-                self._complete = True
-                return
+            try:
+                for positions in self._shared_search or ():
+                    kept.append(positions)
+                    number += 1
+                    yield tuple(map(row_at, positions))
+                    if number < len(kept) or number >= self._max_kept:
+                        break
+                else:
+                    self._complete = True
+                    return
+            except TooMuchWork:
+                # What raised is over, and would be taken for finished.
+                self._shared_search = islice(self._search(), len(kept), None)
+                raise
         # The first tree that gets here takes over the shared search; all others begin their own.
         own, self._shared_search = self._shared_search, None
         for positions in own or islice(self._search(), number, None):
             yield tuple(map(row_at, positions))
 
     def _search(self) -> Iterator[Assignment]:
+        """All assignments. Lazy: nothing is computed before the first is asked for."""
         options = self._layout.options
         if not all(options):
-            return iter(())
+            return
         # Terms with the fewest options first, so that hopeless branches end early.
         order = sorted(range(len(options)), key=lambda i: len(options[i]))
         search = TreeSearch(
@@ -80,8 +87,9 @@ class Assignments:
             [self._terms[i] for i in order],
             self._layout,
             [options[i] for i in order],
-            self._work,
+            self._meter,
         )
         if order == sorted(order):
-            return map(tuple, search.assignments())
-        return map(itemgetter(*sorted(order, key=order.__getitem__)), search.assignments())
+            yield from map(tuple, search.assignments())
+        else:
+            yield from map(itemgetter(*sorted(order, key=order.__getitem__)), search.assignments())

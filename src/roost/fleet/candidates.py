@@ -30,7 +30,7 @@ from roost.fleet.reach import is_flat, only_roots_match
 from roost.fleet.rowset import RowSet
 from roost.fleet.tree_feasibility import Feasibility
 from roost.fleet.tree_layout import LayoutKey, TreeLayouts
-from roost.fleet.work import Work
+from roost.fleet.work import LAYOUT, Meter
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 
@@ -58,9 +58,9 @@ class CandidateSearch:
 
     ``needs``: what each provider of a candidate serves. ``single_provider``: there is one need, and each
     anchor has exactly one candidate, which the root alone serves. ``splits``: the query allows something to
-    be split, and there are trees in which it may be. The search of trees counts its steps as units of
-    ``work``, and then every iteration may raise `TooMuchWork`. ``feasibility``: that of the query on this
-    fleet, where it is kept; the trees are then not matched again.
+    be split, and there are trees in which it may be. ``feasibility``: that of the query on this fleet, where
+    it is kept; the trees are then not matched again. Everything spends from the fleet's meter and may raise
+    `TooMuchWork`.
     """
 
     def __init__(
@@ -68,10 +68,9 @@ class CandidateSearch:
         fleet: Fleet,
         query: CandidateQuery,
         limits: SearchLimits = DEFAULT_LIMITS,
-        work: Work | None = None,
         feasibility: Feasibility | None = None,
     ) -> None:
-        self._work = work
+        self._meter = fleet.meter
         self._feasibility = feasibility
         self._fleet = fleet
         self._query = query
@@ -84,7 +83,7 @@ class CandidateSearch:
             feasibility = self._feasibility = feasibilities(fleet).once(query)
         self.splits = feasibility is not None and feasibility.splits
         if feasibility is not None:
-            feasibility.catch_up(work)
+            feasibility.catch_up()
             self.needs = feasibility.needs
             return
         self.single_provider = is_flat(fleet, query)
@@ -108,6 +107,7 @@ class CandidateSearch:
         if self.single_provider:
             return self._roots_that_match(self._matched)
         options = {id(term.options): term.options for term in self._terms}
+        self._meter.spend_rows(4 * sum(len(each.anchors) for each in options.values()))
         return self._with_root_traits(_common([_distinct(each.anchors) for each in options.values()]))
 
     # Reading candidates
@@ -244,6 +244,7 @@ class CandidateSearch:
         sure = np.ones(len(anchors), dtype=np.bool_)
         local = np.zeros(len(anchors), dtype=np.bool_)
         first_options: list[Rows] = []
+        self._meter.spend_rows(4 * fleet.n_rows * len(self._terms))
         for term, rival in zip(self._terms, rivals, strict=True):
             at, rows = term.options
             options = np.bincount(at, minlength=fleet.n_rows)
@@ -312,6 +313,7 @@ class CandidateSearch:
                 start, size = start + size, min(2 * size, self._limits.max_trees)
                 continue
             for anchor, rows, key in self._layouts.trees(anchors[start : start + size]):
+                self._meter.spend(LAYOUT + len(rows))
                 yield anchor, self._assignments_of(key).of_tree(rows)
             start, size = start + size, min(2 * size, self._limits.max_trees)
 
@@ -325,7 +327,7 @@ class CandidateSearch:
             if len(self._assignments) >= self._limits.max_layouts:
                 self._assignments.clear()
             layout = self._layouts.layout(key)
-            found = Assignments(self._query, self._terms, layout, self._limits.max_positions, self._work)
+            found = Assignments(self._query, self._terms, layout, self._limits.max_positions, self._meter)
             self._assignments[key] = found
         return found
 
@@ -334,7 +336,7 @@ class CandidateSearch:
         sharing = self._fleet.sharing()
         if self.single_provider or len(self.anchors) < 2 or not len(sharing):
             return None
-        return _Repeats(sharing)
+        return _Repeats(sharing, self._meter)
 
 
 class _Repeats:
@@ -343,12 +345,14 @@ class _Repeats:
     Only a candidate of sharing providers alone can repeat: it belongs to every tree that all of them serve.
     """
 
-    def __init__(self, sharing: RowSet) -> None:
+    def __init__(self, sharing: RowSet, meter: Meter) -> None:
         self._sharing = sharing
+        self._meter = meter
         self._seen: set[Assignment] = set()
 
     def has(self, rows: Assignment) -> bool:
-        """Whether the candidate was found before. From now on it counts as found."""
+        """Whether the candidate was found before. From now on it counts as found. Raises `TooMuchWork`."""
+        self._meter.spend(1 + len(rows))
         if not all(row in self._sharing for row in rows):
             return False
         if rows in self._seen:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from roost.fleet.assignments import Assignment
 from roost.fleet.fleet import Fleet
+from roost.fleet.work import CANDIDATE
 from roost.model.allocation import Allocations, Candidate, Resources
 
 
@@ -20,8 +21,9 @@ Choice = tuple[int, Assignment]
 
 
 def candidate_of(fleet: Fleet, needs: Sequence[Need], choice: Choice) -> Candidate:
-    """A candidate with uuids for rows."""
+    """A candidate with uuids for rows. Raises `TooMuchWork`."""
     anchor, rows = choice
+    fleet.meter.spend(CANDIDATE + len(rows))
     allocations: Allocations = {}
     mappings: dict[str, list[str]] = {}
     for need, row in zip(needs, rows, strict=True):
@@ -38,7 +40,8 @@ def candidate_of(fleet: Fleet, needs: Sequence[Need], choice: Choice) -> Candida
 
 
 def takes_from_tree(fleet: Fleet, needs: Sequence[Need], choice: Choice) -> bool:
-    """Whether a candidate takes something from a provider of its own tree."""
+    """Whether a candidate takes something from a provider of its own tree. Raises `TooMuchWork`."""
     anchor, rows = choice
+    fleet.meter.spend(1 + len(rows))
     root_of = fleet.root.item
     return any(root_of(row) == anchor and bool(need.resources) for need, row in zip(needs, rows, strict=True))

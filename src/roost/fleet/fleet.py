@@ -16,6 +16,7 @@ from roost.fleet.inventory_columns import CAPACITY_LIMIT, InventoryColumns, Inve
 from roost.fleet.inverted_index import InvertedIndex, NameSets
 from roost.fleet.provider_forest import ProviderColumns, ProviderForest
 from roost.fleet.rowset import RowSet
+from roost.fleet.work import Meter
 from roost.model.allocation import Allocations
 from roost.model.assignment import Assignment
 from roost.model.change import (
@@ -48,7 +49,7 @@ class Fleet(ProviderForest):
 
     ``resource_classes`` and ``traits``: name -> id in the tables, of all that exist. ``groups``: the
     members of server groups. ``assigned``: the assignments of consumers. ``caches``: what others keep of
-    this fleet, by type; a copy begins with none.
+    this fleet, by type; a copy begins with none. ``meter``: what is computed on the fleet spends from it.
     """
 
     def __init__(self) -> None:
@@ -59,6 +60,7 @@ class Fleet(ProviderForest):
         self.groups = Groups()
         self.assigned = AssignedOnNodes()
         self.caches: dict[type, object] = {}
+        self.meter = Meter()
         self._inventories: dict[str, InventoryColumns] = {}
         self._traits = InvertedIndex()
         self._aggregates = InvertedIndex()
@@ -197,6 +199,7 @@ class Fleet(ProviderForest):
         """An independent fleet at the same version, for what-if questions."""
         other = self._copy()
         other.caches = {}
+        other.meter = Meter()
         other.resource_classes = self.resource_classes.copy()
         other.traits = self.traits.copy()
         other.groups = self.groups.copy()

@@ -1,5 +1,7 @@
 """The providers that match a request group, or one part of it, found by vector operations.
 
+They spend from the fleet's meter, and may raise `TooMuchWork`.
+
 The rarest resource class is matched first, so that every later step looks only at the remaining rows.
 """
 
@@ -35,12 +37,14 @@ def match_resources(fleet: Fleet, resources: Resources, among: Rows | None = Non
     )
     if among is None:
         (rarest, name), *rarest_first = rarest_first
+        fleet.meter.spend_rows(rarest.n)
         rows: Rows = rarest.row[rarest.fitting(resources[name])].astype(np.intp)
         if not rarest.ascending:
             rows = np.sort(rows)
     else:
         rows = among
     for columns, name in rarest_first:
+        fleet.meter.spend_rows(len(rows))
         rows = rows[columns.fits_in(columns.slots(rows), resources[name])]
     return rows
 
@@ -53,8 +57,10 @@ def match_traits(
 ) -> Rows:
     """The ``rows`` with a trait of every set in ``required`` and no trait in ``forbidden``."""
     for any_of in sorted(required, key=sorted):
+        fleet.meter.spend_rows(len(rows) * len(any_of))
         rows = rows[in_any(fleet.with_trait, any_of, rows)]
     for trait in sorted(forbidden):
+        fleet.meter.spend_rows(len(rows))
         rows = rows[~fleet.with_trait(trait).among(rows)]
     return rows
 
@@ -77,11 +83,13 @@ def match_location(
         itself: Bools = np.ones(len(rows), dtype=np.bool_)
         root: Bools = np.full(len(rows), spanned, dtype=np.bool_)
         for any_of in sorted(group.member_of, key=sorted):
+            fleet.meter.spend_rows(2 * len(rows) * len(any_of))
             itself &= in_any(fleet.in_aggregate, any_of, rows)
             if spanned:
                 root &= in_any(fleet.in_aggregate, any_of, fleet.roots(rows))
         rows = rows[itself | root]
     if group.forbidden_aggregates:
+        fleet.meter.spend_rows(2 * len(rows) * len(group.forbidden_aggregates))
         rows = rows[~in_any(fleet.in_aggregate, group.forbidden_aggregates, rows)]
         if spanned:
             rows = rows[~in_any(fleet.in_aggregate, group.forbidden_aggregates, fleet.roots(rows))]

@@ -55,6 +55,10 @@ MAX_FAILED_TREES = 100
 """Most trees considered beyond the requested number, because some turn out to be no near miss."""
 
 
+_PASSES = 8
+"""Vector operations on all pairs of a tree and a provider, and on all providers, for each relaxed query."""
+
+
 class NearMiss(msgspec.Struct, frozen=True):
     """A tree that would have a candidate without ``constraint``.
 
@@ -77,7 +81,8 @@ def near_misses(
 ) -> list[NearMiss]:
     """The nearest misses, at most ``limit``, nearest first.
 
-    Also sets ``trees_sole`` of the ``steps``. ``served``: the trees that do have a candidate.
+    Also sets ``trees_sole`` of the ``steps``. ``served``: the trees that do have a candidate. Raises
+    `TooMuchWork`.
     """
     relaxed = relaxed_queries(fleet, query, reach, steps, ~served.possible(fleet.n_rows))
     for each in relaxed:
@@ -131,6 +136,7 @@ def _is_reported(fleet: Fleet, miss: NearMiss, found: list[NearMiss]) -> bool:
     """Whether the same sharing provider is already reported for another tree that it serves."""
     if miss.provider is None or fleet.uuid(fleet.root.item(fleet.row(miss.provider))) == miss.root:
         return False
+    fleet.meter.spend(1 + len(found))
     return any((each.constraint, each.provider) == (miss.constraint, miss.provider) for each in found)
 
 
@@ -152,6 +158,7 @@ class RelaxedQuery:
     def __init__(
         self, fleet: Fleet, query: CandidateQuery, step: Removal, reach: Reach, possible: Bools
     ) -> None:
+        fleet.meter.spend_rows(_PASSES * (len(reach.rows) + fleet.n_rows))
         self.step = step
         self.constraint = constraint = step.constraint
         self._fleet = fleet

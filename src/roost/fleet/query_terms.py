@@ -29,6 +29,8 @@ class Options(NamedTuple):
     rows: Rows
 
 
+_SORTED = 10
+"""Options that are sorted for one unit of work."""
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 NO_OPTIONS = Options(_NO_ROWS, _NO_ROWS)
 """For a term whose options are kept elsewhere."""
@@ -143,5 +145,6 @@ def _options(fleet: Fleet, group: RequestGroup, rows: Rows) -> Options:
             anchors, rows = anchors[allowed], rows[allowed]
     elif (anchors[1:] >= anchors[:-1]).all():
         return Options(anchors, rows)
+    fleet.meter.spend(len(rows) // _SORTED)
     order = np.lexsort((rows, anchors))
     return Options(anchors[order], rows[order])

@@ -15,6 +15,9 @@ from roost.fleet.columns import Bools, Rows
 from roost.fleet.fleet import Fleet
 from roost.model.request import CandidateQuery
 
+_TOGETHER = 20
+"""Members of aggregates whose trees are found for one unit of work."""
+
 
 class Reach(NamedTuple):
     """All pairs of a tree and a provider that may serve it, as parallel columns.
@@ -41,11 +44,16 @@ def reach_of(fleet: Fleet) -> Reach:
 
 
 def trees_served(fleet: Fleet, row: int) -> Rows:
-    """The roots of the other trees that a sharing provider serves, ascending: intp[n]."""
+    """The roots of the other trees that a sharing provider serves, ascending: intp[n].
+
+    Raises `TooMuchWork`.
+    """
     members = [fleet.in_aggregate(name).rows() for name in fleet.aggregates_of(row)]
     if not members:
         return np.zeros(0, dtype=np.intp)
-    roots: Rows = np.unique(fleet.roots(np.concatenate(members))).astype(np.intp)
+    together = np.concatenate(members)
+    fleet.meter.keep(len(together) // _TOGETHER)
+    roots: Rows = np.unique(fleet.roots(together)).astype(np.intp)
     others: Rows = roots[roots != fleet.root.item(row)]
     return others
 

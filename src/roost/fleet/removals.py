@@ -26,6 +26,10 @@ MAX_SEARCHED_TERMS = 1000
 """Most terms searched, summed over the trees. Further trees remain unknown."""
 
 
+_PASSES = 6
+"""Vector operations on all pairs of a tree and a provider, and on all providers, for each constraint."""
+
+
 class Removal:
     """The numbers of providers and trees that one constraint removes, of the whole fleet.
 
@@ -102,7 +106,7 @@ def removals(
     `ServedTrees`.
 
     The order is that of `constraints_of`, except that constraints on whole candidates come last, after
-    `TOGETHER`.
+    `TOGETHER`. Raises `TooMuchWork`.
     """
     rows = fleet.rows()
     roots = _marked(fleet.n_rows, rows[fleet.parent[rows] < 0])
@@ -115,6 +119,7 @@ def removals(
     for constraint in constraints_of(query):
         if constraint in whole:
             continue
+        fleet.meter.spend_rows(_PASSES * (len(reach.rows) + fleet.n_rows))
         mask = constraint_mask(fleet, rows, constraint)
         by_row = _marked(fleet.n_rows, rows[mask])
         removed = Removal(constraint, roots & ~terms.reaching(by_row))

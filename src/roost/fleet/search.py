@@ -1,11 +1,12 @@
 """The depth-first search for the assignments of one tree: which provider serves which term of a query."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from roost.fleet.common_subtree import CommonSubtree, SubtreeState, TreeOrder
 from roost.fleet.fits import has_room
 from roost.fleet.query_terms import Term
 from roost.fleet.tree_layout import TreeLayout
-from roost.fleet.work import Work
+from roost.fleet.work import Meter
 from roost.model.request import CandidateQuery
 
 
@@ -29,13 +30,13 @@ class TreeSearch:
         terms: Sequence[Term],
         layout: TreeLayout,
         options: Sequence[list[int]],
-        work: Work | None = None,
+        meter: Meter,
     ) -> None:
         """``terms`` in the order of the search, each with its positions in ``options``.
 
-        Each step of the search counts as a unit of ``work``.
+        Each option that the search looks at counts as a unit of work. Raises `TooMuchWork`.
         """
-        self._work = work
+        self._meter = meter
         self._terms = terms
         self._options = options
         self._available = layout.available
@@ -49,7 +50,14 @@ class TreeSearch:
             tuple((name, amount) for name, amount in term.resources.items() if name in layout.available)
             for term in terms
         ]
-        self._subtrees = [_CommonSubtree(terms, layout, options, suffixes) for suffixes in query.same_subtree]
+        self._subtrees = self._common_subtrees(query, layout)
+        # By depth: the numbers of the subtrees that its group must be in.
+        self._subtrees_at = [
+            [number for number, subtree in enumerate(self._subtrees) if depth in subtree.depths]
+            for depth in range(len(terms))
+        ]
+        # The state of each subtree after each of its groups that has been assigned.
+        self._states: list[list[SubtreeState]] = [[] for _ in self._subtrees]
         self._spread = [depth for depth, term in enumerate(terms) if not term.group.granular]
         required = next((group.required for group in query.groups if not group.granular), ())
         self._required_bits = (1 << len(required)) - 1
@@ -58,6 +66,19 @@ class TreeSearch:
         # finds a free one.
         depths = [depth for depth, isolated in enumerate(self._isolated) if isolated]
         self._scarce = any(len(options[depth]) <= before for before, depth in enumerate(depths))
+
+    def _common_subtrees(self, query: CandidateQuery, layout: TreeLayout) -> list[CommonSubtree]:
+        depths_of = [
+            [depth for depth, term in enumerate(self._terms) if term.group.suffix in suffixes]
+            for suffixes in query.same_subtree
+        ]
+        depths_of = [depths for depths in depths_of if len(depths) > 1]
+        if not depths_of:
+            return []
+        for depths in depths_of:
+            self._meter.spend(CommonSubtree.cost(depths, layout, self._options))
+        order = TreeOrder(layout.ancestor)
+        return [CommonSubtree(depths, order, self._options) for depths in depths_of]
 
     def assignments(self) -> Iterator[list[int]]:
         """Every allowed assignment, as the position of each term. The list yielded is reused for the next.
@@ -70,11 +91,8 @@ class TreeSearch:
         found = 0
         dead_ends: set[tuple[object, ...]] = set()
         # For each term on the path: the options not yet tried, and the assignments found before it.
-        path = [(iter(self._options[0]), 0)]
-        work = self._work
+        path = [(self._untried(0), 0)]
         while path:
-            if work is not None:
-                work.spend(1)
             untried, before = path[-1]
             depth = len(path) - 1
             if depth == last:
@@ -85,7 +103,7 @@ class TreeSearch:
                         yield self._assigned
                         self._assigned.pop()
             elif self._descend(depth, untried, dead_ends):
-                path.append((iter(self._options[depth + 1]), found))
+                path.append((self._untried(depth + 1), found))
                 continue
             path.pop()
             if found == before:
@@ -93,15 +111,35 @@ class TreeSearch:
             if depth:
                 self._take_back(depth - 1)
 
+    def _untried(self, depth: int) -> Iterator[int]:
+        """The options of a term that no subtree of the terms before it rules out. They count as tried."""
+        begun = [number for number in self._subtrees_at[depth] if self._states[number]]
+        if not begun:
+            options = self._options[depth]
+            self._meter.spend(1 + len(options))
+            return iter(options)
+        states = {number: self._states[number][-1] for number in begun}
+        narrowest = begun[0]
+        if len(begun) > 1:
+            narrowest = min(
+                begun, key=lambda number: self._subtrees[number].number_of_next(states[number], depth)
+            )
+        found = self._subtrees[narrowest].next(states.pop(narrowest), depth, self._meter)
+        for number, state in states.items():
+            allows = self._subtrees[number].allows
+            self._meter.spend(len(found))
+            found = [position for position in found if allows(state, depth, position)]
+        return iter(found)
+
     def _completes(self, position: int) -> bool:
         """Whether a position for the last term completes an assignment. Nothing is taken: no term follows."""
-        depth = len(self._terms) - 1
-        if not self._can_serve(depth, position):
+        if not self._can_serve(len(self._terms) - 1, position):
             return False
-        if not self._subtrees and not self._required_bits:
+        if not self._required_bits:
             return True
+        self._meter.spend(len(self._spread))
         self._assigned.append(position)
-        completes = self._in_subtrees(depth) and self._found_bits() == self._required_bits
+        completes = self._found_bits() == self._required_bits
         self._assigned.pop()
         return completes
 
@@ -132,9 +170,9 @@ class TreeSearch:
         return True
 
     def _in_subtrees(self, depth: int) -> bool:
-        """Whether the positions assigned, the last one to ``depth``, can still be in a common subtree."""
-        for subtree in self._subtrees:
-            if depth in subtree.depths and not subtree.possible(self._assigned):
+        """Whether the groups after ``depth`` can still be in common subtrees with those before them."""
+        for number in self._subtrees_at[depth]:
+            if not self._subtrees[number].is_open(self._states[number][-1], depth):
                 return False
         return True
 
@@ -144,14 +182,24 @@ class TreeSearch:
             self._taken[position, name] = self._taken.get((position, name), 0) + amount
         if self._isolated[depth]:
             self._occupied.add(position)
+        for number in self._subtrees_at[depth]:
+            states = self._states[number]
+            before = states[-1] if states else None
+            states.append(self._subtrees[number].after(before, position, self._meter))
 
     def _take_back(self, depth: int) -> None:
         """Undo the last assignment, which was of the term at ``depth``."""
         position = self._assigned.pop()
         for name, amount in self._demands[depth]:
-            self._taken[position, name] -= amount
+            left = self._taken[position, name] - amount
+            if left:
+                self._taken[position, name] = left
+            else:
+                del self._taken[position, name]
         if self._isolated[depth]:
             self._occupied.remove(position)
+        for number in self._subtrees_at[depth]:
+            self._states[number].pop()
 
     def _found_bits(self) -> int:
         """The required traits of the unsuffixed group that the providers assigned to it have, as bits."""
@@ -173,6 +221,7 @@ class TreeSearch:
         for name, available in self._available.items():
             for n in {term.resources[name] for term in self._terms if name in term.resources}:
                 asking = [i for i, term in enumerate(self._terms) if term.resources.get(name, 0) >= n]
+                self._meter.spend(sum(len(self._options[i]) for i in asking))
                 positions = {position for i in asking for position in self._options[i]}
                 if len(asking) > 1 and sum(available[position] // n for position in positions) < len(asking):
                     return False
@@ -192,6 +241,7 @@ class TreeSearch:
             asking = [group]
             free = None
             for asker in asking:
+                self._meter.spend(1 + len(self._options[asker]))
                 for position in self._options[asker]:
                     if position in self._occupied or position in came_from:
                         continue
@@ -204,6 +254,7 @@ class TreeSearch:
                     break
             if free is None:
                 return True
+            self._meter.spend(len(matched))
             holds = {asker: position for position, asker in matched.items()}
             while free is not None:
                 asker = came_from[free]
@@ -213,60 +264,11 @@ class TreeSearch:
 
     def _state(self) -> tuple[object, ...]:
         """Everything that decides which assignments the search can still reach."""
+        self._meter.spend(2 + len(self._taken) + len(self._occupied))
         return (
             len(self._assigned),
-            frozenset(item for item in self._taken.items() if item[1]),
+            frozenset(self._taken.items()),
             frozenset(self._occupied),
             self._found_bits(),
-            tuple(frozenset(subtree.serving(self._assigned)) for subtree in self._subtrees),
+            tuple(states[-1] if states else None for states in self._states),
         )
-
-
-class _CommonSubtree:
-    """The condition of one ``same_subtree``: one of its providers is the ancestor of all its providers.
-
-    ``depths`` are the depths of its groups in the search.
-    """
-
-    def __init__(
-        self,
-        terms: Sequence[Term],
-        layout: TreeLayout,
-        options: Sequence[Iterable[int]],
-        suffixes: frozenset[str],
-    ) -> None:
-        self.depths = [depth for depth, term in enumerate(terms) if term.group.suffix in suffixes]
-        self._ancestor = layout.ancestor
-        self._lineages: dict[int, frozenset[int]] = {}
-        self._cache: dict[tuple[int, ...], bool] = {}
-        # By number of assigned terms: the positions that its groups not yet assigned could have.
-        self._later = [
-            frozenset(position for depth in self.depths if depth >= assigned for position in options[depth])
-            for assigned in range(len(terms) + 1)
-        ]
-
-    def serving(self, assigned: Sequence[int]) -> list[int]:
-        """The positions assigned to its groups so far."""
-        return [assigned[depth] for depth in self.depths if depth < len(assigned)]
-
-    def possible(self, assigned: Sequence[int]) -> bool:
-        """Whether a position, assigned or an option yet, is the same as or above all assigned ones."""
-        served = self.serving(assigned)
-        key = (len(assigned), *served)
-        possible = self._cache.get(key)
-        if possible is None:
-            above = self._lineage(served[0])
-            for position in served[1:]:
-                above &= self._lineage(position)
-            possible = not (above.isdisjoint(served) and above.isdisjoint(self._later[len(assigned)]))
-            self._cache[key] = possible
-        return possible
-
-    def _lineage(self, position: int) -> frozenset[int]:
-        """A position and all positions above it."""
-        if position not in self._lineages:
-            positions = [position]
-            while (above := self._ancestor[positions[-1]]) >= 0:
-                positions.append(above)
-            self._lineages[position] = frozenset(positions)
-        return self._lineages[position]

@@ -24,6 +24,7 @@ from roost.fleet.fleet import Fleet
 from roost.fleet.inventory_columns import InventoryColumns
 from roost.fleet.match import in_any, match_location, match_traits
 from roost.fleet.term_kind import Kind, has_any, is_conditional
+from roost.fleet.work import EVALUATION
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.vocabulary import MAX_INT
@@ -95,8 +96,9 @@ class Splitting:
     def parts(self, rows: Sequence[int]) -> list[Part] | None:
         """What each provider of a tree gives now, by class, the most free first; None if there is no split.
 
-        ``rows``: of the tree's providers.
+        ``rows``: of the tree's providers. Raises `TooMuchWork`.
         """
+        self._fleet.meter.keep(EVALUATION * len(rows) * (1 + len(self._split)))
         found: list[Part] = []
         eligible = [row for row in rows if not self._kind.conditional or self._kind.meets(self._fleet, row)]
         for name, amount in self._split.items():

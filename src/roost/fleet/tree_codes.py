@@ -9,7 +9,7 @@ from roost.fleet.columns import Bools, Int32
 from roost.fleet.fleet import Fleet
 from roost.fleet.term_bits import FormBits, QueryTerms
 from roost.fleet.tree_forms import Form, TreeForms
-from roost.fleet.tree_solution import Meter, Pool, TreeSolution
+from roost.fleet.tree_solution import Pool, TreeSolution
 
 _MOST_SEARCHED = 256
 """Solutions of a query whose assignments are kept. Before one more is searched, all are dropped."""
@@ -37,11 +37,10 @@ class TreeCodes:
     ``searches`` counts the solutions that were sought.
     """
 
-    def __init__(self, fleet: Fleet, terms: QueryTerms, forms: TreeForms, meter: Meter) -> None:
+    def __init__(self, fleet: Fleet, terms: QueryTerms, forms: TreeForms) -> None:
         self._fleet = fleet
         self._terms = terms
         self._forms = forms
-        self._meter = meter
         self.searches = 0
         self.begin_anew()
 
@@ -114,7 +113,9 @@ class TreeCodes:
                 if len(self._solutions) >= SPARE_CODES:
                     self._solutions.clear()
                 self.searches += 1
-                solution = TreeSolution(self._terms, self.form_bits(form), known.bits, serving, self._meter)
+                solution = TreeSolution(
+                    self._terms, self.form_bits(form), known.bits, serving, self._fleet.meter
+                )
                 self._solutions[key] = solution
             known.solution = solution
         return known.solution

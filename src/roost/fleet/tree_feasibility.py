@@ -21,17 +21,22 @@ from roost.fleet.assignments import Assignment
 from roost.fleet.choices import Choice, Need, candidate_of, takes_from_tree
 from roost.fleet.columns import Bools, Int32, Rows, grown
 from roost.fleet.distinct import distinct
+from roost.fleet.errors import TooMuchWork
 from roost.fleet.fleet import Fleet
 from roost.fleet.invalidation_log import InvalidationLog
 from roost.fleet.splitting import with_parts
 from roost.fleet.term_bits import QueryTerms, Served
 from roost.fleet.tree_codes import EXCLUDED, SPARE_CODES, TreeCodes
 from roost.fleet.tree_forms import FEW_TREES, Form, TreeForms
-from roost.fleet.tree_solution import Meter
-from roost.fleet.work import Work
+from roost.fleet.work import EVALUATION, TREE
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 
+_NEVER = -1
+_TOGETHER = 400
+"""Providers that are evaluated for one term together, for one unit of work."""
+_ROWS_READ = 10
+"""Rows of a tree that are read for one unit of work."""
 _ONE_BY_ONE = 64
 """Touched rows that are evaluated one by one in any fleet; in a large one, a sixteenth of the trees."""
 
@@ -57,15 +62,14 @@ class Feasibility:
         self._fleet = fleet
         self._forms = forms
         self._terms = QueryTerms(fleet, query)
-        self._meter = Meter()
-        self._reading: Work | None = None
+        self._meter = fleet.meter
         self.needs = [Need((term.group.suffix,), term.resources) for term in self._terms.terms]
         self._beside = [self.needs[place] for place in self._terms.unsplit]
         self.splits = bool(self._terms.splitting.width)
         self.flips = InvalidationLog()
         self.evaluated = self.full_evaluations = 0
         self._code: Int32 = np.zeros(0, dtype=np.int32)
-        self._codes = TreeCodes(fleet, self._terms, forms, self._meter)
+        self._codes = TreeCodes(fleet, self._terms, forms)
         self._build()
 
     @property
@@ -75,17 +79,13 @@ class Feasibility:
 
     # Keeping up
 
-    def catch_up(self, work: Work | None = None) -> None:
-        """Take in how the fleet has changed. From now on reading candidates spends ``work``."""
-        self._spend(None)
-        self._take_in()
-        self._spend(work)
-
-    def _spend(self, work: Work | None) -> None:
-        if self._reading is not None and self._reading.left < 0:
-            # A search that ran out of work is broken off, and must not be taken for finished.
-            self._codes.forget_assignments()
-        self._reading = self._meter.work = work
+    def catch_up(self) -> None:
+        """Take in how the fleet has changed. Raises `TooMuchWork`; the next call then evaluates all trees."""
+        try:
+            self._take_in()
+        except TooMuchWork:
+            self._at = _NEVER
+            raise
 
     def _take_in(self) -> None:
         fleet, forms = self._fleet, self._forms
@@ -137,6 +137,8 @@ class Feasibility:
         self.evaluated += 1
         root, form, code = forms.root.item(tree), forms.form_of.item(tree), EXCLUDED
         if form >= 0 and self._terms.root_allowed(root):
+            size = len(forms.forms[form])
+            self._meter.keep(EVALUATION * size * (1 + len(self._terms.kinds)))
             bits = self._codes.form_bits(forms.forms[form]).of(forms.rows_of(tree), root)
             code = self._codes.code_of(forms.variant_of.item(tree), bits)
         self._put(tree, code)
@@ -213,6 +215,7 @@ class Feasibility:
     def _evaluate_form(self, form: Form, served: Served) -> None:
         forms = self._forms
         trees, rows = form.columns(forms)
+        self._meter.keep(rows.size * (1 + len(self._terms.kinds)) // _TOGETHER)
         roots = forms.root[trees]
         bits, places = self._codes.form_bits(form).of_all(rows, roots, served)
         variants = forms.variant_of[trees]
@@ -237,22 +240,18 @@ class Feasibility:
     def local_roots(self) -> Rows:
         """The roots, ascending, of the trees with a candidate that takes something from the tree itself.
 
-        This and the other questions about such candidates are the scheduler's, and spend no work.
+        Raises `TooMuchWork`, as the other questions about such candidates.
         """
-        self._spend(None)
         self._flipping = True
         return self._roots_with(self._codes.local(self._codes_now()))
 
     def is_local(self, root: int) -> bool:
         """Whether a root is one of `local_roots`. False for a row that is no root."""
-        if self._reading is not None:
-            self._spend(None)
         tree = self._forms.tree_at.item(root) if root < len(self._forms.tree_at) else -1
         return 0 <= tree < len(self._code) and self._codes.is_local(self._code.item(tree))
 
     def are_local(self, roots: Rows) -> Bools:
         """The same for many rows: bool[len(roots)]."""
-        self._spend(None)
         known = roots < len(self._forms.tree_at)
         trees = np.full(len(roots), -1, dtype=np.intp)
         trees[known] = self._forms.trees_of(roots[known])
@@ -287,7 +286,9 @@ class Feasibility:
         if code == EXCLUDED:
             return iter(())
         codes = self._codes
-        return codes.solution(code).assignments(codes.rows(code, first))
+        rows = codes.rows(code, first)
+        self._meter.spend(TREE + len(rows) // _ROWS_READ)
+        return codes.solution(code).assignments(rows)
 
     def at(self, root: int) -> Iterator[Candidate]:
         """The candidates of one tree, in placement's order: a split, if there are no others.
@@ -299,8 +300,10 @@ class Feasibility:
         return (candidate_of(self._fleet, self.needs, (root, rows)) for rows in self.assignments_at(root))
 
     def local_at(self, root: int) -> Iterator[Candidate]:
-        """The candidates of one tree that take something from the tree itself, in placement's order."""
-        self._spend(None)
+        """The candidates of one tree that take something from the tree itself, in placement's order.
+
+        Raises `TooMuchWork`.
+        """
         if self._is_split(root):
             return islice(self.splits_at(root), 1)
         fleet, needs = self._fleet, self.needs
@@ -324,6 +327,7 @@ class Feasibility:
             return
         rows_at = self._codes.rows(code, self._forms.first.item(tree))
         for rows in solution.beside_split(rows_at):
+            self._meter.spend(len(parts))
             unsuffixed = {part.row for part in parts}
             unsuffixed.update(
                 row for row, need in zip(rows, self._beside, strict=True) if need.suffixes == ("",)

@@ -24,6 +24,9 @@ from roost.fleet.match import in_any
 from roost.fleet.query_terms import Options, Term
 from roost.model.request import CandidateQuery
 
+_LAID_OUT = 5
+"""Options that are laid out for one unit of work."""
+
 LayoutKey = tuple[bytes, bytes, bytes]
 """A layout in comparable form: number of options, positions of the options, attributes of the positions."""
 
@@ -70,6 +73,7 @@ class TreeLayouts:
         found = [_options_at(options, anchors) for options in self._options]
         tree = np.concatenate([numbers for numbers, _ in found])
         keys = tree * self._fleet.n_rows + np.concatenate([rows for _, rows in found])
+        self._fleet.meter.spend(len(keys) // _LAID_OUT)
         keys, inverse = np.unique(keys, return_inverse=True)
         trees, rows = np.divmod(keys, self._fleet.n_rows)
         first = trees.searchsorted(np.arange(len(anchors) + 1))
@@ -90,10 +94,11 @@ class TreeLayouts:
         return list(zip(anchors.tolist(), rows_of_trees, keys_of_trees, strict=True))
 
     def layout(self, key: LayoutKey) -> TreeLayout:
-        """The layout that a key stands for."""
+        """The layout that a key stands for. Raises `TooMuchWork`."""
         counts = np.frombuffer(key[0], dtype=np.int64)
         positions = np.frombuffer(key[1], dtype=np.int64)
         options = [part.tolist() for part in np.split(positions, np.cumsum(counts)[:-1])]
+        self._fleet.meter.spend(len(positions))
         width = self._has_subtrees + len(self._required) + len(self._demands)
         n_positions = int(positions.max(initial=-1)) + 1
         columns = iter(np.frombuffer(key[2], dtype=np.int64).reshape(n_positions, width).T.tolist())

@@ -4,26 +4,16 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from roost.fleet.assignments import Assignment, Assignments
+from roost.fleet.errors import TooMuchWork
 from roost.fleet.term_bits import FormBits, QueryTerms
 from roost.fleet.tree_layout import TreeLayout
-from roost.fleet.work import Work
+from roost.fleet.work import POSITION, Meter
 
 MAX_POSITIONS = 2**13
 """Positions kept in the assignments of one solution."""
 
 
-class Meter(Work):
-    """Spends the work of the current reader. Readers share searches, and each has work of its own."""
-
-    __slots__ = ("work",)
-
-    def __init__(self) -> None:
-        super().__init__(0)
-        self.work: Work | None = None
-
-    def spend(self, units: int) -> None:
-        if self.work is not None:
-            self.work.spend(units)
+_NO_LIMIT = 2**62
 
 
 class Pool(NamedTuple):
@@ -48,11 +38,13 @@ class TreeSolution:
     ) -> None:
         self._terms = terms
         self._meter = meter
+        self._too_little = 0
         self._unsplit: bool | None = None
         self._split: bool | None = None
         self._local: bool | None = None
         self._assignments: Assignments | None = None
         self._beside: Assignments | None = None
+        meter.keep(POSITION * (len(form.form) + len(pools)))
         self.order = _order(len(form.form), pools)
         self._own = [at >= 0 for at in self.order]
         self._layout = _layout(terms, form, bits, pools, self.order)
@@ -146,8 +138,15 @@ class TreeSolution:
         return Assignments(terms.query, terms.terms, layout, MAX_POSITIONS, self._meter)
 
     def _has_assignment(self, layout: TreeLayout) -> bool:
-        positions = range(len(self.order))
-        return next(self._search(layout).of_tree(positions), None) is not None
+        left = self._meter.left(_NO_LIMIT)
+        if left <= self._too_little:
+            # An earlier reader had as much, and has not found out.
+            raise TooMuchWork("more work than is allowed")
+        try:
+            return next(self._search(layout).of_tree(range(len(self.order))), None) is not None
+        except TooMuchWork:
+            self._too_little = left + left // 8
+            raise
 
     def _find_local(self) -> bool:
         if all(self._own):

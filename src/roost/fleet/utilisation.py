@@ -17,6 +17,10 @@ class ClassUse(NamedTuple):
     used: int
 
 
+_SORTED = 4
+"""Units of work of a provider that is sorted by its name."""
+
+
 class FullProvider(NamedTuple):
     """A provider and the resource class of which the largest share of its capacity is in use.
 
@@ -35,6 +39,7 @@ def class_uses(fleet: Fleet) -> list[ClassUse]:
     found = []
     for name in sorted(fleet.inventoried_classes()):
         columns = fleet.inventory_columns(name)
+        fleet.meter.spend_rows(columns.n)
         # An inventory may have a capacity below 0, which takes nothing away from others.
         capacity = int(np.maximum(columns.capacity[: columns.n], 0).sum())
         found.append(ClassUse(name, columns.n, capacity, int(columns.used[: columns.n].sum())))
@@ -48,6 +53,7 @@ def fullest_providers(fleet: Fleet, most: int) -> list[FullProvider]:
     of_class = np.zeros(fleet.n_rows, dtype=np.intp)
     for number, name in enumerate(classes):
         columns = fleet.inventory_columns(name)
+        fleet.meter.spend_rows(4 * columns.n)
         rows, capacity = columns.row[: columns.n], columns.capacity[: columns.n]
         # With no capacity any use is all that there is and more.
         share = columns.used[: columns.n] / np.maximum(capacity, 1)
@@ -58,6 +64,7 @@ def fullest_providers(fleet: Fleet, most: int) -> list[FullProvider]:
     if len(full) > most > 0:
         # Of equally full ones all are kept until they are sorted by name.
         full = full[best[full] >= np.partition(best[full], len(full) - most)[len(full) - most]]
+    fleet.meter.spend(_SORTED * len(full))
     ordered = sorted(full.tolist(), key=lambda row: (-best.item(row), fleet.name(row)))[:most]
     return [_full(fleet, row, classes[of_class.item(row)], best.item(row)) for row in ordered]
 

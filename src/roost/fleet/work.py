@@ -1,22 +1,101 @@
-"""The work of a query, counted in units: its cost is known while it runs, and depends on no clock."""
+"""The work of an operation, counted in units: its cost is known while it runs, and depends on no clock.
+
+An operation that reads the fleet, a query or a decision, has one `Work`. The fleet's `Meter` has it for as
+long as the operation is computed, and all that is computed on the fleet spends from it. So no function passes
+a budget on, and none can be called without one where its caller has set one.
+
+A *unit* is about a third of a microsecond of Python on a current processor: an option that a search tries, a
+provider of a candidate, or some hundred providers in a vector operation. All memory that a computation takes
+grows with a number that is counted as well.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
 
 from roost.fleet.errors import TooMuchWork
 
+TREE: Final = 3
+"""Units of a tree that is looked at for its candidates where its layout is kept."""
+
+LAYOUT: Final = 20
+"""Units of a tree whose layout is not kept, beside one for each of its providers."""
+
+CANDIDATE: Final = 10
+"""Units of a candidate with uuids for rows that is made, and looked at."""
+
+EVALUATION: Final = 4
+"""Units of a provider that is judged by itself for one term."""
+
+POSITION: Final = 8
+"""Units of a provider in the layout of one tree."""
+
+SUMMARY: Final = 25
+"""Units of a provider whose JSON is written."""
+
+_IN_VECTOR: Final = 100
+"""Rows that a vector operation looks at for one unit."""
+
 
 class Work:
-    """What a query may still do. ``left``: units.
+    """What an operation may still do. ``left``: units.
 
-    A unit is a step of a search, a provider of a candidate, or a provider in an answer: some microseconds.
-    Vector operations are not counted; they take microseconds for a thousand providers.
+    ``counts_kept``: whether work counts whose result is kept for the operations after this one. Its amount is
+    bounded by the size of the fleet, while that of a search is not. ``kept``: units of such work so far.
     """
 
-    __slots__ = ("left",)
+    __slots__ = ("counts_kept", "kept", "left")
 
-    def __init__(self, units: int) -> None:
+    def __init__(self, units: int, *, counts_kept: bool = True) -> None:
         self.left = units
+        self.counts_kept = counts_kept
+        self.kept = 0
 
     def spend(self, units: int) -> None:
         """Count units of work that are done now. Raises `TooMuchWork` if they are more than is left."""
         self.left -= units
         if self.left < 0:
-            raise TooMuchWork("the query takes more work than is allowed")
+            raise TooMuchWork("more work than is allowed")
+
+    def keep(self, units: int) -> None:
+        """Count units of work whose result is kept. Raises as `spend`, before the work is done."""
+        if self.counts_kept:
+            self.spend(units)
+            self.kept += units
+
+
+class Meter:
+    """Spends the work of the operation that is computed now. Outside of `limited` nothing is counted."""
+
+    __slots__ = ("_work",)
+
+    def __init__(self) -> None:
+        self._work: Work | None = None
+
+    @contextmanager
+    def limited(self, work: Work | None) -> Iterator[None]:
+        """Spend ``work`` meanwhile; None: count nothing. The block must not wait: others would spend it."""
+        before, self._work = self._work, work
+        try:
+            yield
+        finally:
+            self._work = before
+
+    def spend(self, units: int) -> None:
+        """Count units of work that are done now. Raises `TooMuchWork`."""
+        if self._work is not None:
+            self._work.spend(units)
+
+    def spend_rows(self, rows: int) -> None:
+        """Count a vector operation on so many rows. Raises `TooMuchWork`."""
+        if self._work is not None:
+            self._work.spend(1 + rows // _IN_VECTOR)
+
+    def keep(self, units: int) -> None:
+        """Count units of work whose result is kept. Raises `TooMuchWork`, before the work is done."""
+        if self._work is not None:
+            self._work.keep(units)
+
+    def left(self, most: int) -> int:
+        """The units that are left, ``most`` at most."""
+        return most if self._work is None else min(most, self._work.left)

@@ -1,5 +1,7 @@
 """What the two operations for allocation candidates answer on a given fleet, such as one of the past."""
 
+import asyncio
+
 import msgspec
 
 from roost.fleet import Fleet
@@ -9,7 +11,7 @@ from roost.placement.addressing import check_query
 from roost.placement.client.bodies import CandidatePage, candidates_in
 from roost.placement.client.query import query_parameters
 from roost.placement.v1.parameters import query_of
-from roost.placement.v1.past import Reading
+from roost.placement.v1.reading import Reading
 from roost.placement.wire.candidate_query import parse_candidate_request
 from roost.placement.wire.candidate_texts import describe_candidates
 from roost.placement.wire.microversions import LATEST
@@ -41,7 +43,8 @@ async def page_of_candidates(
     query = query_of(_parameters(query))
     check_query(fleet, query)
     reading = Reading(fleet, query, offset)
-    await reading.skip_to(offset)
+    while reading.position < offset and reading.skip(offset):
+        await asyncio.sleep(0)
     _, document = reading.describe(fleet, ProviderTexts(), _most(limit))
     return _read(document, str(reading.position) if reading.has_more() else None)
 

@@ -1,6 +1,27 @@
-"""The bounds of a run: how many claims and candidates it may try, and for how long."""
+"""The bounds of a run: how many claims and candidates it may try, for how long, and with how much work."""
 
+from typing import Final
+
+from roost.fleet.work import Work
 from roost.scheduler.question import Question
+
+_UNITS_OF_DECISION: Final = 200_000
+"""Units of work that a decision inside the ledger's writer may take to search trees for candidates: some
+60 ms. A plain flavor takes some hundreds for a tree that is alike no other."""
+
+TOO_MUCH_WORK: Final = (
+    "the search for hosts takes more work than one decision may: there are too many ways in which the "
+    "providers of a host could serve the request groups; ask for fewer groups"
+)
+"""Why a decision is refused that takes more."""
+
+
+def decision_work() -> Work:
+    """The work of one decision, which holds the ledger's writer and can go to no other process.
+
+    What is found out about a fleet once and kept does not count: a decision cannot do without it.
+    """
+    return Work(_UNITS_OF_DECISION, counts_kept=False)
 
 
 class Bounds:

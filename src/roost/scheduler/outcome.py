@@ -19,6 +19,9 @@ FULL = "full"
 BOUND = "bound"
 """The cause of a refusal: the run met one of its bounds."""
 
+WORK = "work"
+"""The cause of a refusal: to find the hosts takes more work than a decision may."""
+
 ZONE = "availability_zone"
 """The key of aggregate metadata that names a host's availability zone."""
 
@@ -71,8 +74,9 @@ class Outcome(msgspec.Struct, frozen=True):
 
     ``destinations`` is empty if fewer than ``min_count`` could be placed; their claims are to be undone.
     ``steps`` are those of the first instance. ``cause``: why an instance was not placed, as the name of the
-    step that left no host, `CLAIMS`, `FULL` or `BOUND`; None: all were placed. ``weighed``: what makes up
-    the weights of the first destination, the selected host first, then its alternates, `MOST_WEIGHED` in all.
+    step that left no host, `CLAIMS`, `FULL`, `BOUND` or `WORK`; None: all were placed. ``weighed``: what
+    makes up the weights of the first destination, the selected host first, then its alternates,
+    `MOST_WEIGHED` in all.
     """
 
     destinations: tuple[Destination, ...]

@@ -11,9 +11,9 @@ from roost.metrics.instruments import OTHER, counting
 from roost.model.record import Step
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.field import KNOWN, OFFERED
-from roost.scheduler.outcome import BOUND, CLAIMS, FULL, Outcome
+from roost.scheduler.outcome import BOUND, CLAIMS, FULL, WORK, Outcome
 
-_CAUSES = {KNOWN: "no_hosts", OFFERED: "placement", CLAIMS: CLAIMS, FULL: FULL, BOUND: BOUND}
+_CAUSES = {KNOWN: "no_hosts", OFFERED: "placement", CLAIMS: CLAIMS, FULL: FULL, BOUND: BOUND, WORK: BOUND}
 _CLAIMED, _REFUSED = (metrics.ATTEMPTS.labels(outcome) for outcome in ("claimed", "refused"))
 
 

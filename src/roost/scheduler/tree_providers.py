@@ -8,6 +8,7 @@ import numpy as np
 
 from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Rows
+from roost.fleet.work import CANDIDATE
 from roost.model.allocation import Candidate
 from roost.scheduler.offers import ProviderLevels
 
@@ -39,7 +40,8 @@ def with_trait(fleet: Fleet, roots: Rows, trait: str) -> Bools:
 
 
 def still_fits(fleet: Fleet, candidate: Candidate) -> bool:
-    """Whether a candidate has room after the claims of the run."""
+    """Whether a candidate has room after the claims of the run. Raises `TooMuchWork`."""
+    fleet.meter.spend(CANDIDATE)
     for provider, resources in candidate.allocations.items():
         row = fleet.row(provider)
         for name, amount in resources.items():

@@ -30,16 +30,16 @@ def fine(fleet: Fleet) -> None:
 
 
 def costing(units: int) -> Any:
-    def compute(fleet: Fleet, work: Work) -> bytes:
-        work.spend(units)
+    def compute(fleet: Fleet) -> bytes:
+        fleet.meter.spend(units)
         return str(fleet.version).encode()
 
     return compute
 
 
-def endless(fleet: Fleet, work: Work) -> bytes:
+def endless(fleet: Fleet) -> bytes:
     while True:
-        work.spend(UNITS_ALONE)
+        fleet.meter.spend(UNITS_ALONE)
 
 
 @pytest.mark.parametrize("units", [1, UNITS_BESIDE_WRITES + 1, UNITS_ALONE + 1])
@@ -79,8 +79,8 @@ def test_claims_go_on_beside_queries_that_never_end(tmp_path: Path) -> None:
 def test_a_query_that_takes_too_long_or_too_much_is_refused_and_a_waiting_one_may_try_again(
     tmp_path: Path,
 ) -> None:
-    def large(fleet: Fleet, work: Work) -> bytes:
-        work.spend(UNITS_ALONE + 1)
+    def large(fleet: Fleet) -> bytes:
+        fleet.meter.spend(UNITS_ALONE + 1)
         return bytes(256 * MIB)
 
     async def check() -> None:
@@ -128,7 +128,7 @@ def test_the_answer_to_an_expensive_query_is_the_whole_one(tmp_path: Path) -> No
 
 
 def lasting(seconds: float) -> Any:
-    def compute(fleet: Fleet, work: Work) -> bytes:
+    def compute(fleet: Fleet) -> bytes:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             pass

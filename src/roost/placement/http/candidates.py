@@ -10,7 +10,6 @@ from roost.fleet.candidates import CandidateSearch
 from roost.fleet.choices import Choice
 from roost.fleet.feasibility import feasibilities
 from roost.fleet.reach import is_flat
-from roost.fleet.work import Work
 from roost.metrics import catalogue as metrics
 from roost.placement.addressing import check_query
 from roost.placement.http.answers import answer_text
@@ -18,7 +17,7 @@ from roost.placement.http.service import Service
 from roost.placement.moments import VERSION
 from roost.placement.options import PlacementOptions
 from roost.placement.wire.candidate_query import CandidateRequest, parse_candidate_request
-from roost.placement.wire.candidate_texts import describe_candidates
+from roost.placement.wire.candidate_texts import describe_candidates, weight_of
 from roost.placement.wire.microversions import Since
 from roost.placement.wire.query import parse_parameters
 from roost.placement.wire.request import Request, Response
@@ -28,6 +27,8 @@ _MOST_PARSED = 1_000
 
 _LONGEST_PARSED = 2_000
 """Characters of a query. A longer one is not kept."""
+
+_NO_LIMIT = 2**62
 
 _PARSED: dict[tuple[str, int], CandidateRequest] = {}
 """Parsed queries by text and microversion."""
@@ -50,12 +51,12 @@ async def list_candidates(service: Service, req: Request, resp: Response) -> Non
             resp.set_header(VERSION, str(fleet.version))
         check_query(fleet, wanted.query)
 
-    def compute(fleet: Fleet, work: Work) -> bytes:
+    def compute(fleet: Fleet) -> bytes:
         # Nothing need be kept of hosts without trees: each is found as quickly as it is read.
         flat = is_flat(fleet, wanted.query)
         kept = None if flat else feasibilities(fleet).for_answer(wanted.query)
-        search = CandidateSearch(fleet, wanted.query, work=work, feasibility=kept)
-        found = _find(fleet, search, wanted.limit, req.version, options, work)
+        search = CandidateSearch(fleet, wanted.query, feasibility=kept)
+        found = _find(fleet, search, wanted.limit, req.version, options)
         metrics.CANDIDATES.observe(len(found))
         return msgspec.json.encode(
             describe_candidates(fleet, search.needs, found, service.texts, req.version)
@@ -83,7 +84,6 @@ def _find(
     limit: int | None,
     version: int,
     options: PlacementOptions,
-    work: Work,
 ) -> list[Choice]:
     """The candidates of the answer. Unless they are shuffled, they are generated only as far as it needs.
 
@@ -96,10 +96,11 @@ def _find(
         taken = [place for place, need in enumerate(search.needs) if need.resources]
         found = (choice for choice in found if _one_of_each_tree(fleet, {choice[1][at] for at in taken}))
     # One more than there is work for, so that too many are noticed without a count of each.
-    most = work.left // len(search.needs) + 1
+    weight = weight_of(search.needs)
+    most = fleet.meter.left(_NO_LIMIT) // weight + 1
     shuffled = options.randomize_allocation_candidates
     chosen = list(islice(found, most if limit is None or shuffled else min(limit, most)))
-    work.spend(len(chosen) * len(search.needs))
+    fleet.meter.spend(len(chosen) * weight)
     if not shuffled:
         return chosen
     return random.sample(chosen, len(chosen) if limit is None else min(limit, len(chosen)))
@@ -107,4 +108,5 @@ def _find(
 
 def _one_of_each_tree(fleet: Fleet, rows: set[int]) -> bool:
     """Whether no two providers are in one tree: clients of old microversions know no trees."""
+    fleet.meter.spend(1 + len(rows))
     return len({fleet.root.item(row) for row in rows}) == len(rows)

@@ -11,7 +11,6 @@ from msgspec import UNSET
 
 from roost.fleet import Fleet
 from roost.fleet.match import match
-from roost.fleet.work import Work
 from roost.model.request import RequestGroup
 from roost.placement.addressing import check_classes, check_traits, provider_row
 from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
@@ -31,6 +30,9 @@ from roost.web.query import Parameters
 LINKS = {"inventories": 0, "usages": 0, "aggregates": 1, "traits": 6, "allocations": 11}
 """The links of a provider, and the first microversion of each."""
 
+_LISTED = 20
+"""Units of work of a provider in a list."""
+
 _MODIFIED = struct.Struct("<d")
 """When the newest of the listed providers was changed, before the text of their list."""
 
@@ -46,9 +48,9 @@ async def list_providers(service: Service, req: Request, resp: Response) -> None
         check_classes(fleet, group.resources)
         check_traits(fleet, (*group.required, group.forbidden), 'Invalid trait(s) in "required" parameter: ')
 
-    def compute(fleet: Fleet, work: Work) -> bytes:
+    def compute(fleet: Fleet) -> bytes:
         rows = list(_find(fleet, parameters, group))
-        work.spend(len(rows))
+        fleet.meter.spend(_LISTED * len(rows))
         modified = float(fleet.changed_at[rows].max()) if rows else _NEVER
         found = [describe(req, fleet, row) for row in rows]
         return _MODIFIED.pack(modified) + msgspec.json.encode({"resource_providers": found})

@@ -28,15 +28,13 @@ from roost.web.limits import Limits
 
 UNITS_BESIDE_WRITES: Final = 20_000
 """Units of work of a query that is computed in the event loop while writes arrive: some 6 ms. A query of
-eight groups with a limit of 1,000 takes 9,000."""
+eight groups with a limit of 1,000 takes 10,000."""
 
-UNITS_ALONE: Final = 200_000
-"""Units of work of a query that is computed in the event loop while no writes arrive: some 60 ms."""
+UNITS_ALONE: Final = 60_000
+"""Units of work of a query that is computed in the event loop while no writes arrive: some 20 ms."""
 
 _MOST_KNOWN: Final = 1_000
 """Queries that are known to be expensive. When there are more, all are forgotten."""
-
-_NO_LIMIT: Final = 2**62
 
 _FORKED: Final = metrics.FORKED_QUERIES
 _LOG = structlog.get_logger()
@@ -46,8 +44,12 @@ T = TypeVar("T")
 Check = Callable[[Fleet], None]
 """Raises the error by which the query is refused on a fleet."""
 
-Compute = Callable[[Fleet, Work], bytes]
-"""Computes the body of the response, and counts the work. Raises `TooMuchWork`."""
+Compute = Callable[[Fleet], bytes]
+"""Computes the body of the response. What it does spends from the fleet's meter, and raises `TooMuchWork`."""
+
+
+def unchecked(fleet: Fleet) -> None:
+    """The check of a query that no fleet refuses."""
 
 
 class TooExpensive(BadRequest):
@@ -70,6 +72,9 @@ class QueryBudget:
     async def answer(self, key: Hashable, check: Check, compute: Compute) -> bytes:
         """Compute a query on the newest version. ``key`` is equal for queries of equal cost.
 
+        A query that has met its limit in the event loop goes to a process of its own at once when it is asked
+        again, unless some of its work is kept there, so that it takes less the next time.
+
         Raises:
             Overloaded: too many queries wait, or this one has waited for too long.
             TooExpensive: it takes more time or memory than a query may.
@@ -80,19 +85,45 @@ class QueryBudget:
         if (key, beside_writes) in self._expensive:
             return await self._apart(check, compute)
 
+        work = Work(UNITS_BESIDE_WRITES if beside_writes else UNITS_ALONE)
+
         def bounded(fleet: Fleet) -> bytes:
             check(fleet)
-            return compute(fleet, Work(UNITS_BESIDE_WRITES if beside_writes else UNITS_ALONE))
+            with fleet.meter.limited(work):
+                return compute(fleet)
 
         try:
-            return await self.in_turn(bounded)
+            return await self._in_turn(bounded)
         except TooMuchWork:
-            if len(self._expensive) >= _MOST_KNOWN:
-                self._expensive.clear()
-            self._expensive.add((key, beside_writes))
+            if not work.kept:
+                if len(self._expensive) >= _MOST_KNOWN:
+                    self._expensive.clear()
+                self._expensive.add((key, beside_writes))
         return await self._apart(check, compute)
 
-    async def in_turn(self, compute: Callable[[Fleet], T]) -> T:
+    async def on(self, fleet: Fleet, compute: Callable[[Fleet], T]) -> T:
+        """Compute a part of a query on a fleet that never changes, in the event loop, when it is its turn.
+
+        Raises: `TooMuchWork`, and as `answer`.
+        """
+
+        def bounded(fleet: Fleet) -> T:
+            with fleet.meter.limited(Work(UNITS_ALONE)):
+                return compute(fleet)
+
+        if self._turns.free():
+            # Others have their turn all the same between the parts of a query that waits for nothing.
+            await asyncio.sleep(0)
+            if self._turns.free():
+                return self._timed(bounded, fleet)
+        async with self._turns.turn():
+            return self._timed(bounded, fleet)
+
+    async def apart_on(self, fleet: Fleet, compute: Compute) -> bytes:
+        """Compute a query on a fleet that never changes, in a process of its own. Raises: as `answer`."""
+        return await self._apart(unchecked, compute, fleet)
+
+    async def _in_turn(self, compute: Callable[[Fleet], T]) -> T:
         """Compute something on the newest version in the event loop, when it is the turn of a query.
 
         Raises `Overloaded` if too many queries wait or this one has waited for too long, and `StorageError`
@@ -113,8 +144,8 @@ class QueryBudget:
         finally:
             self._turns.spent(time.monotonic() - started)
 
-    async def _apart(self, check: Check, compute: Compute) -> bytes:
-        """Compute a query in a process of its own."""
+    async def _apart(self, check: Check, compute: Compute, on: Fleet | None = None) -> bytes:
+        """Compute a query in a process of its own. ``on``: the fleet; None for the newest version."""
         limits = self._limits
         if self._processes.locked() and self._waiting >= limits.query_waiting:
             raise Overloaded(Cause.QUERIES)
@@ -127,10 +158,9 @@ class QueryBudget:
         finally:
             self._waiting -= 1
         try:
-            fleet = await self._ledger.current()
+            fleet = on or await self._ledger.current()
             check(fleet)
-            work = partial(compute, fleet, Work(_NO_LIMIT))
-            found = await run_forked(work, limits.query_seconds, limits.query_bytes)
+            found = await run_forked(partial(compute, fleet), limits.query_seconds, limits.query_bytes)
             _FORKED.labels("answered").inc()
             return found
         except ForkedTooLong:

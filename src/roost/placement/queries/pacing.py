@@ -5,6 +5,10 @@ from typing import Final, NamedTuple
 BURST_SECONDS: Final = 0.02
 """Seconds that queries may take at once after a pause."""
 
+MOST_DEBT_SECONDS: Final = 0.1
+"""Seconds that queries wait at most for one that took longer, at a share of 1. Its work is limited: whatever
+took more time than this has stopped the process, and the queries after it are not to blame."""
+
 QUIET_SECONDS: Final = 1.0
 """Seconds without a write after which no writes are expected, and a query may delay one for longer."""
 
@@ -20,8 +24,8 @@ for all queries that arrived before it."""
 class Pacing(NamedTuple):
     """A token bucket of seconds. All times are of one monotonic clock.
 
-    ``saved``: seconds that queries may take at ``at``, less than 0 after a query that took longer. Each
-    second adds as much as their share is then.
+    ``saved``: seconds that queries may take at ``at``, less than 0 after a query that took longer, and at
+    least minus `MOST_DEBT_SECONDS`. Each second adds as much as their share is then.
     """
 
     saved: float = BURST_SECONDS
@@ -33,7 +37,7 @@ class Pacing(NamedTuple):
 
     def spent(self, now: float, seconds: float, share: float) -> "Pacing":
         """The pacing after a query that took ``seconds`` and ended at ``now``."""
-        return Pacing(self._saved(now, share) - seconds, now)
+        return Pacing(max(self._saved(now, share) - seconds, -MOST_DEBT_SECONDS), now)
 
     def _saved(self, now: float, share: float) -> float:
         return min(BURST_SECONDS, self.saved + (now - self.at) * share)

@@ -6,17 +6,19 @@ import msgspec
 from msgspec import Meta
 
 from roost.fleet import Fleet
+from roost.fleet.errors import TooMuchWork
 from roost.ledger import Ledger
 from roost.ledger.feed import token_at
 from roost.metrics import catalogue as metrics
 from roost.model.request import CandidateQuery
 from roost.placement.addressing import check_query
 from roost.placement.moments import VERSION
+from roost.placement.queries import QueryBudget
 from roost.placement.v1.cursor import Cursor, fingerprint, malformed, read_cursor
 from roost.placement.v1.parameters import Asked
-from roost.placement.v1.past import Reading
+from roost.placement.v1.past import Moment
+from roost.placement.v1.reading import Page, Reading, page_of, unpacked
 from roost.placement.v1.service import Service
-from roost.placement.wire.provider_texts import ProviderTexts
 from roost.web.errors import BadRequest, Gone
 from roost.web.query import LARGEST_PAGE
 from roost.web.request import Request, Response
@@ -85,22 +87,19 @@ async def list_candidates(service: Service, req: Request, resp: Response) -> dic
 async def first_page(service: Service, query: CandidateQuery, limit: int) -> dict[str, Any]:
     """The first ``limit`` candidates at the newest version."""
 
-    def first(fleet: Fleet) -> tuple[dict[str, Any], Cursor | None]:
-        # The fleet may change at the next await, so the page is complete before it.
+    def check(fleet: Fleet) -> None:
         try:
             check_query(fleet, query)
         except BadRequest as error:
             error.headers = {VERSION: str(fleet.version)}
             raise
-        reading = Reading(fleet, query)
-        document = _page_of(reading, fleet, service.texts, limit)
-        if not reading.has_more():
-            return document, None
-        return document, Cursor(fleet.version, reading.position, fingerprint(query))
 
-    document, more = await service.queries.in_turn(first)
-    document["next"] = await _sign(service.ledger, more)
-    return document
+    def compute(fleet: Fleet) -> bytes:
+        return page_of(Reading(fleet, query), fleet, service.texts, limit).packed()
+
+    name = fingerprint(query)
+    page = unpacked(await service.queries.answer(("page", name, limit), check, compute))
+    return await _shown(service.ledger, page, name)
 
 
 async def page_at(service: Service, query: CandidateQuery, limit: int, text: str) -> dict[str, Any]:
@@ -109,30 +108,66 @@ async def page_at(service: Service, query: CandidateQuery, limit: int, text: str
     Raises:
         BadRequest: The cursor is malformed, altered, or of another query.
         Gone: The cursor's version cannot be rebuilt.
+        TooExpensive: The page takes more time or memory than a query may.
     """
     cursor = read_cursor(text)
     await _check_signed(service.ledger, cursor, text)
     if fingerprint(query) != cursor.query:
         raise BadRequest("Invalid cursor: it belongs to another query; begin without one.")
     moment = await service.past.at(cursor.version)
-    reading = await moment.reading(query, cursor.query, cursor.offset)
-    document = _page_of(reading, moment.fleet, moment.texts, limit)
-    more = None
-    if reading.has_more():
-        more = Cursor(cursor.version, reading.position, cursor.query)
+    try:
+        page = await _read_on(service.queries, moment, query, cursor, limit)
+    except TooMuchWork:
+        page = await _read_apart(service.queries, moment, query, cursor, limit)
+    return await _shown(service.ledger, page, cursor.query)
+
+
+async def _read_on(
+    queries: QueryBudget, moment: Moment, query: CandidateQuery, cursor: Cursor, limit: int
+) -> Page:
+    """Read a page in the event loop, where the pages before it were read. Raises `TooMuchWork`.
+
+    The fleet of a moment never changes, so others have their turn between the parts.
+    """
+    reading = moment.take(cursor.query, cursor.offset)
+    if reading is None:
+        reading = await queries.on(moment.fleet, lambda fleet: Reading(fleet, query, cursor.offset))
+    while reading.position < cursor.offset:
+        if not await queries.on(moment.fleet, lambda _: reading.skip(cursor.offset)):
+            break
+    page = await queries.on(moment.fleet, lambda fleet: page_of(reading, fleet, moment.texts, limit))
+    if page.next is not None:
         moment.keep(reading, cursor.query)
-    document["next"] = await _sign(service.ledger, more)
-    return document
+    return page
 
 
-def _page_of(reading: Reading, fleet: Fleet, texts: ProviderTexts, limit: int) -> dict[str, Any]:
-    number, described = reading.describe(fleet, texts, limit)
-    metrics.CANDIDATES.observe(number)
-    return {**described, "version": fleet.version}
+async def _read_apart(
+    queries: QueryBudget, moment: Moment, query: CandidateQuery, cursor: Cursor, limit: int
+) -> Page:
+    """Read a page in a process of its own, which skips all pages before it."""
+
+    def compute(fleet: Fleet) -> bytes:
+        reading = Reading(fleet, query, cursor.offset)
+        while reading.position < cursor.offset and reading.skip(cursor.offset):
+            pass
+        return page_of(reading, fleet, moment.texts, limit).packed()
+
+    return unpacked(await queries.apart_on(moment.fleet, compute))
 
 
-async def _sign(ledger: Ledger, cursor: Cursor | None) -> str | None:
-    return None if cursor is None else cursor.signed(await _token(ledger, cursor.version))
+async def _shown(ledger: Ledger, page: Page, name: bytes) -> dict[str, Any]:
+    """A page as clients get it. ``name``: the fingerprint of its query."""
+    metrics.CANDIDATES.observe(page.number)
+    following = None
+    if page.next is not None:
+        token = await _token(ledger, page.version)
+        following = Cursor(page.version, page.next, name).signed(token)
+    return {
+        "allocation_requests": msgspec.Raw(page.requests),
+        "provider_summaries": msgspec.Raw(page.summaries),
+        "version": page.version,
+        "next": following,
+    }
 
 
 async def _check_signed(ledger: Ledger, cursor: Cursor, text: str) -> None:

@@ -5,7 +5,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from roost.fleet import Fleet
 from roost.fleet.utilisation import class_uses, fullest_providers
+from roost.placement.queries.budget import unchecked
 from roost.placement.v1.service import Service
 from roost.web.request import Request, Response
 
@@ -49,10 +51,17 @@ class ShownCapacity(msgspec.Struct, forbid_unknown_fields=True):
     fullest: list[ShownProvider]
 
 
-async def show_capacity(service: Service, req: Request, resp: Response) -> ShownCapacity:
+async def show_capacity(service: Service, req: Request, resp: Response) -> msgspec.Raw:
     """Show the capacity and use of each resource class, and the fullest providers."""
     query: CapacityQuery = req.query
-    fleet = await service.ledger.current()
+
+    def compute(fleet: Fleet) -> bytes:
+        return msgspec.json.encode(_describe(fleet, query.fullest))
+
+    return msgspec.Raw(await service.queries.answer(("capacity", query.fullest), unchecked, compute))
+
+
+def _describe(fleet: Fleet, most: int) -> ShownCapacity:
     rows = fleet.rows()
     return ShownCapacity(
         version=fleet.version,
@@ -63,6 +72,6 @@ async def show_capacity(service: Service, req: Request, resp: Response) -> Shown
             ShownProvider(
                 fleet.uuid(each.row), fleet.name(each.row), each.resource_class, each.capacity, each.used
             )
-            for each in fullest_providers(fleet, query.fullest)
+            for each in fullest_providers(fleet, most)
         ],
     )

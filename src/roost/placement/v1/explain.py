@@ -112,17 +112,19 @@ class ShownExplanation(msgspec.Struct, forbid_unknown_fields=True):
     misses: list[ShownMiss]
 
 
-async def explain(service: Service, req: Request, resp: Response) -> ShownExplanation:
+async def explain(service: Service, req: Request, resp: Response) -> msgspec.Raw:
     """Explain why a query has few candidates, and which trees come nearest."""
     asked: Asked = req.query
     if len(constraints_of(asked.query)) > MOST_CONSTRAINTS:
         raise BadRequest(f"Only queries of at most {MOST_CONSTRAINTS} constraints are explained.")
 
-    def explained(fleet: Fleet) -> ShownExplanation:
+    def check(fleet: Fleet) -> None:
         check_query(fleet, asked.query)
-        return _describe(fleet, explain_fully(fleet, asked.query, asked.own.misses))
 
-    return await service.queries.in_turn(explained)
+    def compute(fleet: Fleet) -> bytes:
+        return msgspec.json.encode(_describe(fleet, explain_fully(fleet, asked.query, asked.own.misses)))
+
+    return msgspec.Raw(await service.queries.answer(("explain", req.query_string), check, compute))
 
 
 def _describe(fleet: Fleet, explanation: Explanation) -> ShownExplanation:

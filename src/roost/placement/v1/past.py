@@ -8,21 +8,12 @@ keeps a few for the pages after.
 import asyncio
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterator
 from functools import partial
-from itertools import islice
-
-import msgspec
 
 from roost.fleet import Fleet
-from roost.fleet.candidates import CandidateSearch
-from roost.fleet.choices import Choice
 from roost.ledger import Ledger
 from roost.ledger.feed import commits_before, decode_changes
-from roost.model.allocation import Candidate
-from roost.model.request import CandidateQuery
-from roost.placement.wire.candidate_texts import describe_candidates, describe_split_candidates
-from roost.placement.wire.microversions import LATEST
+from roost.placement.v1.reading import Reading
 from roost.placement.wire.provider_texts import ProviderTexts
 from roost.web.errors import Gone
 
@@ -41,56 +32,6 @@ FARTHEST_CHANGES = 500_000
 MOST_READINGS = 8
 """Unfinished searches kept on one version."""
 
-SKIPPED_AT_ONCE = 200
-"""Candidates skipped before the event loop serves other requests."""
-
-
-class Reading:
-    """The candidates of one query on one version, in their order, read from ``position`` on.
-
-    They are rows of the fleet, which are quicker to write as JSON, unless one of them may be split.
-    """
-
-    def __init__(self, fleet: Fleet, query: CandidateQuery, offset: int = 0) -> None:
-        search = CandidateSearch(fleet, query)
-        self._needs = search.needs
-        self.position = 0
-        self._split = search.splits
-        self._choices: Iterator[Choice | Candidate] = iter(search) if search.splits else search.choices()
-        if search.single_provider:
-            # Each anchor has one candidate, so those before ``offset`` need not be generated.
-            self.position = min(offset, len(search.anchors))
-            anchors = search.anchors[self.position :].tolist()
-            self._choices = (choice for anchor in anchors for choice in search.choices_at(anchor))
-        self._ahead: list[Choice | Candidate] = []
-
-    def describe(self, fleet: Fleet, texts: ProviderTexts, most: int) -> tuple[int, dict[str, msgspec.Raw]]:
-        """The number of the next candidates, ``most`` at most, and the members of an answer with them."""
-        found = self.read(most)
-        if self._split:
-            candidates = [each for each in found if isinstance(each, Candidate)]
-            return len(found), describe_split_candidates(fleet, candidates, texts)
-        choices = [each for each in found if not isinstance(each, Candidate)]
-        return len(found), describe_candidates(fleet, self._needs, choices, texts, LATEST)
-
-    def read(self, most: int) -> list[Choice | Candidate]:
-        """The next candidates, ``most`` at most."""
-        page = [*self._ahead, *islice(self._choices, most - len(self._ahead))]
-        self._ahead = page[most:]
-        self.position += len(page[:most])
-        return page[:most]
-
-    def has_more(self) -> bool:
-        """Whether there is another candidate."""
-        if not self._ahead:
-            self._ahead = list(islice(self._choices, 1))
-        return bool(self._ahead)
-
-    async def skip_to(self, offset: int) -> None:
-        """Skip the candidates before ``offset``. The fleet must not change until then."""
-        while self.position < offset and self.read(min(SKIPPED_AT_ONCE, offset - self.position)):
-            await asyncio.sleep(0)
-
 
 class Moment:
     """The fleet as it was at one version; it never changes."""
@@ -101,15 +42,13 @@ class Moment:
         self.last_used = 0.0
         self._readings: OrderedDict[tuple[bytes, int], Reading] = OrderedDict()
 
-    async def reading(self, query: CandidateQuery, name: bytes, offset: int) -> Reading:
-        """The candidates of ``query``, whose fingerprint is ``name``, from ``offset`` on.
+    def take(self, name: bytes, offset: int) -> Reading | None:
+        """A kept reading of the query with this fingerprint that is not beyond ``offset``; None without one.
 
         No other caller gets the same reading before `keep` returns it.
         """
         before = [key for key in self._readings if key[0] == name and key[1] <= offset]
-        reading = self._readings.pop(max(before)) if before else Reading(self.fleet, query, offset)
-        await reading.skip_to(offset)
-        return reading
+        return self._readings.pop(max(before)) if before else None
 
     def keep(self, reading: Reading, name: bytes) -> None:
         """Keep an unfinished reading for the next page."""

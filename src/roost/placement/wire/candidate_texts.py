@@ -15,6 +15,7 @@ import numpy as np
 
 from roost.fleet import Fleet
 from roost.fleet.choices import Choice, Need
+from roost.fleet.work import CANDIDATE
 from roost.model.allocation import Candidate, Resources
 from roost.placement.wire.microversions import ByVersion, Since
 from roost.placement.wire.provider_texts import ProviderTexts, SummaryContent, quoted
@@ -29,6 +30,12 @@ class Shape(Enum):
 
 
 SHAPES = ByVersion({0: Shape.LIST, 12: Shape.KEYED, 34: Shape.MAPPED})
+
+_SAID = 8
+"""Amounts and suffixes in the text of a candidate for one unit of work, beside one for each need."""
+
+_TEMPLATE = 50
+"""Units of a pattern of candidates, beside eight for each need."""
 
 _GAP = "\0"
 """Marks the place of a uuid in a text. JSON has no unescaped NUL."""
@@ -48,10 +55,18 @@ class _Template(NamedTuple):
     last_is_shared: bool
 
 
+def weight_of(needs: Sequence[Need]) -> int:
+    """Units of work of a candidate in an answer, whose text is as long as the needs."""
+    said = sum(len(need.resources) + len(need.suffixes) for need in needs)
+    return len(needs) + said // _SAID
+
+
 def candidates_text(
-    needs: Sequence[Need], found: Iterable[Choice], texts: ProviderTexts, shape: Shape
+    fleet: Fleet, needs: Sequence[Need], found: Iterable[Choice], texts: ProviderTexts, shape: Shape
 ) -> str:
-    """The member ``allocation_requests``, a JSON array.
+    """The member ``allocation_requests``, a JSON array. Raises `TooMuchWork`.
+
+    The work of the candidates is counted by `weight_of` where they are read, that of a template here.
 
     Consecutive candidates mostly differ only in the last provider. The text of such a candidate is the text
     before it with another uuid.
@@ -70,6 +85,7 @@ def candidates_text(
         pattern = () if len(set(rows)) == len(rows) else tuple(map(rows.index, rows))
         template = templates.get(pattern)
         if template is None:
+            fleet.meter.spend(_TEMPLATE + 8 * len(needs))
             template = templates[pattern] = _template(needs, pattern or tuple(range(len(needs))), shape)
         uuids = [*map(uuid_of, rows)]
         around_last = [text if chosen is None else text % chosen(uuids) for text, chosen in template.parts]
@@ -164,9 +180,9 @@ def summaries_text(
 def describe_candidates(
     fleet: Fleet, needs: Sequence[Need], found: Sequence[Choice], texts: ProviderTexts, version: int
 ) -> dict[str, msgspec.Raw]:
-    """The members of the answer with candidates at a microversion."""
+    """The members of the answer with candidates at a microversion. Raises `TooMuchWork`."""
     texts.bring_to(fleet)
-    candidates = candidates_text(needs, found, texts, SHAPES.at(version))
+    candidates = candidates_text(fleet, needs, found, texts, SHAPES.at(version))
     summaries = summaries_text(fleet, needs, found, texts, version)
     return {
         "allocation_requests": msgspec.Raw(candidates.encode()),
@@ -179,6 +195,7 @@ def describe_split_candidates(
 ) -> dict[str, msgspec.Raw]:
     """The same for candidates of a query that allows something to be split, at the latest microversion."""
     texts.bring_to(fleet)
+    fleet.meter.spend(sum(CANDIDATE * (1 + len(each.allocations)) for each in found))
     requests = [
         {
             "allocations": {provider: {"resources": held} for provider, held in each.allocations.items()},

@@ -15,9 +15,17 @@ import msgspec
 import numpy as np
 
 from roost.fleet import Fleet
+from roost.fleet.work import SUMMARY
 
 MAX_ENTRIES = 200_000
 """Entries of each cache (summaries of about 600 bytes, sets of traits, uuids). Beyond that it is emptied."""
+
+
+_AT_ONCE = 256
+"""Summaries that are written before their work is counted."""
+
+_JOINED = 4
+"""Parts of summaries that are joined for one unit of work."""
 
 
 @dataclass(frozen=True)
@@ -90,25 +98,39 @@ class ProviderTexts:
         self._read = fleet.invalidations.end
 
     def summaries(self, fleet: Fleet, rows: Collection[int], content: SummaryContent) -> str:
-        """The member ``provider_summaries``, a JSON object in the order of ``rows``."""
+        """The member ``provider_summaries``, a JSON object in the order of ``rows``. Raises `TooMuchWork`."""
         return _object(self._texts_of(fleet, rows, content))
 
     def summaries_of_trees(self, fleet: Fleet, roots: Sequence[int], content: SummaryContent) -> str:
-        """The member ``provider_summaries`` with all providers of some trees, one tree after the other."""
+        """The member ``provider_summaries`` with all providers of some trees, one tree after the other.
+
+        Raises `TooMuchWork`.
+        """
         trees = self._trees if content.whole else {}
         missing = [root for root in roots if root not in trees]
-        below = {root: sorted(fleet.subtree(root)) for root in missing}
+        fleet.meter.spend(len(roots))
+        below = {root: _below(fleet, root) for root in missing}
         texts = iter(self._texts_of(fleet, list(chain(*below.values())), content))
         trees.update(
             (root, list(islice(texts, len(_Summary._fields) * len(rows)))) for root, rows in below.items()
         )
-        return _object(list(chain.from_iterable([trees[root] for root in roots])))
+        parts = list(chain.from_iterable([trees[root] for root in roots]))
+        fleet.meter.spend(len(parts) // _JOINED)
+        return _object(parts)
 
     def _texts_of(self, fleet: Fleet, rows: Collection[int], content: SummaryContent) -> list[str]:
-        """The parts of the summaries of ``rows``, one summary after the other."""
+        """The parts of the summaries of ``rows``, one summary after the other.
+
+        Raises `TooMuchWork`. What has been written by then is kept, so that the next answer needs less work.
+        """
         kept = self._summaries if content.whole else {}
+        count = fleet.meter.keep if content.whole else fleet.meter.spend
         missing = [row for row in rows if row not in kept]
-        kept.update(zip(missing, self._make(fleet, missing, content), strict=True))
+        for start in range(0, len(missing), _AT_ONCE):
+            some = missing[start : start + _AT_ONCE]
+            count(SUMMARY * len(some))
+            kept.update(zip(some, self._make(fleet, some, content), strict=True))
+        fleet.meter.spend(len(rows) // _JOINED)
         texts: list[str] = []
         for row in rows:
             texts += kept[row]
@@ -146,6 +168,12 @@ class ProviderTexts:
             listed = sorted(traits, key=fleet.traits.__getitem__)
             self._traits[traits] = f',"traits":{msgspec.json.encode(listed).decode()}'
         return self._traits[traits]
+
+
+def _below(fleet: Fleet, root: int) -> list[int]:
+    found = sorted(fleet.subtree(root))
+    fleet.meter.spend(len(found))
+    return found
 
 
 def quoted(text: str) -> str:

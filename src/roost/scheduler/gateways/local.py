@@ -8,10 +8,12 @@ import time
 from collections.abc import Collection, Iterable
 
 from roost.fleet import Fleet
+from roost.fleet.errors import TooMuchWork
 from roost.ledger import Command, Ledger, State
 from roost.model.reasons import Reasons
 from roost.model.what_if import WhatIf
 from roost.placement.commands.allocations import write_allocations
+from roost.scheduler.bounds import TOO_MUCH_WORK, decision_work
 from roost.scheduler.claim_result import Verdict
 from roost.scheduler.errors import SchedulerError
 from roost.scheduler.field import Field
@@ -23,7 +25,7 @@ from roost.scheduler.gateways.replacing import UseAlternate
 from roost.scheduler.group_members import progress_at_start
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offered_field import OfferedField
-from roost.scheduler.outcome import Basis, Claim, Outcome
+from roost.scheduler.outcome import WORK, Basis, Claim, Outcome
 from roost.scheduler.paired_offers import fleet_offers
 from roost.scheduler.question import Question
 from roost.scheduler.reasons.explainer import Explainer, Job
@@ -92,7 +94,11 @@ class Decide(Command[Decided], frozen=True):
         self.table.seen_since(self.question.oldest_heartbeat)
         node_version = self.table.version
         try:
-            outcome = self._outcome(state, mark)
+            with state.fleet.meter.limited(decision_work()):
+                outcome = self._outcome(state, mark)
+        except TooMuchWork:
+            self.table.release(*self.question.instances)
+            outcome = Outcome((), (), (), TOO_MUCH_WORK, WORK)
         except SchedulerError as error:
             error.basis = Basis(state.fleet.version, mark, node_version)
             raise

@@ -3,12 +3,14 @@
 from collections.abc import Iterable
 
 from roost.fleet import Fleet
+from roost.fleet.errors import TooMuchWork
 from roost.ledger import Command, Held, State
 from roost.model.allocation import Candidate
 from roost.model.change import AllocationsChanged
 from roost.model.spec import Selection
 from roost.placement.commands.allocations import write_allocations
 from roost.placement.errors import PlacementError
+from roost.scheduler.bounds import TOO_MUCH_WORK, decision_work
 from roost.scheduler.claim_result import Verdict, one_line, result_of
 from roost.scheduler.errors import NothingClaimed
 from roost.scheduler.gateways.checking import check_queries
@@ -43,8 +45,10 @@ class UseAlternate(Command[Replacement], frozen=True):
         )
         if before is not None:
             return before
+        work = decision_work()
         for number, alternate in enumerate(request.alternates):
-            claimed = self._claim(state, held, replacing, alternate)
+            with fleet.meter.limited(work):
+                claimed = self._claim(state, held, replacing, alternate)
             if isinstance(claimed, Selection):
                 return replacing.claimed(number, claimed)
             replacing.passed_over(alternate, claimed)
@@ -64,6 +68,8 @@ class UseAlternate(Command[Replacement], frozen=True):
             plugins = self.plugins
             progress = progress_at_start(replacing.request.question, self.table, state.fleet)
             found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers, progress)
+        except TooMuchWork:
+            found = TOO_MUCH_WORK
         finally:
             state.take_back(mark)
         if isinstance(found, str):

@@ -9,7 +9,7 @@ from roost.model.reasons import Reasons
 from roost.model.record import RecordSink, RunReasons
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.nodes import NodeTable
-from roost.scheduler.outcome import BOUND, Outcome
+from roost.scheduler.outcome import BOUND, WORK, Outcome
 from roost.scheduler.question import Question
 from roost.scheduler.rebuild import is_rebuild
 from roost.scheduler.selection import Plugins
@@ -38,6 +38,9 @@ class Explanations:
         seconds = question.options.explain_seconds
         out_of_time = outcome.cause == BOUND and question.expired()
         if outcome.refusal is None or not seconds or out_of_time or is_rebuild(question.spec):
+            return None
+        if outcome.cause == WORK:
+            # Each change that might help would be tried with as much work again.
             return None
         reading = contextlib.ExitStack()
         reading.enter_context(self._table.reading())

@@ -1,0 +1,103 @@
+"""The candidates of one query on one version, read page by page."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import msgspec
+
+from roost.fleet import Fleet
+from roost.fleet.candidates import CandidateSearch
+from roost.fleet.choices import Choice
+from roost.model.allocation import Candidate
+from roost.model.request import CandidateQuery
+from roost.placement.wire.candidate_texts import (
+    describe_candidates,
+    describe_split_candidates,
+    weight_of,
+)
+from roost.placement.wire.microversions import LATEST
+from roost.placement.wire.provider_texts import ProviderTexts
+
+SKIPPED_AT_ONCE = 200
+"""Candidates that `Reading.skip` skips at most, so that the event loop can serve other requests."""
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Page(msgspec.Struct, frozen=True):
+    """A page of candidates as JSON.
+
+    ``number``: of its candidates. ``next``: the offset of the next page, None on the last one.
+    """
+
+    version: int
+    number: int
+    next: int | None
+    requests: bytes
+    summaries: bytes
+
+    def packed(self) -> bytes:
+        """The page as bytes, from another process."""
+        return _encode(self)
+
+
+unpacked = msgspec.msgpack.Decoder(Page).decode
+"""The page that `Page.packed` gave."""
+
+
+class Reading:
+    """The candidates of one query on one version, in their order, read from ``position`` on.
+
+    They are rows of the fleet, which are quicker to write as JSON, unless one of them may be split. What is
+    read spends from the fleet's meter, and raises `TooMuchWork`: then the reading is of no use any more.
+    """
+
+    def __init__(self, fleet: Fleet, query: CandidateQuery, offset: int = 0) -> None:
+        search = CandidateSearch(fleet, query)
+        self._meter = fleet.meter
+        self._needs = search.needs
+        self._weight = weight_of(search.needs)
+        self.position = 0
+        self._split = search.splits
+        self._choices: Iterator[Choice | Candidate] = iter(search) if search.splits else search.choices()
+        if search.single_provider:
+            # Each anchor has one candidate, so those before ``offset`` need not be generated.
+            self.position = min(offset, len(search.anchors))
+            anchors = search.anchors[self.position :].tolist()
+            self._choices = (choice for anchor in anchors for choice in search.choices_at(anchor))
+        self._ahead: list[Choice | Candidate] = []
+
+    def describe(self, fleet: Fleet, texts: ProviderTexts, most: int) -> tuple[int, dict[str, msgspec.Raw]]:
+        """The number of the next candidates, ``most`` at most, and the members of an answer with them."""
+        found = self.read(most)
+        if self._split:
+            candidates = [each for each in found if isinstance(each, Candidate)]
+            return len(found), describe_split_candidates(fleet, candidates, texts)
+        choices = [each for each in found if not isinstance(each, Candidate)]
+        return len(found), describe_candidates(fleet, self._needs, choices, texts, LATEST)
+
+    def read(self, most: int) -> list[Choice | Candidate]:
+        """The next candidates, ``most`` at most."""
+        page = [*self._ahead, *islice(self._choices, most - len(self._ahead))]
+        self._meter.spend(len(page) * self._weight)
+        self._ahead = page[most:]
+        self.position += len(page[:most])
+        return page[:most]
+
+    def has_more(self) -> bool:
+        """Whether there is another candidate."""
+        if not self._ahead:
+            self._ahead = list(islice(self._choices, 1))
+        return bool(self._ahead)
+
+    def skip(self, offset: int) -> bool:
+        """Skip some of the candidates before ``offset``. False if there are no more candidates."""
+        return bool(self.read(min(SKIPPED_AT_ONCE, offset - self.position)))
+
+
+def page_of(reading: Reading, fleet: Fleet, texts: ProviderTexts, limit: int) -> Page:
+    """The next page of a reading. Raises `TooMuchWork`."""
+    number, described = reading.describe(fleet, texts, limit)
+    more = reading.position if reading.has_more() else None
+    requests, summaries = (bytes(described[name]) for name in ("allocation_requests", "provider_summaries"))
+    return Page(fleet.version, number, more, requests, summaries)
