@@ -52,7 +52,7 @@ def trees_served(fleet: Fleet, row: int) -> Rows:
     if not members:
         return np.zeros(0, dtype=np.intp)
     together = np.concatenate(members)
-    fleet.meter.keep(len(together) // _TOGETHER)
+    fleet.meter.spend_once(len(together) // _TOGETHER)
     roots: Rows = np.unique(fleet.roots(together)).astype(np.intp)
     others: Rows = roots[roots != fleet.root.item(row)]
     return others

@@ -98,7 +98,7 @@ class Splitting:
 
         ``rows``: of the tree's providers. Raises `TooMuchWork`.
         """
-        self._fleet.meter.keep(EVALUATION * len(rows) * (1 + len(self._split)))
+        self._fleet.meter.spend_once(EVALUATION * len(rows) * (1 + len(self._split)))
         found: list[Part] = []
         eligible = [row for row in rows if not self._kind.conditional or self._kind.meets(self._fleet, row)]
         for name, amount in self._split.items():

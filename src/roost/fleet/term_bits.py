@@ -170,17 +170,13 @@ class FormBits:
             shift += position.width
         self.barred = shift
         self.split = shift + 1
-        self._masks = [
-            ~(((1 << position.width) - 1) << at)
-            for position, at in zip(self.positions, self.shifts, strict=True)
-        ]
 
     def of(self, rows: Sequence[int], root: int) -> int:
         """The bits of a tree with these rows by position."""
-        bits = int(self._terms.bars(root)) << self.barred
-        for position, row, shift in zip(self.positions, rows, self.shifts, strict=True):
-            if position.width:
-                bits |= position.of(row) << shift
+        found = [
+            (position.of(row), position.width) for position, row in zip(self.positions, rows, strict=True)
+        ]
+        bits = _joined([*found, (int(self._terms.bars(root)), 1)])
         return bits | self._terms.splitting.of(rows) << self.split if self._terms.splitting.width else bits
 
     def replaced(self, bits: int, position: int, row: int) -> int:
@@ -188,8 +184,24 @@ class FormBits:
 
         The bits of its split stay as they were.
         """
-        at = self.positions[position]
-        return bits & self._masks[position] | at.of(row) << self.shifts[position] if at.width else bits
+        at, shift = self.positions[position], self.shifts[position]
+        if not at.width:
+            return bits
+        before = bits >> shift & ((1 << at.width) - 1)
+        return bits ^ (before ^ at.of(row)) << shift
+
+    def bits_at(self, bits: int) -> list[int]:
+        """The bits of each position, out of those of a tree.
+
+        To shift thousands of bits for each of a thousand positions would take time with their square.
+        """
+        data = bits.to_bytes(self.barred // 8 + 2 + bits.bit_length() // 8, "little")
+        found = []
+        for position, shift in zip(self.positions, self.shifts, strict=True):
+            first, within = divmod(shift, 8)
+            some = int.from_bytes(data[first : first + (within + position.width + 7) // 8], "little")
+            found.append(some >> within & ((1 << position.width) - 1))
+        return found
 
     def split_again(self, bits: int, position: int, rows: Sequence[int]) -> int:
         """The bits of a tree with these rows, after the provider at one position has changed in amounts, with
@@ -226,6 +238,16 @@ class FormBits:
             found = [found[pair // len(words)] | words[pair % len(words)] << below for pair in pairs]
             below += width
         return found, places
+
+
+def _joined(parts: Sequence[tuple[int, int]]) -> int:
+    """Bits of some widths, one after the other, the first the lowest: pairs of bits and width."""
+    while len(parts) > 1:
+        parts = [
+            (low | high << width, width + more)
+            for (low, width), (high, more) in zip(parts[::2], [*parts[1::2], (0, 0)], strict=False)
+        ]
+    return parts[0][0]
 
 
 class Served(NamedTuple):

@@ -138,7 +138,7 @@ class Feasibility:
         root, form, code = forms.root.item(tree), forms.form_of.item(tree), EXCLUDED
         if form >= 0 and self._terms.root_allowed(root):
             size = len(forms.forms[form])
-            self._meter.keep(EVALUATION * size * (1 + len(self._terms.kinds)))
+            self._meter.spend_once(EVALUATION * size * (1 + len(self._terms.kinds)))
             bits = self._codes.form_bits(forms.forms[form]).of(forms.rows_of(tree), root)
             code = self._codes.code_of(forms.variant_of.item(tree), bits)
         self._put(tree, code)
@@ -215,7 +215,7 @@ class Feasibility:
     def _evaluate_form(self, form: Form, served: Served) -> None:
         forms = self._forms
         trees, rows = form.columns(forms)
-        self._meter.keep(rows.size * (1 + len(self._terms.kinds)) // _TOGETHER)
+        self._meter.spend_once(rows.size * (1 + len(self._terms.kinds)) // _TOGETHER)
         roots = forms.root[trees]
         bits, places = self._codes.form_bits(form).of_all(rows, roots, served)
         variants = forms.variant_of[trees]

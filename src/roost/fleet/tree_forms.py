@@ -196,6 +196,11 @@ class TreeForms:
         _, kinds = distinct(kinds * (int(sizes.max(initial=0)) + 1) + above + 1)
         for size in np.flatnonzero(np.bincount(sizes)).tolist():
             trees = np.flatnonzero(sizes == size)
+            if len(trees) < FEW_TREES:
+                # A tree of thousands of providers, of which there is one, is no case for columns.
+                for tree in trees.tolist():
+                    self.form_of[tree] = self._form(self._key(tree)).number
+                continue
             sequences = kinds[self.first[trees][:, np.newaxis] + np.arange(size)]
             code = np.zeros(len(trees), dtype=np.intp)
             for position in range(size):
@@ -309,13 +314,12 @@ class TreeForms:
 
     def _key_of(self, rows: Sequence[int]) -> FormKey:
         fleet = self._fleet
+        columns = [(name, fleet.inventory_columns(name)) for name in sorted(fleet.inventoried_classes())]
         found = []
         for row in rows:
             parent = fleet.parent.item(row)
-            has = [
-                name for name in fleet.inventoried_classes() if fleet.inventory_columns(name).slot(row) >= 0
-            ]
-            found.append((self.position.item(parent) if parent >= 0 else -1, tuple(sorted(has))))
+            has = tuple(name for name, its in columns if its.slot(row) >= 0)
+            found.append((self.position.item(parent) if parent >= 0 else -1, has))
         return tuple(found)
 
     def _form(self, key: FormKey) -> Form:

@@ -44,7 +44,7 @@ class TreeSolution:
         self._local: bool | None = None
         self._assignments: Assignments | None = None
         self._beside: Assignments | None = None
-        meter.keep(POSITION * (len(form.form) + len(pools)))
+        meter.spend_once(POSITION * (len(form.form) + len(pools)))
         self.order = _order(len(form.form), pools)
         self._own = [at >= 0 for at in self.order]
         self._layout = _layout(terms, form, bits, pools, self.order)
@@ -187,9 +187,10 @@ def _layout(
     ancestor, trait_bits = [], []
     available: dict[str, list[int]] = {name: [] for name in terms.amounts}
     barred = bits >> form.barred & 1
+    of_positions = form.bits_at(bits)
     for number, at in enumerate(order):
         if at >= 0:
-            said = form.positions[at].read(bits >> form.shifts[at])
+            said = form.positions[at].read(of_positions[at])
             above = form.form.parents[at]
         else:
             pool = pools[~at]

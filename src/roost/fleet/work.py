@@ -41,7 +41,8 @@ class Work:
     """What an operation may still do. ``left``: units.
 
     ``counts_kept``: whether work counts whose result is kept for the operations after this one. Its amount is
-    bounded by the size of the fleet, while that of a search is not. ``kept``: units of such work so far.
+    bounded by the size of the fleet, while that of a search is not. ``kept``: units of such work so far whose
+    result stays even if the operation is broken off.
     """
 
     __slots__ = ("counts_kept", "kept", "left")
@@ -56,12 +57,6 @@ class Work:
         self.left -= units
         if self.left < 0:
             raise TooMuchWork("more work than is allowed")
-
-    def keep(self, units: int) -> None:
-        """Count units of work whose result is kept. Raises as `spend`, before the work is done."""
-        if self.counts_kept:
-            self.spend(units)
-            self.kept += units
 
 
 class Meter:
@@ -91,10 +86,16 @@ class Meter:
         if self._work is not None:
             self._work.spend(1 + rows // _IN_VECTOR)
 
+    def spend_once(self, units: int) -> None:
+        """Count units of work whose result is kept if the operation completes it. Raises `TooMuchWork`."""
+        if self._work is not None and self._work.counts_kept:
+            self._work.spend(units)
+
     def keep(self, units: int) -> None:
-        """Count units of work whose result is kept. Raises `TooMuchWork`, before the work is done."""
+        """Count units of work whose result is kept at once. Raises `TooMuchWork`, before the work is done."""
+        self.spend_once(units)
         if self._work is not None:
-            self._work.keep(units)
+            self._work.kept += units
 
     def left(self, most: int) -> int:
         """The units that are left, ``most`` at most."""

@@ -26,11 +26,11 @@ from roost.web.admission import Cause, Overloaded
 from roost.web.errors import BadRequest, Unavailable
 from roost.web.limits import Limits
 
-UNITS_BESIDE_WRITES: Final = 20_000
+UNITS_BESIDE_WRITES: Final = 15_000
 """Units of work of a query that is computed in the event loop while writes arrive: some 6 ms. A query of
 eight groups with a limit of 1,000 takes 10,000."""
 
-UNITS_ALONE: Final = 60_000
+UNITS_ALONE: Final = 50_000
 """Units of work of a query that is computed in the event loop while no writes arrive: some 20 ms."""
 
 _MOST_KNOWN: Final = 1_000
