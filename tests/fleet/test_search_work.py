@@ -1,0 +1,166 @@
+"""The work of a search is counted where it is done, and follows the steps that it takes."""
+
+import contextlib
+from collections.abc import Callable, Iterable
+from itertools import islice
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from roost.fleet import Fleet
+from roost.fleet.candidates import CandidateSearch
+from roost.fleet.errors import TooMuchWork
+from roost.fleet.explanation import explain_fully
+from roost.fleet.feasibility import feasibilities
+from roost.fleet.work import Work
+from roost.model.request import CandidateQuery, RequestGroup
+from support.fleets import fleet_of
+from support.oracle import World
+from support.shapes import (
+    FIRST,
+    SECOND,
+    branched,
+    deep,
+    hostile_queries,
+    hostile_worlds,
+    pair,
+    pooled,
+    wide,
+)
+from support.steps import lines_of
+
+LINES_OF_A_UNIT = 12
+"""Lines of Python that a unit of work may take. Most units take one or two."""
+
+LINES_UNCOUNTED = 6_000
+"""Lines that are not counted: of a query, and of each class, however large the fleet is."""
+
+LINES_OF_A_PROVIDER = 30
+"""Lines for each provider of a fleet that is read for the first time: its trees are numbered once for all."""
+
+
+def work_of(fleet: Fleet, compute: Callable[[], object], units: int = 10**9) -> int:
+    work = Work(units)
+    with fleet.meter.limited(work):
+        compute()
+    return units - work.left
+
+
+def choices(fleet: Fleet, query: CandidateQuery, *, kept: bool = False) -> Iterable[object]:
+    feasibility = feasibilities(fleet).of(query) if kept else None
+    return CandidateSearch(fleet, query, feasibility=feasibility).choices()
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("world", [wide, lambda n: branched(n // 8, 8)], ids=["wide", "branched"])
+def test_a_pair_under_one_subtree_is_found_in_steps_that_grow_with_the_tree(
+    world: Callable[[int], World], kept: bool
+) -> None:
+    spent = []
+    for size in (200, 400):
+        fleet = fleet_of(world(size))
+        found: list[object] = []
+
+        def find(fleet: Fleet = fleet, found: list[object] = found) -> None:
+            found += choices(fleet, pair(), kept=kept)
+
+        spent.append(work_of(fleet, find))
+        assert len(found) == size
+    assert spent[1] < 2.5 * spent[0]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_the_first_candidates_of_a_deep_tree_take_no_more_than_the_tree_is_large(kept: bool) -> None:
+    fleet = fleet_of(deep(400))
+    spent = work_of(fleet, lambda: list(islice(choices(fleet, pair(), kept=kept), 10)))
+    assert spent < 40 * 400
+
+
+def test_groups_that_no_common_subtree_can_serve_are_given_up_at_the_first_of_them() -> None:
+    """The groups between them have many options, each of which would be tried in vain."""
+    apart = branched(60, 1)
+    groups = (
+        RequestGroup({FIRST: 1}, suffix="_A"),
+        RequestGroup({SECOND: 1}, suffix="_M"),
+        RequestGroup({"VCPU": 1}, suffix="_N"),
+        RequestGroup({SECOND: 5}, suffix="_B"),
+    )
+    query = CandidateQuery(groups, same_subtree=(frozenset({"_A", "_B"}),))
+    fleet = fleet_of(apart)
+    assert work_of(fleet, lambda: list(choices(fleet, query))) < 5_000
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_an_inner_loop_spends_for_each_of_its_rounds(kept: bool) -> None:
+    """Each pair of children has the amounts, so that there are as many candidates as pairs."""
+    groups = (RequestGroup({FIRST: 1}, suffix="_A"), RequestGroup({SECOND: 1}, suffix="_B"))
+    fleet = fleet_of(wide(100))
+    query = CandidateQuery(groups, isolate=True)
+    assert work_of(fleet, lambda: list(choices(fleet, query, kept=kept))) >= 100 * 99
+
+
+def test_candidates_that_are_dropped_because_they_repeat_are_counted() -> None:
+    """All trees have the same candidates of pools: after the first tree nothing is new."""
+    groups = tuple(RequestGroup({FIRST: 1}, suffix=f"_{number}") for number in range(3))
+    fleet = fleet_of(pooled(50, 6))
+    query = CandidateQuery(groups)
+    found: list[object] = []
+    spent = work_of(fleet, lambda: found.extend(choices(fleet, query)))
+    assert len(found) == 6**3
+    assert spent > 50 * 6**3
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_an_operation_ends_when_its_work_is_used_up_and_the_next_one_finds_the_same(kept: bool) -> None:
+    fleet = fleet_of(wide(60))
+    query = CandidateQuery(pair().groups)
+    with fleet.meter.limited(Work(500)), pytest.raises(TooMuchWork):
+        list(choices(fleet, query, kept=kept))
+    assert list(choices(fleet, query, kept=kept)) == list(choices(fleet_of(wide(60)), query))
+
+
+def test_a_search_that_was_too_much_once_is_not_begun_again_with_as_much() -> None:
+    """Groups that demand all that the devices have together, in amounts that go on no device without rest."""
+    amounts = (8, 7, 7, 7, 6, 5, 4, 4)
+    groups = (RequestGroup({FIRST: amount}, suffix=f"_{n}") for n, amount in enumerate(amounts))
+    query = CandidateQuery(tuple(groups))
+    fleet = fleet_of(wide(4, amount=12))
+    kept = feasibilities(fleet).of(query)
+    spent = []
+    for _ in range(2):
+        work = Work(300, counts_kept=False)
+        with fleet.meter.limited(work), pytest.raises(TooMuchWork):
+            kept.catch_up()
+            kept.local_roots()
+        spent.append(300 - work.left)
+    assert spent[1] < spent[0]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(hostile_worlds(), hostile_queries(), st.booleans(), st.sampled_from([1, 50, None]))
+def test_no_search_takes_steps_that_are_not_counted(
+    world: World, query: CandidateQuery, kept: bool, limit: int | None
+) -> None:
+    def search(fleet: Fleet) -> None:
+        list(islice(choices(fleet, query, kept=kept), limit))
+
+    check_counted(world, search)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(hostile_worlds(60), hostile_queries())
+def test_no_explanation_takes_steps_that_are_not_counted(world: World, query: CandidateQuery) -> None:
+    check_counted(world, lambda fleet: explain_fully(fleet, query, 5))
+
+
+def check_counted(world: World, compute: Callable[[Fleet], object]) -> None:
+    fleet, work = fleet_of(world), Work(5_000)
+
+    def limited() -> None:
+        with fleet.meter.limited(work), contextlib.suppress(TooMuchWork):
+            compute(fleet)
+
+    lines = lines_of(limited)
+    spent = 5_000 - work.left
+    assert lines <= LINES_UNCOUNTED + LINES_OF_A_PROVIDER * len(world) + LINES_OF_A_UNIT * spent
