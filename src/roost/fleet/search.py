@@ -6,7 +6,7 @@ from roost.fleet.common_subtree import CommonSubtree, SubtreeState, TreeOrder
 from roost.fleet.fits import has_room
 from roost.fleet.query_terms import Term
 from roost.fleet.tree_layout import TreeLayout
-from roost.fleet.work import Meter
+from roost.fleet.work import SEARCH, TERM, Meter
 from roost.model.request import CandidateQuery
 
 
@@ -36,6 +36,7 @@ class TreeSearch:
 
         Each option that the search looks at counts as a unit of work. Raises `TooMuchWork`.
         """
+        meter.spend(SEARCH + TERM * len(terms))
         self._meter = meter
         self._terms = terms
         self._options = options

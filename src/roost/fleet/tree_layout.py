@@ -22,6 +22,7 @@ from roost.fleet.columns import Bools, Int64, Rows
 from roost.fleet.fleet import Fleet
 from roost.fleet.match import in_any
 from roost.fleet.query_terms import Options, Term
+from roost.fleet.work import KIND, LAYOUTS
 from roost.model.request import CandidateQuery
 
 _LAID_OUT = 5
@@ -69,7 +70,8 @@ class TreeLayouts:
         self._demands = _shared_demands(query, terms, self._kinds)
 
     def trees(self, anchors: Rows) -> list[Tree]:
-        """The trees of some anchors, in the same order."""
+        """The trees of some anchors, in the same order. Raises `TooMuchWork`."""
+        self._fleet.meter.spend(LAYOUTS + KIND * len(self._options))
         found = [_options_at(options, anchors) for options in self._options]
         tree = np.concatenate([numbers for numbers, _ in found])
         keys = tree * self._fleet.n_rows + np.concatenate([rows for _, rows in found])

@@ -44,7 +44,7 @@ class TreeSolution:
         self._local: bool | None = None
         self._assignments: Assignments | None = None
         self._beside: Assignments | None = None
-        meter.spend_once(POSITION * (len(form.form) + len(pools)))
+        meter.spend_once((POSITION + len(terms.kinds)) * (len(form.form) + len(pools)))
         self.order = _order(len(form.form), pools)
         self._own = [at >= 0 for at in self.order]
         self._layout = _layout(terms, form, bits, pools, self.order)

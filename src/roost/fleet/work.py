@@ -4,8 +4,8 @@ An operation that reads the fleet, a query or a decision, has one `Work`. The fl
 long as the operation is computed, and all that is computed on the fleet spends from it. So no function passes
 a budget on, and none can be called without one where its caller has set one.
 
-A *unit* is about a third of a microsecond of Python on a current processor: an option that a search tries, a
-provider of a candidate, or some hundred providers in a vector operation. All memory that a computation takes
+A *unit* is about half a microsecond of Python on a current processor: an option that a search tries, a
+provider of a candidate, or a score of providers in vector operations. All memory that a computation takes
 grows with a number that is counted as well.
 """
 
@@ -17,6 +17,18 @@ from roost.fleet.errors import TooMuchWork
 
 TREE: Final = 3
 """Units of a tree that is looked at for its candidates where its layout is kept."""
+
+SEARCH: Final = 40
+"""Units of a search that begins, beside `TERM` for each term."""
+
+TERM: Final = 15
+"""Units of a term in a search that begins."""
+
+LAYOUTS: Final = 300
+"""Units of some trees that are laid out together, beside `KIND` for each kind of term."""
+
+KIND: Final = 80
+"""Units of a kind of term when trees are laid out."""
 
 LAYOUT: Final = 20
 """Units of a tree whose layout is not kept, beside one for each of its providers."""
@@ -33,8 +45,11 @@ POSITION: Final = 8
 SUMMARY: Final = 25
 """Units of a provider whose JSON is written."""
 
-_IN_VECTOR: Final = 100
-"""Rows that a vector operation looks at for one unit."""
+_VECTOR: Final = 20
+"""Units of a few vector operations, however few rows they look at."""
+
+_IN_VECTOR: Final = 25
+"""Rows that a few vector operations look at for one unit."""
 
 
 class Work:
@@ -82,9 +97,9 @@ class Meter:
             self._work.spend(units)
 
     def spend_rows(self, rows: int) -> None:
-        """Count a vector operation on so many rows. Raises `TooMuchWork`."""
+        """Count a few vector operations on so many rows. Raises `TooMuchWork`."""
         if self._work is not None:
-            self._work.spend(1 + rows // _IN_VECTOR)
+            self._work.spend(_VECTOR + rows // _IN_VECTOR)
 
     def spend_once(self, units: int) -> None:
         """Count units of work whose result is kept if the operation completes it. Raises `TooMuchWork`."""

@@ -30,7 +30,7 @@ UNITS_BESIDE_WRITES: Final = 15_000
 """Units of work of a query that is computed in the event loop while writes arrive: some 6 ms. A query of
 eight groups with a limit of 1,000 takes 10,000."""
 
-UNITS_ALONE: Final = 50_000
+UNITS_ALONE: Final = 40_000
 """Units of work of a query that is computed in the event loop while no writes arrive: some 20 ms."""
 
 _MOST_KNOWN: Final = 1_000
