@@ -11,6 +11,7 @@ from roost.auth import NoAuth
 from roost.auth.rules import Rules
 from roost.ledger import Ledger
 from roost.ledger.holdings import held_by_all
+from roost.placement.service import PlacementService
 from roost.records import RecordQueue, Retention
 from roost.records.backend import open_sql_records
 from roost.scheduler import Scheduler, SchedulerOptions
@@ -58,7 +59,7 @@ async def scheduling(
         records = RecordQueue(await open_sql_records(f"sqlite:///{folder / 'records.db'}", Retention()))
         chosen = options or SchedulerOptions()
         scheduler = Scheduler(gateway or LocalGateway(ledger), cloud.table(), records, chosen, lambda: NOW)
-        service = Service(scheduler, records, chosen, ledger)
+        service = Service(scheduler, records, chosen, ledger, placement=PlacementService(ledger))
         app: Application = create_app(service, NoAuth(), rules)
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://roost", headers=SERVICE) as client:

@@ -76,6 +76,19 @@ OF_PROJECTS = {
 }
 """The paths whose resources belong to projects."""
 
+CREATES_NOTHING = {
+    "/v1/agents": "each question has the session of its agent, and is repeated by the protocol of agents",
+    "/v1/allocations": "the consumers have names and generations: the same write again is a conflict",
+    "/v1/aggregates/{uuid}/members": "a node is a member or none: the same change again changes nothing",
+    "/v1/hosts/{host}/accept": "an agent is held or not: the same word again is a conflict",
+    "/v1/instances/{uuid}/give-up": "an instance is ended once: the same word again is a conflict",
+    "/v1/scheduler/explain": "reads",
+    "/v1/scheduler/what-if": "reads",
+    "/v1/scheduler/results": "the first result of an attempt counts: the same one again changes nothing",
+    "/v1/use_alternate": "a claim is moved once: the same move again is found done",
+}
+"""The paths under ``/v1`` to which POST creates nothing, so that it takes no key, with the reason."""
+
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
@@ -207,3 +220,27 @@ def test_no_handler_asks_the_policy() -> None:
             assert not {"roost.web.policy", "roost.auth.rules", "roost.placement.access"} & set(names), module
             attribute = node.attr if isinstance(node, ast.Attribute) else ""
             assert attribute not in ("authorise", "allows", "check", "identity"), (module, attribute)
+
+
+def test_every_post_under_v1_creates_with_a_key_or_says_why_it_takes_none() -> None:
+    posts = [
+        operation
+        for operations in SERVICES.values()
+        for operation in operations
+        if operation.method == "POST" and operation.path.startswith("/v1/")
+    ]
+    without = {each.path for each in posts if each.creates is None}
+    named = {
+        next((at for at in CREATES_NOTHING if f"{path}/".startswith(f"{at}/")), path) for path in without
+    }
+    assert named == CREATES_NOTHING.keys()
+    assert all(each.answer is not None for each in posts if each.creates is not None)
+    after = {each.path for each in posts if each.creates is not None and not each.creates.atomic}
+    assert after == {
+        "/v1/hosts",
+        "/v1/hosts/{host}/move",
+        "/v1/hosts/{host}/token",
+        "/v1/select_destinations",
+    }
+    others = [each for operations in SERVICES.values() for each in operations if each.method != "POST"]
+    assert all(each.creates is None for each in others)

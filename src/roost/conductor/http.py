@@ -36,6 +36,7 @@ from roost.conductor.instance_types import (
     WordOfOperator,
 )
 from roost.conductor.instance_views import InstanceViews
+from roost.conductor.kept_answers import StoredAnswers
 from roost.conductor.mappings import InstanceMapping
 from roost.conductor.neighbours import Neighbours
 from roost.conductor.requester import owner_of, requester_of
@@ -58,6 +59,7 @@ from roost.web.cors import Cors
 from roost.web.errors import BadRequest, Conflict, NotFound
 from roost.web.forwarded import through_proxies
 from roost.web.health_operations import DOCUMENTED
+from roost.web.idempotency import Creation
 from roost.web.openapi import OpenApi, describe
 from roost.web.operation import OPEN, Operation
 from roost.web.policy import ADMIN, PROJECT_READER, PROJECT_WRITER, Policy, Rule
@@ -153,6 +155,7 @@ def create_app(
         request_type=Request if proxies is None else through_proxies(Request, proxies),
         middleware=(Cors(options.cors),) if options.cors.allowed_origin else (),
         body_seconds=options.limits.body_seconds,
+        answers=StoredAnswers(requests.database),
     )
     return create_web_app(operations, kernel)
 
@@ -199,8 +202,9 @@ async def create_instances(service: Service, req: Request, resp: Response) -> Ac
         instances=tuple(str(uuids.uuid4()) for _ in range(wanted.count)),
         min_count=wanted.min_count or wanted.count,
     )
-    await service.conductor.accept(request)
-    return AcceptedInstances(request.request_id, request.instances)
+    accepted = AcceptedInstances(request.request_id, request.instances)
+    await service.conductor.accept(request, req.keyed(accepted))
+    return accepted
 
 
 async def _group_of(service: Service, req: Request, wanted: WantedInstances) -> ServerGroup | None:
@@ -307,6 +311,7 @@ OPERATIONS: Final = (
         answer=AcceptedInstances,
         status=202,
         raises=(Conflict,),
+        creates=Creation(),
     ),
     Operation(
         "GET",

@@ -34,6 +34,7 @@ from roost.leases import LeaseTimes, ReleaseLease, Tenure, VacateAll, keep_lease
 from roost.machine import Machine, Performer, lasting
 from roost.machine.performing import Transactor
 from roost.model.history import Requester
+from roost.model.idempotency import KeyedAnswer
 from roost.model.instance import BuildRequest
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
@@ -140,6 +141,7 @@ class SuperConductor:
             free_late_claims=self._working.free_late_claims,
             complete_mappings=self._working.complete_mappings,
             prune_past=lambda: self._working.prune_past(self._history_days),
+            prune_answers=self._working.prune_answers,
             keep_audit=lambda: keep_lease("api", self._auditing),
             watch_audit=lambda: watch_leases("api", LEASE, self._auditing.times),
             audit=lambda: audit(self._auditing, self._audits),
@@ -157,13 +159,16 @@ class SuperConductor:
         await self._performer.run(carry_deletions(self._working.deletions))
         await self._performer.run(self._working.look_for_late_claims())
 
-    async def accept(self, request: BuildRequest) -> None:
+    async def accept(self, request: BuildRequest, answer: KeyedAnswer | None = None) -> None:
         """Take a request: durable when this returns, and on its way to its cells.
+
+        ``answer``: it is kept with the request, for the client's key.
 
         Raises:
             OutcomeUnknown: the request is carried out if it is found in the database, and not otherwise.
+            KeyInWork: an answer is kept for the key. Nothing is taken.
         """
-        await self._performer.run(self._working.accept(clean_request(request)))
+        await self._performer.run(self._working.accept(clean_request(request), answer))
 
     async def delete(self, instances: Sequence[str], by: Requester | None = None) -> list[str]:
         """Have instances destroyed and their claims freed; returns those that are known.

@@ -230,6 +230,21 @@ audit_repairs = sa.Table(
     **EXACT,
 )
 
+kept_answers = sa.Table(
+    # The answers to requests with a key of the client's: see `roost.conductor.kept_answers`.
+    "kept_answers",
+    metadata,
+    # The digests of the key with its scope, and of what was asked for.
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("request", sa.String(64), nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("status", sa.Integer, nullable=False),
+    # None for an answer with secrets.
+    sa.Column("body", sa.LargeBinary().with_variant(LONGBLOB(), "mysql", "mariadb")),
+    sa.Index("kept_answers_by_time", "at"),
+    **EXACT,
+)
+
 database_identity = identity_table(metadata)
 
 leases_table(metadata)

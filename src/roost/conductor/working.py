@@ -8,6 +8,8 @@ from roost.conductor.build_requests import AcceptRequest, FreeRequests, OwnedReq
 from roost.conductor.carrying import CarryOptions, carry_through
 from roost.conductor.deleting import Deletions, accept_deletion, carry_deletions, take_deletions
 from roost.conductor.history.past import PRUNED_AT_ONCE, PrunePastMappings
+from roost.conductor.kept_answers import KEPT_SECONDS, Once, PruneAnswers
+from roost.conductor.kept_answers import PRUNED_AT_ONCE as ANSWERS_AT_ONCE
 from roost.conductor.late_claims import LOOK_SECONDS, free_late_claims
 from roost.conductor.mappings import (
     CompleteMappings,
@@ -21,6 +23,7 @@ from roost.leases import FREED, Tenure
 from roost.logs import RequestIds
 from roost.machine import Await, Clock, Log, Machine, Monotonic, Read, Sleep, Start, Wake, Write
 from roost.model.history import Requester
+from roost.model.idempotency import KeyedAnswer
 from roost.model.instance import BuildRequest
 from roost.scheduler.claim_result import one_line
 from roost.storage import StorageError
@@ -57,8 +60,10 @@ class Working:
         self.failure: BaseException | None = None
         self.deletions = Deletions()
 
-    def accept(self, request: BuildRequest) -> Machine[None]:
+    def accept(self, request: BuildRequest, answer: KeyedAnswer | None = None) -> Machine[None]:
         """Accept a request: durable when this returns, and on its way.
+
+        ``answer``: it is kept with the request, for the client's key.
 
         Without a lease it is durable, and any conductor takes it. Raises `StorageError`; after
         `OutcomeUnknown` the request is found by `seek` if it is written.
@@ -70,7 +75,9 @@ class Working:
         number = 0
         try:
             at = yield from Clock().do()
-            number = yield from Write(API, AcceptRequest(request, at, owner)).do()
+            accepted = AcceptRequest(request, at, owner)
+            kept = Once(accepted, lambda number: answer if number else None)
+            number = yield from Write(API, accepted if answer is None else kept).do()
         finally:
             if new and not (number and owner):
                 self.carrying.discard(request.request_id)
@@ -161,6 +168,18 @@ class Working:
             except StorageError as error:
                 values = {"error": one_line(error)}
                 yield from Log("histories are pruned later", values, "warning").do()
+            yield from Sleep(3600.0).do()
+
+    def prune_answers(self) -> Machine[None]:
+        """Forget the answers to requests with a key that are older than a day, once an hour, for ever."""
+        while True:
+            older = (yield from Clock().do()) - KEPT_SECONDS
+            try:
+                while (yield from Write(API, PruneAnswers(older)).do()) == ANSWERS_AT_ONCE:
+                    pass
+            except StorageError as error:
+                values = {"error": one_line(error)}
+                yield from Log("kept answers are pruned later", values, "warning").do()
             yield from Sleep(3600.0).do()
 
     def complete_mappings(self) -> Machine[None]:

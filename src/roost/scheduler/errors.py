@@ -8,7 +8,8 @@ SchedulerError
 ├── CannotWeigh            a host that the request may use has no weight, and the options forbid that
 ├── SchedulerFault         a filter, a weigher or the scheduler itself raised an unexpected error
 ├── PlacementUnavailable   placement cannot be reached, or is unavailable; trying again will help
-│   └── PlacementFailed    placement fails at what the scheduler asks; trying again may help
+│   ├── PlacementFailed    placement fails at what the scheduler asks; trying again may help
+│   └── ClaimsInDoubt      placement has not answered a claim, and may still carry it out
 ├── PlacementRefused       placement refuses what the scheduler asks; trying again will not help
 ├── SchedulerUnavailable   a scheduler over HTTP cannot be reached, or is unavailable; trying again will help
 ├── SchedulerRefused       a scheduler over HTTP refuses to answer; trying again will not help
@@ -66,6 +67,10 @@ class PlacementUnavailable(SchedulerError):
 
 class PlacementFailed(PlacementUnavailable):
     """Placement answers what the scheduler asks with an error of its own. Trying again may help."""
+
+
+class ClaimsInDoubt(PlacementUnavailable):
+    """Placement has not answered a claim. It holds the claim, or may still make it; the text names whose."""
 
 
 class PlacementRefused(SchedulerError):

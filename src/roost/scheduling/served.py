@@ -15,10 +15,12 @@ from roost.ledger import Ledger
 from roost.placement.access import open_authenticator
 from roost.placement.client import HttpPlacement
 from roost.placement.http.edge import with_edge
+from roost.placement.service import PlacementService
 from roost.records import RecordQueue
 from roost.scheduling.hosts.hosts import Hosts
 from roost.scheduling.http.app import create_app, default_rules
 from roost.scheduling.http.service import Service
+from roost.scheduling.kept_answers import SchedulerAnswers
 from roost.scheduling.opening import (
     Deciding,
     open_database,
@@ -53,8 +55,10 @@ async def open_scheduler(options: SchedulingOptions, stack: AsyncExitStack) -> S
         cells = opened.values()
     records = await open_recording(stack, options)
     deciding = await open_deciding(stack, options, placement, records, cells, api)
+    answers = SchedulerAnswers(api)
+    stack.push_async_callback(answers.close)
     application = scheduling_application(
-        deciding, records, options, ledger, open_authenticator(options.http), documented=True
+        deciding, records, options, placement, open_authenticator(options.http), answers, documented=True
     )
     health = scheduling_health(placement, deciding.hosts, options.http)
     return Served(
@@ -69,18 +73,29 @@ def scheduling_application(
     deciding: Deciding,
     records: RecordQueue,
     options: SchedulingOptions,
-    ledger: Ledger | None,
+    placement: Ledger | HttpPlacement,
     authenticator: Authenticator,
+    answers: SchedulerAnswers,
     *,
     documented: bool,
 ) -> Application:
-    """The API of a scheduler. ``documented``: it has its OpenAPI document.
+    """The API of a scheduler.
+
+    ``answers``: where those to requests with a key are kept. ``documented``: it has its OpenAPI document.
 
     Raises `OperatorError` for a policy file that cannot be used.
     """
-    service = Service(deciding.scheduler, records, options.scheduler, ledger, deciding.hosts.refresh)
+    ledger = placement if isinstance(placement, Ledger) else None
+    service = Service(
+        deciding.scheduler,
+        records,
+        options.scheduler,
+        ledger,
+        deciding.hosts.refresh,
+        placement=PlacementService(placement) if isinstance(placement, Ledger) else placement,
+    )
     rules = Rules(default_rules(), options.source, options.http.enforce_new_defaults)
-    return create_app(service, authenticator, rules, options.http, documented=documented)
+    return create_app(service, authenticator, rules, options.http, answers=answers, documented=documented)
 
 
 def _describe(placement: Ledger | HttpPlacement, hosts: Hosts) -> dict[str, object]:

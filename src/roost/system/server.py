@@ -14,6 +14,7 @@ from roost.placement.http.worker import open_api
 from roost.placement.v1.app import V1
 from roost.scheduling.http.operations import OPERATIONS as SCHEDULING
 from roost.scheduling.http.operations import PATHS as SCHEDULING_PATHS
+from roost.scheduling.kept_answers import SchedulerAnswers
 from roost.scheduling.served import scheduling_application
 from roost.serving.granian import EmbeddedServer
 from roost.serving.listeners import Listeners
@@ -100,8 +101,16 @@ def _application(stack: AsyncExitStack, system: System, health: Health) -> tuple
     documented = (*conductor_http.OPERATIONS, *SCHEDULING, *DOCUMENTED)
     placement, v1 = open_api(stack, system.ledger, options.http, documented)
     conductor = conductor_application(system.conducting, options, authenticator, documented=False)
+    answers = SchedulerAnswers(system.ledger.database)
+    stack.push_async_callback(answers.close)
     scheduling = scheduling_application(
-        system.deciding, system.records, options.scheduling, system.ledger, authenticator, documented=False
+        system.deciding,
+        system.records,
+        options.scheduling,
+        system.ledger,
+        authenticator,
+        answers,
+        documented=False,
     )
     services = dispatch(
         {

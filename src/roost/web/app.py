@@ -11,13 +11,16 @@ A request passes these steps. The first error ends them:
 6. query: 400; projects that the request may reach: 403; body: 413, 408, 400, or an error that has precedence
    over these (`Operation.precede`), 403 for a body that a further rule forbids (`Rule.of_body`)
    A filter that is an operator's: 403
-7. the handler
+7. the handler. If the operation creates something and the request has a key: 400 for a malformed key, 409,
+   422, or the answer that is kept (`roost.web.idempotency`)
 8. of resources that belong to projects: the part of the result that the viewer may see (`visible`)
 9. the result is encoded as JSON
 """
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import falcon
@@ -43,6 +46,7 @@ from roost.web.errors import (
     Unavailable,
     Unsupported,
 )
+from roost.web.idempotency import KeptAnswers, KeyedRequests, NoAnswers, key_of
 from roost.web.limits import Limits
 from roost.web.operation import OPEN, Operation
 from roost.web.policy import Policy, check_filters
@@ -61,6 +65,8 @@ class Kernel:
       ``outcome_known = False`` is answered by `OutcomeUncertain`.
     - ``middleware``: Falcon middleware that runs before the kernel's own.
     - ``body_seconds``: seconds within which a body must arrive.
+    - ``answers``: where the answers to requests with a key are kept.
+    - ``clock``: seconds since the epoch.
     """
 
     service: Any
@@ -71,6 +77,8 @@ class Kernel:
     request_type: type[Request] = Request
     middleware: Sequence[Any] = ()
     body_seconds: float = Limits().body_seconds
+    answers: KeptAnswers = field(default_factory=NoAnswers)
+    clock: Callable[[], float] = time.time
 
 
 def create_app(operations: Sequence[Operation], kernel: Kernel) -> falcon.asgi.App:  # type: ignore[type-arg]
@@ -81,12 +89,12 @@ def create_app(operations: Sequence[Operation], kernel: Kernel) -> falcon.asgi.A
         app.add_middleware(middleware)
     open_paths = frozenset(operation.path for operation in operations if operation.rule is OPEN)
     app.add_middleware(_Gate(kernel, open_paths))
-    bodies = _Bodies(kernel.body_seconds)
+    bodies, keyed = _Bodies(kernel.body_seconds), KeyedRequests(kernel.answers)
     by_path: dict[str, dict[str, Operation]] = {}
     for operation in operations:
         by_path.setdefault(operation.path, {})[operation.method] = operation
     for path, methods in by_path.items():
-        app.add_route(path, _Resource(kernel, methods, bodies))
+        app.add_route(path, _Resource(kernel, methods, bodies, keyed))
     _add_error_handlers(app, kernel)
     return app
 
@@ -94,10 +102,16 @@ def create_app(operations: Sequence[Operation], kernel: Kernel) -> falcon.asgi.A
 class _Resource:
     """One path, with a responder ``on_…`` for each of its operations. ``methods``: the name of each."""
 
-    def __init__(self, kernel: Kernel, operations: Mapping[str, Operation], bodies: "_Bodies") -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        operations: Mapping[str, Operation],
+        bodies: "_Bodies",
+        keyed: KeyedRequests,
+    ) -> None:
         self.methods = {method: f"{method} {operation.path}" for method, operation in operations.items()}
         for method, operation in operations.items():
-            setattr(self, f"on_{method.lower()}", _responder(kernel, operation, bodies))
+            setattr(self, f"on_{method.lower()}", _responder(kernel, operation, bodies, keyed))
 
 
 class _Gate:
@@ -149,10 +163,15 @@ class _Gate:
         req.identity = req.observation.identity = identity
 
 
-def _responder(kernel: Kernel, operation: Operation, bodies: "_Bodies") -> Any:
+def _responder(kernel: Kernel, operation: Operation, bodies: "_Bodies", keyed: KeyedRequests) -> Any:
     """The coroutine function that takes one operation's requests through the steps 4 to 7."""
     service, policy, conventions = kernel.service, kernel.policy, kernel.conventions
     handler, rule, query, encode = operation.handler, operation.rule, operation.query, msgspec.json.encode
+    creates, scope = operation.creates, f"{operation.method} {operation.path}"
+    of_projects = rule is not OPEN and rule.all_projects is not None
+
+    def encoded(req: Request, answer: object) -> bytes:
+        return encode(visible(answer, req.viewer) if of_projects else answer)
 
     async def respond(req: Request, resp: Response, **params: str) -> None:
         operation.check_present(req)
@@ -182,12 +201,19 @@ def _responder(kernel: Kernel, operation: Operation, bodies: "_Bodies") -> Any:
                 for name in rule.of_body(req.body):
                     policy.check(req.identity, name, req.identity.project_id)
         resp.status = operation.status
+        if creates is not None and (key := key_of(req, creates, scope, params, kernel.clock())) is not None:
+            req.encode_answer = partial(encoded, req)
+
+            async def create() -> bytes:
+                return encoded(req, await handler(service, req, resp, **params))
+
+            resp.data = await keyed.once(req, resp, creates, key, create)
+            resp.content_type = falcon.MEDIA_JSON
+            return
         answer = await handler(service, req, resp, **params)
-        if answer is not None and rule is not OPEN and rule.all_projects is not None:
-            answer = visible(answer, req.viewer)
         if answer is not None:
             resp.content_type = falcon.MEDIA_JSON
-            resp.data = encode(answer)
+            resp.data = encoded(req, answer)
 
     return respond
 

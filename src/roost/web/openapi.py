@@ -21,6 +21,7 @@ from roost.web.errors import (
     Unavailable,
     Unsupported,
 )
+from roost.web.idempotency import HEADER, LONGEST_KEY, KeyInWork, KeyReused
 from roost.web.operation import JSON, OPEN, Operation
 
 Document = dict[str, Any]
@@ -52,7 +53,11 @@ def describe(
     for operation in operations:
         described = {
             **_texts(operation),
-            "parameters": [*_path_parameters(operation), *_query_parameters(operation)],
+            "parameters": [
+                *_path_parameters(operation),
+                *_query_parameters(operation),
+                *_header_parameters(operation),
+            ],
             "responses": {**_successes(operation, schema_of), **_refusals(operation, conventions, errors)},
         }
         if operation.body is not None:
@@ -98,6 +103,18 @@ def _query_parameters(operation: Operation) -> Iterable[Document]:
     return () if operation.query is None else operation.query.describe()
 
 
+def _header_parameters(operation: Operation) -> Iterable[Document]:
+    if operation.creates is not None:
+        yield {
+            "name": HEADER,
+            "in": "header",
+            "required": False,
+            "description": "A key of the client's for this one request. The request that is sent again with "
+            "the key creates nothing. Its answer is the first one, with the header idempotent-replayed.",
+            "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY},
+        }
+
+
 def _successes(operation: Operation, schema_of: dict[int, Document]) -> Document:
     found: Document = {}
     schema = schema_of.get(id(operation.answer))
@@ -130,8 +147,10 @@ def _kernel_errors(operation: Operation) -> Iterable[type[HTTPError]]:
     """The errors that the kernel raises before it calls the handler."""
     if operation.rule is not OPEN:
         yield from (Unauthorised, Forbidden, Unavailable)
-    if operation.query is not None or operation.body is not None:
+    if operation.query is not None or operation.body is not None or operation.creates is not None:
         yield BadRequest
+    if operation.creates is not None:
+        yield from (KeyInWork, KeyReused)
     if "{" in operation.path:
         yield NotFound
     if operation.provides:

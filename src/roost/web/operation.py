@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from roost.web.errors import BadRequest, HTTPError
+from roost.web.idempotency import Creation
 from roost.web.policy import Rule
 from roost.web.query import QueryReader
 from roost.web.request import Request
@@ -45,6 +46,7 @@ class Operation:
     - ``status``: the status of success. ``statuses``: further ones, which the handler sets.
     - ``provides``: the media types of the response. The client must accept one. Empty without a body.
     - ``raises``: errors of the handler, for the OpenAPI document.
+    - ``creates``: the mark of an operation that creates something, which takes a client's key; None: none.
     """
 
     method: str
@@ -60,6 +62,7 @@ class Operation:
     largest_body: int = LARGEST_BODY
     provides: tuple[str, ...] = (JSON,)
     raises: tuple[type[HTTPError], ...] = ()
+    creates: Creation | None = None
 
     def check_present(self, req: Request) -> None:
         """Check that the operation exists for this request. Raises `NotFound` or `NotAllowed`."""

@@ -1,10 +1,13 @@
 """A request, with the identity, projects, query and body that the kernel adds to it."""
 
+from collections.abc import Callable
 from typing import Any
 
 import falcon.asgi
+import msgspec
 
 from roost.auth import NOBODY, Identity
+from roost.model.idempotency import IdempotencyKey, KeyedAnswer
 from roost.model.visibility import Viewer
 from roost.web.dispatch import Message
 from roost.web.observation import Observation, observation_of
@@ -24,9 +27,24 @@ class Request(falcon.asgi.Request):
     - ``viewer``: the role in which the user looks at them; the kernel shows of the answer what it may see.
     - ``query``: the query parameters, as the operation's query reader returns them.
     - ``body``: the decoded body, of the operation's body type.
+    - ``idempotency_key``: the client's key, for operations that create something. ``answer_status``: the
+      status of its answer. ``encode_answer``: encodes what the viewer may see of it. ``answer_kept``: the
+      handler has kept the answer itself, by `keyed`.
     """
 
-    __slots__ = ("body", "identity", "observation", "projects", "query", "request_id", "viewer")
+    __slots__ = (
+        "answer_kept",
+        "answer_status",
+        "body",
+        "encode_answer",
+        "idempotency_key",
+        "identity",
+        "observation",
+        "projects",
+        "query",
+        "request_id",
+        "viewer",
+    )
 
     def __init__(self, scope: Message, *args: object, **kwargs: object) -> None:
         super().__init__(scope, *args, **kwargs)  # type: ignore[arg-type]
@@ -36,4 +54,18 @@ class Request(falcon.asgi.Request):
         self.viewer = Viewer.PROJECT
         self.query: Any = None
         self.body: Any = None
+        self.idempotency_key: IdempotencyKey | None = None
+        self.answer_kept = False
+        self.answer_status = 200
+        self.encode_answer: Callable[[object], bytes] = msgspec.json.encode
         self.request_id = self.observation.ids.own
+
+    def keyed(self, answer: object) -> KeyedAnswer | None:
+        """The answer as it is kept in the transaction that creates; None for a request without a key.
+
+        ``answer``: what the handler is going to return.
+        """
+        self.answer_kept = True
+        if self.idempotency_key is None:
+            return None
+        return KeyedAnswer(self.idempotency_key, self.answer_status, self.encode_answer(answer))

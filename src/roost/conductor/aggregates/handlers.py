@@ -27,7 +27,10 @@ class Service(Protocol):
 async def create_aggregate(service: Service, req: Request, resp: Response) -> ShownAggregate:
     """Make a host aggregate without members."""
     wanted: WantedAggregate = req.body
-    return await _shown(service, await service.aggregates.create(wanted.name, wanted.metadata))
+    made = await service.aggregates.create(
+        wanted.name, wanted.metadata, lambda made: req.keyed(shown(made, {}))
+    )
+    return shown(made, {})
 
 
 async def list_aggregates(service: Service, req: Request, resp: Response) -> AggregatePage:

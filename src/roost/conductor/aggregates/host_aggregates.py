@@ -12,7 +12,7 @@ import msgspec
 from roost.cells import Cell
 from roost.cells.node_lookup import NodeName, count_instances, names_of, nodes_called
 from roost.conductor.aggregates.errors import AggregateChanged, NoSuchNode, ZoneInUse
-from roost.conductor.aggregates.store import AggregateStore, Judge
+from roost.conductor.aggregates.store import AggregateStore, Answer, Judge
 from roost.conductor.aggregates.zones import ZoneChange
 from roost.model.aggregate import Aggregate
 from roost.storage import StorageError
@@ -42,15 +42,19 @@ class HostAggregates:
         self.changed = asyncio.Event()
         self._cells = cells
 
-    async def create(self, name: str, metadata: Mapping[str, str]) -> Aggregate:
-        """Make an aggregate without members. Raises `NameTaken`."""
+    async def create(self, name: str, metadata: Mapping[str, str], answer: Answer | None = None) -> Aggregate:
+        """Make an aggregate without members. ``answer``: returns the answer that is kept with it.
+
+        Raises `NameTaken`, `KeyInWork`.
+        """
         new = Aggregate(uuid=str(uuids.uuid4()), name=name, metadata=dict(metadata))
-        [made] = await self.add([new])
+        [made] = await self.add([new], answer)
         return made
 
-    async def add(self, new: Iterable[Aggregate]) -> list[Aggregate]:
+    async def add(self, new: Iterable[Aggregate], answer: Answer | None = None) -> list[Aggregate]:
         """Take aggregates in as they are, all or none. Raises `NameTaken`, `SeveralZones`, `ZoneInUse`."""
-        return await self._judged(partial(self.store.create, list(new)))
+        wanted = list(new)
+        return await self._judged(lambda judge: self.store.create(wanted, judge, answer))
 
     async def replace(self, uuid: str, name: str, metadata: Mapping[str, str], generation: int) -> Aggregate:
         """Replace name and metadata of an aggregate that is at a generation.

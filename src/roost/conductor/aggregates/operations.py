@@ -19,6 +19,7 @@ from roost.conductor.aggregates.types import (
     WantedAggregate,
 )
 from roost.web.errors import Conflict
+from roost.web.idempotency import Creation
 from roost.web.operation import Operation
 from roost.web.policy import Rule
 from roost.web.query import Query
@@ -48,6 +49,7 @@ AGGREGATE_OPERATIONS: Final = (
         answer=ShownAggregate,
         status=201,
         raises=(Conflict,),
+        creates=Creation(),
     ),
     Operation(
         "GET", PATH, _rule("list"), list_aggregates, query=Query(AggregatesQuery), answer=AggregatePage

@@ -9,6 +9,7 @@ from sqlalchemy.engine import Connection
 
 from roost.conductor.aggregates.errors import AggregateNotEmpty, NameTaken, NoSuchAggregate
 from roost.conductor.aggregates.zones import ZoneChange, affected_nodes, zone_changes
+from roost.conductor.kept_answers import Once
 from roost.conductor.tables import (
     SCHEMA,
     deleted_host_aggregates,
@@ -17,6 +18,7 @@ from roost.conductor.tables import (
     host_aggregates_version,
 )
 from roost.model.aggregate import AVAILABILITY_ZONE, Aggregate
+from roost.model.idempotency import KeyedAnswer
 from roost.model.text import is_storable
 from roost.storage import Database, in_batches
 
@@ -26,6 +28,9 @@ _METADATA = msgspec.json.Decoder(dict[str, str])
 
 Judge = Callable[[Mapping[str, ZoneChange]], None]
 """Raises an error if these nodes must not change their availability zone."""
+
+Answer = Callable[[Aggregate], KeyedAnswer | None]
+"""Returns the answer that is kept with a new aggregate, None if none is."""
 
 
 class AggregateCount(NamedTuple):
@@ -95,8 +100,12 @@ class AggregateStore:
 
         return await self._database.read(read)
 
-    async def create(self, new: Iterable[Aggregate], judge: Judge) -> list[Aggregate]:
+    async def create(
+        self, new: Iterable[Aggregate], judge: Judge, answer: Answer | None = None
+    ) -> list[Aggregate]:
         """Add aggregates, all or none, and return them as they are kept.
+
+        ``answer``: returns the answer that is kept with the first one.
 
         Raises:
             NameTaken: an aggregate has the name.
@@ -117,7 +126,7 @@ class AggregateStore:
                 made.append(aggregate)
             return made
 
-        return await self._database.write(write)
+        return await self._database.write(Once(write, lambda made: answer(made[0]) if answer else None))
 
     async def change(self, uuid: str, change: Callable[[Aggregate], Aggregate], judge: Judge) -> Aggregate:
         """Change an aggregate and return it. A change of nothing leaves its generation as it is.

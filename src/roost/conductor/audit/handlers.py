@@ -5,6 +5,7 @@ from typing import Protocol
 from roost.conductor.audit.findings import DRY_RUN
 from roost.conductor.audit.store import AskForRound, ReadFindings, ReadRepairs, ReadState
 from roost.conductor.audit.types import AskedRound, AuditQuery, RepairPage, ShownAudit, WantedRound
+from roost.conductor.kept_answers import Once
 from roost.conductor.requests import Requests
 from roost.web.errors import BadRequest
 from roost.web.request import Request, Response
@@ -50,4 +51,5 @@ async def ask_for_round(service: Service, req: Request, resp: Response) -> Asked
     if wanted.dry_run and wanted.most:
         raise BadRequest(f"a dry run makes no repairs: dry_run and most ({wanted.most}) exclude each other")
     asked = AskForRound(DRY_RUN if wanted.dry_run else wanted.most)
-    return AskedRound(await service.requests.database.write(asked))
+    once = Once(asked, lambda number: req.keyed(AskedRound(number)))
+    return AskedRound(await service.requests.database.write(once))

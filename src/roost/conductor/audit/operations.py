@@ -4,6 +4,7 @@ from typing import Final
 
 from roost.conductor.audit.handlers import ask_for_round, list_repairs, show_audit
 from roost.conductor.audit.types import AskedRound, AuditQuery, RepairPage, ShownAudit, WantedRound
+from roost.web.idempotency import Creation
 from roost.web.operation import Operation
 from roost.web.policy import ADMIN, Rule
 from roost.web.query import Query
@@ -32,5 +33,6 @@ AUDIT_OPERATIONS: Final = (
         takes=(),  # curl -d says that its data is a form
         answer=AskedRound,
         status=202,
+        creates=Creation(),
     ),
 )

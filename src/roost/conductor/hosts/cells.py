@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 import sqlalchemy as sa
+import structlog
 from sqlalchemy.engine import Connection
 
 from roost.cells import Cell
@@ -17,11 +18,15 @@ from roost.conductor.cell_conductor import KIND
 from roost.conductor.cell_mappings import CELL0, CellMapping, KnowCell, hold_cell, mapped_cells, section_of
 from roost.conductor.hosts.errors import CellInUse, CellUnavailable, NoSuchCell
 from roost.conductor.hosts.watch import UP, ServiceWatch
+from roost.conductor.kept_answers import Once
 from roost.conductor.open_cells import OpenCells
 from roost.conductor.tables import cell_mappings, host_mappings, instance_mappings
 from roost.model.errors import OperatorError
+from roost.model.idempotency import KeyedAnswer
 from roost.storage import Database, StorageError, read_identity
 from roost.web.errors import BadRequest, Conflict
+
+_log = structlog.get_logger()
 
 
 class CellCounts(msgspec.Struct, frozen=True):
@@ -100,8 +105,12 @@ class CellRegistry:
                 return seen
         raise NoSuchCell(name)
 
-    async def add(self, name: str, section: str | None) -> SeenCell:
+    async def add(
+        self, name: str, section: str | None, answer: Callable[[SeenCell], KeyedAnswer | None] | None = None
+    ) -> SeenCell:
         """Add a cell whose database a section of the configuration names, by default ``cell_NAME``.
+
+        ``answer``: returns the answer that is kept with the cell.
 
         Raises:
             BadRequest: this conductor's configuration has no such section, or its URL is wrong.
@@ -118,6 +127,7 @@ class CellRegistry:
             raise BadRequest(str(error)) from error
         try:
             identity = (await opened.read(read_identity)).uuid
+            added = SeenCell(mapping, await opened.read(CountCell()), 0)
         except StorageError as error:
             raise CellUnavailable(f"the database of cell {name!r} cannot be used: {error}") from error
         finally:
@@ -131,11 +141,16 @@ class CellRegistry:
                 ) from error
             if same:
                 raise Conflict(f"the database of [{mapping.section}] is that of cell {other.name}")
-        if not await self._api.write(KnowCell(mapping)):
+        kept = answer(added) if answer is not None else None
+        if not await self._api.write(Once(KnowCell(mapping), lambda made: kept if made else None)):
             raise Conflict(f"there is a cell {name!r} already")
-        await cells.refresh()
-        await self._watch.look()
-        return await self.find(name)
+        try:
+            await cells.refresh()
+            await self._watch.look()
+        except StorageError as error:
+            # The cell is added, whatever this process can see of it now. It looks again by itself.
+            _log.warning("a cell that was added is opened later", cell=name, error=str(error))
+        return added
 
     async def enable(self, name: str, enabled: bool, reason: str | None = None) -> SeenCell:
         """Let a cell have new instances, or not. What is there stays.

@@ -189,7 +189,8 @@ async def list_services(service: Service, req: Request, resp: Response) -> Servi
 async def add_cell(service: Service, req: Request, resp: Response) -> ShownCell:
     """Add a cell. The configuration of each process names its database, which must be set up and answer."""
     wanted: WantedCell = req.body
-    return _cell(await service.cells.add(wanted.name, wanted.section))
+    added = await service.cells.add(wanted.name, wanted.section, lambda seen: req.keyed(_cell(seen)))
+    return _cell(added)
 
 
 async def list_cells(service: Service, req: Request, resp: Response) -> CellList:

@@ -43,6 +43,7 @@ from roost.conductor.hosts.types import (
     WantedMove,
 )
 from roost.web.errors import Conflict
+from roost.web.idempotency import Creation
 from roost.web.operation import Operation
 from roost.web.policy import ADMIN, Rule
 from roost.web.query import Query
@@ -69,6 +70,8 @@ def _rule(verb: str) -> Rule:
 
 
 _OF_ONE: Final = Query(HostQuery)
+_NAMED: Final = Creation(atomic=False, secret=True)
+"""Hosts have names of the client's, in the databases of cells. The answers have their agents' tokens."""
 
 HOST_OPERATIONS: Final = (
     Operation(
@@ -81,6 +84,7 @@ HOST_OPERATIONS: Final = (
         answer=AddedHosts,
         status=201,
         raises=(Conflict,),
+        creates=_NAMED,
     ),
     Operation("GET", HOSTS, _rule("list"), list_hosts, query=Query(HostsQuery), answer=HostPage),
     Operation("GET", _ONE, _rule("show"), show_host, query=_OF_ONE, answer=ShownHost),
@@ -114,6 +118,7 @@ HOST_OPERATIONS: Final = (
         query=_OF_ONE,
         answer=AddedHost,
         raises=(Conflict,),
+        creates=_NAMED,
     ),
     Operation(
         "POST",
@@ -123,6 +128,7 @@ HOST_OPERATIONS: Final = (
         query=Query(TokenQuery),
         answer=AddedHost,
         status=201,
+        creates=_NAMED,
     ),
     Operation(
         "POST",
@@ -164,6 +170,7 @@ HOST_OPERATIONS: Final = (
         answer=ShownCell,
         status=201,
         raises=(Conflict,),
+        creates=Creation(),
     ),
     Operation("GET", CELLS, Rule("conductor:cells:list"), list_cells, answer=CellList),
     Operation("GET", f"{CELLS}/{{name}}", Rule("conductor:cells:show"), show_cell, answer=ShownCell),

@@ -39,8 +39,9 @@ async def create_server_group(service: Service, req: Request, resp: Response) ->
         policy=wanted.policy,
         max_server_per_host=wanted.rules.max_server_per_host or 1,
     )
-    await service.groups.create(group)
-    return shown(group, [])
+    made = shown(group, [])
+    await service.groups.create(group, req.keyed(made))
+    return made
 
 
 async def list_server_groups(service: Service, req: Request, resp: Response) -> ServerGroupPage:

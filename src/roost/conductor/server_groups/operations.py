@@ -14,6 +14,7 @@ from roost.conductor.server_groups.types import (
     ShownServerGroup,
     WantedServerGroup,
 )
+from roost.web.idempotency import Creation
 from roost.web.operation import Operation
 from roost.web.policy import ADMIN, PROJECT_READER, PROJECT_WRITER, Rule
 from roost.web.query import Query
@@ -46,6 +47,7 @@ SERVER_GROUP_OPERATIONS: Final = (
         takes=(),  # curl -d says that its data is a form
         answer=ShownServerGroup,
         status=201,
+        creates=Creation(),
     ),
     Operation(
         "GET", PATH, _rule("list"), list_server_groups, query=Query(ServerGroupsQuery), answer=ServerGroupPage

@@ -6,8 +6,10 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from roost.conductor.kept_answers import Once
 from roost.conductor.tables import SCHEMA, server_group_members, server_groups
 from roost.model.allocation import GroupPolicy
+from roost.model.idempotency import KeyedAnswer
 from roost.storage import Database, in_batches, one_of
 from roost.web.errors import NotFound
 
@@ -42,10 +44,14 @@ class ServerGroups:
         SCHEMA.prepare(database)
         self._database = database
 
-    async def create(self, group: StoredServerGroup) -> None:
-        """Add a group."""
+    async def create(self, group: StoredServerGroup, answer: KeyedAnswer | None = None) -> None:
+        """Add a group. ``answer``: it is kept with the group. Raises `KeyInWork`."""
         row = msgspec.structs.asdict(group)
-        await self._database.write(lambda connection: connection.execute(sa.insert(server_groups), row))
+
+        def write(connection: Connection) -> None:
+            connection.execute(sa.insert(server_groups), row)
+
+        await self._database.write(Once(write, lambda _: answer))
 
     async def known(self, uuid: str) -> StoredServerGroup | None:
         """A group; None if there is none of this uuid."""

@@ -14,7 +14,13 @@ from roost.model.allocation import AFFINITY
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import AssignmentChanged, ConcurrentUpdate, GroupRefused, PlacementError
 from roost.scheduler.claim_result import CLAIMED, ClaimResult, Verdict, is_consumer_conflict, named, result_of
-from roost.scheduler.errors import PlacementRefused, PlacementUnavailable, SchedulerError
+from roost.scheduler.errors import (
+    ClaimsInDoubt,
+    PlacementFailed,
+    PlacementRefused,
+    PlacementUnavailable,
+    SchedulerError,
+)
 from roost.scheduler.gateways.asking import asked
 from roost.scheduler.gateways.claiming import Driven, claim_write
 from roost.scheduler.gateways.foreign_groups import COLLIDED, ForeignGroup
@@ -181,7 +187,7 @@ class HttpClaims:
 
     async def _give_up(self, cause: BaseException) -> None:
         try:
-            await self._free()
+            unseen = await self._free()
         except (SchedulerError, PlacementError) as error:
             held = ", ".join([*self._made, *(claim.instance for claim in self._in_doubt)])
             text = f"what {held} may have claimed could not be freed: {error}"
@@ -189,14 +195,20 @@ class HttpClaims:
                 # The run is cancelled, and must end so: its task would go on with any other error.
                 _log.warning("a cancelled run left claims behind", error=text)
                 return
-            raise PlacementUnavailable(f"{cause}; and {text}") from cause
+            raise ClaimsInDoubt(f"{cause}; and {text}") from cause
+        if unseen and isinstance(cause, PlacementUnavailable) and not isinstance(cause, PlacementFailed):
+            raise ClaimsInDoubt(f"{cause}; and claims of {', '.join(unseen)} may still arrive") from cause
 
-    async def _free(self) -> None:
-        started = time.perf_counter()
+    async def _free(self) -> list[str]:
+        """Free what the run has claimed. Returns the consumers of claims that nothing is seen of, though
+        placement may still get them."""
+        started, unseen = time.perf_counter(), []
         for claim in self._in_doubt:
             # The answer was lost, and perhaps the question too. What else the consumer may hold stays.
             held = await asked(self._placement.allocations_of(claim.instance))
             own = claim.instance not in self.generations
+            if own and held is None:
+                unseen.append(claim.instance)
             if own and held is not None and held.allocations == claim.candidate.allocations:
                 self._made.append(claim.instance)
         self._in_doubt = ()
@@ -204,3 +216,4 @@ class HttpClaims:
             await asked(self._placement.delete_allocations(self._made))
         self._made = []
         self.waited += time.perf_counter() - started
+        return unseen

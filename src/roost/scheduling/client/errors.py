@@ -24,6 +24,7 @@ from roost.scheduler.outcome import Try
 from roost.scheduling.http import refusals
 from roost.scheduling.http.conventions import RunError, RunErrors
 from roost.web.errors import BadRequest
+from roost.web.idempotency import KeyInWork
 
 _decode = msgspec.json.Decoder(RunErrors).decode
 
@@ -34,6 +35,7 @@ _PLAIN: dict[str, type[Exception]] = {
     refusals.PlacementRefuses.code: PlacementRefused,
     refusals.PlacementAway.code: PlacementUnavailable,
     ConcurrentUpdate.code: ConcurrentUpdate,
+    KeyInWork.code: SchedulerUnavailable,
 }
 
 
@@ -42,6 +44,11 @@ class Moving(NamedTuple):
 
     instance: str = ""
     generation: int | None = None
+
+
+def is_in_work(response: httpx.Response) -> bool:
+    """Whether a response says that the scheduler still works on the same request."""
+    return response.status_code == KeyInWork.status and KeyInWork.code.encode() in response.content
 
 
 def error_of(response: httpx.Response, moving: Moving) -> Exception:

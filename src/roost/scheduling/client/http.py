@@ -19,9 +19,10 @@ from roost.scheduler.outcome import Try
 from roost.scheduler.replacement import Replacement
 from roost.scheduler.run_id import new_run_id
 from roost.scheduler.scheduler import NO_GENERATIONS
-from roost.scheduling.client.errors import Moving, error_of
+from roost.scheduling.client.errors import Moving, error_of, is_in_work
 from roost.scheduling.http.destinations import LONGEST_REASON
 from roost.scheduling.wire.answers import ShownDestinations, ShownReplacement
+from roost.web.idempotency import HEADER
 
 GROUP = "scheduler_service"
 """The group with the options of keystoneauth1 by which a scheduler is reached."""
@@ -40,6 +41,12 @@ ATTEMPTS = 4
 
 FIRST_PAUSE = 0.25
 """Seconds before a request is sent again; each further pause is twice as long."""
+
+LOOKS = 90
+"""Times that a request is sent again while the scheduler still works on the same one."""
+
+LOOK_PAUSE = 1.0
+"""Seconds between two of these."""
 
 T = TypeVar("T")
 
@@ -111,6 +118,7 @@ class HttpScheduler:
                 nobody knows any more: free it before it is asked for again.
             SchedulerRefused: The scheduler refuses the token, or there is none at the URL.
         """
+        run = run_id or new_run_id()
         body = {
             "request_spec": spec,
             "count": count,
@@ -119,11 +127,9 @@ class HttpScheduler:
             "min_count": min_count,
             "request_id": request_id,
             "generations": dict(generations),
-            "run": run_id or new_run_id(),
+            "run": run,
         }
-        found = await self._asked(
-            "/v1/select_destinations", body, ShownDestinations, Moving(), repeatable=True
-        )
+        found = await self._asked("/v1/select_destinations", body, ShownDestinations, Moving(), key=run)
         return found.destinations or ()
 
     async def use_alternate(
@@ -157,26 +163,37 @@ class HttpScheduler:
         return Replacement(selected=found.selected, alternates=found.alternates or (), tries=tries)
 
     async def _asked(
-        self, path: str, body: dict[str, Any], form: type[T], moving: Moving, *, repeatable: bool = False
+        self, path: str, body: dict[str, Any], form: type[T], moving: Moving, *, key: str | None = None
     ) -> T:
+        """The response to a request. ``key``: of the request; None for one that may be repeated anyway."""
         repeated = False
         for left in reversed(range(ATTEMPTS)):
             try:
-                return await self._once(path, body, form, moving)
+                return await self._once(path, body, form, moving, key)
             except (SchedulerUnavailable, ConcurrentUpdate) as error:
                 # A conflict says nothing yet if the first request is still under way in another process.
                 if not left or (isinstance(error, ConcurrentUpdate) and not repeated):
                     raise
             await self._sleep(FIRST_PAUSE * 2.0 ** (ATTEMPTS - 1 - left))
             repeated = True
-            if repeatable:
+            if key is not None:
                 body = {**body, "repeated": True}
         raise AssertionError
 
-    async def _once(self, path: str, body: dict[str, Any], form: type[T], moving: Moving) -> T:
+    async def _once(
+        self, path: str, body: dict[str, Any], form: type[T], moving: Moving, key: str | None
+    ) -> T:
         headers = {"accept": "application/json", "content-type": "application/json"}
+        if key is not None:
+            headers[HEADER] = key
         try:
             response = await self._caller.send("POST", path, headers, _encode(body))
+            for _ in range(LOOKS):
+                if not is_in_work(response):
+                    break
+                # The first one is still being decided, after its connection was lost.
+                await self._sleep(LOOK_PAUSE)
+                response = await self._caller.send("POST", path, headers, _encode(body))
             if response.is_error:
                 raise error_of(response, moving)
             return msgspec.json.decode(response.content, type=form)

@@ -12,11 +12,13 @@ from roost.scheduling.http.conventions import SchedulingConventions
 from roost.scheduling.http.document import DOCUMENT
 from roost.scheduling.http.operations import DEFAULT_RULES, OPERATIONS
 from roost.scheduling.http.service import Service
+from roost.scheduling.kept_answers import SchedulerAnswers
 from roost.storage import StorageError
 from roost.web.app import Kernel
 from roost.web.app import create_app as create_web_app
 from roost.web.cors import Cors
 from roost.web.forwarded import through_proxies
+from roost.web.idempotency import KeptAnswers
 from roost.web.policy import Policy
 from roost.web.request import Request
 
@@ -32,12 +34,14 @@ def create_app(
     rules: Rules | None = None,
     options: PlacementOptions | None = None,
     *,
+    answers: KeptAnswers | None = None,
     documented: bool = False,
 ) -> falcon.asgi.App:  # type: ignore[type-arg]
     """The API of a scheduler.
 
-    ``rules`` are by default those without a policy file. ``documented``: it has the OpenAPI document of these
-    operations, as in a process that serves nothing else.
+    ``rules`` are by default those without a policy file. ``answers``: where those to requests with a key are
+    kept, by default in memory. ``documented``: it has the OpenAPI document of these operations, as in a
+    process that serves nothing else.
     """
     operations = (*OPERATIONS, DOCUMENT) if documented else OPERATIONS
     options = options or PlacementOptions()
@@ -51,5 +55,6 @@ def create_app(
         request_type=Request if proxies is None else through_proxies(Request, proxies),
         middleware=(Cors(options.cors),) if options.cors.allowed_origin else (),
         body_seconds=options.limits.body_seconds,
+        answers=answers or SchedulerAnswers(),
     )
     return create_web_app(operations, kernel)

@@ -6,12 +6,15 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from roost.model.spec import Destination, Operation
+from roost.model.spec import Destination, Operation, RequestSpec
 from roost.model.vocabulary import MAX_NAME
+from roost.placement.errors import ConcurrentUpdate
 from roost.placement.wire.uuids import DASHED_UUID, LONGEST_UUID, canonical_uuid
+from roost.scheduler.errors import NoValidHost
 from roost.scheduling.http.refusals import BadSpec, as_http
 from roost.scheduling.http.repeated import recorded
 from roost.scheduling.http.service import Service
+from roost.scheduling.http.standing_claims import recorded_claims, standing_claims
 from roost.scheduling.wire.answers import ShownDestinations, ShownReplacement
 from roost.scheduling.wire.language import language_of
 from roost.web.request import Request, Response
@@ -24,6 +27,9 @@ MOST_ALTERNATES = 100
 
 LONGEST_REASON = 8192
 """Characters of the reason of a failure at most. A longer one is refused."""
+
+FLUSH_SECONDS = 5.0
+"""Seconds that the search for a run in the records waits until they are written."""
 
 _Uuid = Annotated[str, Meta(pattern=DASHED_UUID, max_length=LONGEST_UUID)]
 _Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, pattern=r"^[^\x00]*\Z")]
@@ -50,6 +56,9 @@ class WantedDestinations(msgspec.Struct, forbid_unknown_fields=True):
     with `repeated`. The response is that of the run, from memory or the records. If nobody knows the run, it
     is decided under a new id; a 409 with the code `placement.concurrent_update` then says that an instance
     holds something: free it before you ask under another id. Such a request names its `instances`.
+
+    A request with the header Idempotency-Key needs no `run` to be sent again. If it names no `instances`, the
+    key names them.
     """
 
     request_spec: _Spec
@@ -92,6 +101,11 @@ class WantedAlternate(msgspec.Struct, forbid_unknown_fields=True):
     request_id: _Name | None = None
 
 
+def same_request(wanted: WantedDestinations) -> WantedDestinations:
+    """What a request for hosts and the same one sent again have in common."""
+    return msgspec.structs.replace(wanted, repeated=False)
+
+
 async def select_destinations(service: Service, req: Request, resp: Response) -> ShownDestinations:
     """Choose hosts for equal instances and claim them in placement.
 
@@ -108,7 +122,11 @@ async def select_destinations(service: Service, req: Request, resp: Response) ->
             raise BadSpec(f"{count} instances are asked for, at most {MOST_INSTANCES} may be")
         if wanted.min_count is not None and wanted.min_count > count:
             raise BadSpec(f"min_count {wanted.min_count} is more than count {count}")
+        key = req.idempotency_key
         names = None if instances is None else tuple(map(canonical_uuid, instances))
+        is_named_by_key = names is None and wanted.run is None and key is not None
+        if is_named_by_key and key is not None:
+            names = tuple(key.uuid(str(number)) for number in range(count))
 
         async def decide(run_id: str | None) -> tuple[Destination, ...]:
             await service.refresh()
@@ -124,13 +142,40 @@ async def select_destinations(service: Service, req: Request, resp: Response) ->
                 run_id=run_id,
             )
 
-        if wanted.run is None:
+        if is_named_by_key:
+            least = count if wanted.min_count is None else wanted.min_count
+            found = await _claimed_once(service, asked.spec, names or (), least, decide)
+        elif wanted.run is None:
             found = await decide(None)
         elif names is None:
             raise BadSpec("a request that names its run names its instances")
         else:
             found = await _once(service, canonical_uuid(wanted.run), names, wanted.repeated, decide)
     return language.show_destinations(found)
+
+
+async def _claimed_once(
+    service: Service,
+    spec: RequestSpec,
+    names: tuple[str, ...],
+    least: int,
+    decide: Callable[[str | None], Coroutine[Any, Any, tuple[Destination, ...]]],
+) -> tuple[Destination, ...]:
+    """What comes of a request whose consumers are named by its key: its claims are made once."""
+    try:
+        return await decide(None)
+    except (ConcurrentUpdate, NoValidHost):
+        # The same request, sent before, may hold what this one wants, or have taken the last room itself.
+        held = {} if service.placement is None else await service.placement.holdings(names)
+        if service.placement is None or not held:
+            raise
+        await service.records.flush(FLUSH_SECONDS)
+        known = await recorded_claims(service.records.backend, names)
+        if known is not None:
+            return known
+        zone = service.options.default_availability_zone
+        in_order = {name: held[name] for name in names if name in held}
+        return await standing_claims(service.placement, service.scheduler.table, spec, in_order, least, zone)
 
 
 async def _once(

@@ -14,6 +14,7 @@ from roost.records import RunWithAttempts
 from roost.scheduling.http.destinations import (
     WantedAlternate,
     WantedDestinations,
+    same_request,
     select_destinations,
     use_alternate,
 )
@@ -24,6 +25,7 @@ from roost.scheduling.http.results import EndedAttempt, HasEnded, end_attempt
 from roost.scheduling.http.what_if import Supposed, what_if
 from roost.scheduling.wire.answers import ShownDestinations, ShownReplacement
 from roost.web.errors import BadRequest, Forbidden, NotFound, Unavailable
+from roost.web.idempotency import Creation
 from roost.web.operation import Operation
 from roost.web.policy import PROJECT_READER, Rule
 from roost.web.query import Query
@@ -64,6 +66,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         takes=(),  # curl -d says that its data is a form
         answer=ShownDestinations,
         raises=(*OF_RUNS, ConcurrentUpdate),
+        creates=Creation(atomic=False, canonical=same_request),
     ),
     Operation(
         "POST",

@@ -11,7 +11,8 @@ HTTPError
 │   └── NoWeight           409  a host that the request may use has no weight, and the options forbid that
 ├── Fault                  500  a filter, a weigher or the scheduler failed
 ├── PlacementRefuses       502  placement refuses what the scheduler asks: an operator has to act
-└── PlacementAway          503  placement cannot be reached, or failed: try again
+├── PlacementAway          503  placement cannot be reached, or failed: try again
+└── OutcomeUncertain       503  placement has not answered a claim: it may still be made
 
 An instance that holds something already is `roost.placement.errors.ConcurrentUpdate`, status 409.
 """
@@ -24,7 +25,7 @@ from roost.model.record import Step
 from roost.model.visibility import NO_VALID_HOST, Viewer, seen, seen_by_project, shown_whole, visible
 from roost.scheduler import errors
 from roost.scheduling.wire.answers import TriedAlternate
-from roost.web.errors import BadRequest, Conflict, HTTPError, Unavailable
+from roost.web.errors import BadRequest, Conflict, HTTPError, OutcomeUncertain, Unavailable
 
 
 class BadSpec(BadRequest):
@@ -108,6 +109,7 @@ class PlacementAway(Unavailable):
 
 
 _KINDS: tuple[tuple[type[errors.SchedulerError], type[HTTPError]], ...] = (
+    (errors.ClaimsInDoubt, OutcomeUncertain),
     (errors.BadRequestSpec, BadSpec),
     (errors.NothingClaimed, HoldsNothing),
     (errors.CannotWeigh, NoWeight),

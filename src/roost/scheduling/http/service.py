@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from roost.ledger import Ledger
+from roost.placement.interface import Placement
 from roost.records import RecordQueue
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduling.http.repeated import Repeats
@@ -25,6 +26,7 @@ class Service:
     - ``refresh``: brings the node table up to date before a decision.
     - ``clock``: seconds since the epoch.
     - ``repeats``: the runs that callers have named.
+    - ``placement``: where consumers and what they hold are read; None: nowhere.
     """
 
     scheduler: Scheduler
@@ -34,3 +36,4 @@ class Service:
     refresh: Callable[[], Awaitable[None]] = _as_it_is
     clock: Callable[[], float] = time.time
     repeats: Repeats = field(default_factory=Repeats)
+    placement: Placement | None = None
