@@ -99,7 +99,7 @@ def test_action_and_its_events() -> None:
     assert heading(refused) == "1970-01-01 create: error after 90002 s, by uma, req-1"
     assert lines(refused) == [
         ("00:00:00.000", "", "schedule", "refused", "", "none fits run r"),
-        ("1970-01-02 01:00:01.500", "", "bury", "error", "", "none fits"),
+        ("1970-01-02 01:00:01.500", "", "put into cell0", "error", "", "none fits"),
     ]
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 import aiohttp
 
 from roost.agents.errors import EndpointUnavailable
+from roost.model.transport_faults import fault_of
 
 CONNECT_SECONDS = 30.0
 """Seconds to connect: an endpoint that a thousand agents connect to at once needs some."""
@@ -95,4 +96,4 @@ class Connections:
 
 
 def _named(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"{type(error).__name__}: {fault_of(error)}" if str(error) else type(error).__name__

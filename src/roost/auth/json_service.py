@@ -12,6 +12,7 @@ from oslo_config import cfg
 from roost.auth.authenticator import IdentityUnavailable
 from roost.auth.calling import Caller
 from roost.auth.source import Source
+from roost.model.transport_faults import fault_of
 
 _PASSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 _NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -84,7 +85,7 @@ class JsonService:
         try:
             response = await self._caller.send(method, target, headers, content)
         except (httpx.HTTPError, httpx.InvalidURL, IdentityUnavailable) as error:
-            raise ServiceAway(f"{self._name} does not answer: {error or type(error).__name__}") from error
+            raise ServiceAway(f"{self._name} does not answer: {fault_of(error)}") from error
         status = response.status_code
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _PASSING:
             raise ServiceAway(f"{self._name} answers {status} to {method} {path}")

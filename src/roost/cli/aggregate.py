@@ -54,7 +54,7 @@ def create(
 
 
 @aggregate.command("list", epilog="Example: roost aggregate list --watch 2")
-@click.option("--limit", type=click.IntRange(1), help="So many at most.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N.")
 @watching
 @as_json
 @with_conductor

@@ -68,7 +68,7 @@ def add(
     help="Only hosts in this state; may be given several times.",
 )
 @click.option("--enabled/--disabled", "is_enabled", default=None, help="Only hosts that are enabled, or not.")
-@click.option("--limit", type=click.IntRange(1), help="So many hosts at most.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N hosts.")
 @watching
 @as_json
 @with_conductor

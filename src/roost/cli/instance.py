@@ -99,7 +99,7 @@ def create(
 @click.option("--request", "request_id", help="Only those of this request, or of several: ID,ID.")
 @click.option("--changed-since", type=float, help="Only those that changed since, in seconds since 1970.")
 @click.option("--all-projects", is_flag=True, help="Those of all projects.")
-@click.option("--limit", type=click.IntRange(1), help="So many at most.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N.")
 @watching
 @as_json
 @with_conductor

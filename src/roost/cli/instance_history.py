@@ -8,6 +8,9 @@ from rich.table import Table
 
 from roost.cli.output import console
 
+WORDS = {"bury": "put into cell0", "give_up": "given up"}
+"""Events in the words of people, where their names in the API are none."""
+
 HEADER = ("time (UTC)", "took", "event", "result", "host", "why")
 
 
@@ -60,7 +63,7 @@ def _line(event: dict[str, Any], day: date) -> tuple[str, ...]:
     return (
         f"{later}{began:%H:%M:%S}.{began.microsecond // 1000:03}",
         "…" if event["finished_at"] is None else _took(event),
-        f"{event['name']}{number}",
+        f"{WORDS.get(event['name'], event['name'])}{number}",
         event["result"] or "",
         event["host"] or "",
         " ".join(each for each in (event["reason"], code, run) if each),

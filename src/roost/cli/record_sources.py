@@ -13,6 +13,7 @@ from roost.auth import Source as OptionSource
 from roost.auth.source import refused_value
 from roost.cli.connection import Connection
 from roost.model.errors import OperatorError
+from roost.model.transport_faults import fault_of
 from roost.records import Retention, RunWithAttempts, Search, SearchableRecords
 from roost.records.archive import find_in_archive
 from roost.records.backend import open_sql_records
@@ -90,7 +91,7 @@ class Server:
         try:
             answer = await self._client.get(url, params=query)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise OperatorError(f"{self._url}: {type(error).__name__}: {error}") from error
+            raise OperatorError(f"{self._url}: {type(error).__name__}: {fault_of(error)}") from error
         if answer.status_code == httpx.codes.NOT_FOUND and not query:
             return None
         if answer.status_code != httpx.codes.OK:

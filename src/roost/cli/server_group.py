@@ -43,7 +43,7 @@ def create(conductor: ServiceClient, name: str, policy: str, max_per_host: int |
 @server_group.command("list", epilog="Example: roost server-group list --all-projects")
 @click.option("--project", "project_id", help="Only those of this project.")
 @click.option("--all-projects", is_flag=True, help="Those of all projects.")
-@click.option("--limit", type=click.IntRange(1), help="So many at most.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N.")
 @watching
 @as_json
 @with_conductor

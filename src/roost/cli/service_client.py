@@ -10,6 +10,7 @@ import msgspec
 
 from roost.cli.connection import Connection, connected_to
 from roost.model.errors import OperatorError
+from roost.model.transport_faults import fault_of
 
 SECONDS = 60.0
 """Seconds that a service has for an answer."""
@@ -84,7 +85,7 @@ class ServiceClient:
                 verify=self._trusted,
             )
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
-            raise OperatorError(f"{self.connection} does not answer: {error}") from error
+            raise OperatorError(f"{self.connection} does not answer: {fault_of(error)}") from error
         try:
             decoded = msgspec.json.decode(answer.content) if answer.content else None
         except msgspec.DecodeError as error:

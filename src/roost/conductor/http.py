@@ -362,7 +362,7 @@ DOCUMENT: Final = Operation("GET", "/v1/openapi.json", OPEN, describe_conductor_
 def _document() -> msgspec.Raw:
     described = describe(
         (*OPERATIONS, DOCUMENT, *DOCUMENTED),
-        Conventions(),
+        Conventions("conductor"),
         title="Roost's conductor",
         text="Instances are asked for, listed and deleted; cells and hosts are added, changed and removed; "
         "host aggregates and server groups are kept.",

@@ -70,7 +70,9 @@ class WantedImage(msgspec.Struct, forbid_unknown_fields=True):
     properties: dict[str, str] = {}
 
 
-_Suffix = Annotated[str, Meta(pattern="^[a-zA-Z0-9_-]{1,64}$")]
+_Suffix = Annotated[
+    str, Meta(pattern="^[a-zA-Z0-9_-]{1,64}$", description="letters, digits, _ -, at most 64")
+]
 _PositiveAmount = Annotated[int, Meta(ge=1, le=MAX_INT)]
 
 

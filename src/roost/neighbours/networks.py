@@ -15,7 +15,7 @@ from roost.neighbours.errors import Changed, InUse, Wrong
 from roost.neighbours.store import Kind, Resource, add, change, every, find, remove, take_unit
 
 _Text = Annotated[str, Meta(max_length=255)]
-_Uuid = Annotated[str, Meta(pattern="^[0-9a-f-]{36}$")]
+_Uuid = Annotated[str, Meta(pattern="^[0-9a-f-]{36}$", description="a uuid in small letters, with dashes")]
 
 MOST_ADDRESSES: Final = 2**16
 """Addresses of a subnet at most: the first free one is searched for from the beginning."""

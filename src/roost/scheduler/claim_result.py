@@ -17,6 +17,7 @@ import msgspec
 from roost.auth import IdentityUnavailable
 from roost.ledger import LedgerError
 from roost.model.errors import OperatorError
+from roost.model.transport_faults import fault_of
 from roost.placement.errors import BadRequest, ConcurrentUpdate, Conflict
 from roost.scheduler.errors import (
     PlacementFailed,
@@ -101,8 +102,8 @@ def one_line(error: Exception) -> str:
 
 
 def named(error: Exception) -> str:
-    """The type and the text of an error, in one line."""
-    return f"{type(error).__name__}: {one_line(error)}"
+    """The type and the text of an error of a client, in one line."""
+    return f"{type(error).__name__}: {fault_of(error)}"
 
 
 def _of_placement(error: HTTPError) -> tuple[Verdict, str]:
@@ -124,8 +125,7 @@ def _of_transport(error: Exception) -> tuple[Verdict, str]:
     # Processes that reach placement in the process never load httpx; this error has.
     import httpx
 
-    text = f"{type(error).__name__}: {error}".removesuffix(": ")
-    text = " ".join(text.split())
+    text = named(error) if str(error) else type(error).__name__
     if isinstance(error, httpx.HTTPError | OSError):
         return Verdict.RETRY, f"placement cannot be reached: {text}"
     if isinstance(error, msgspec.MsgspecError | httpx.InvalidURL):

@@ -3,7 +3,7 @@
 import falcon
 import msgspec
 
-from roost.web.errors import HTTPError, TooLong
+from roost.web.errors import HTTPError, TooLong, kind_of
 from roost.web.request import Request, Response
 
 LONGEST_URL = 16 * 1024
@@ -30,10 +30,23 @@ class Conventions:
     """The conventions of ``/v1``: no microversions; errors are always JSON.
 
     ``errors`` is the type of the body of errors; ``raises`` are the errors that `receive` raises.
+
+    Args:
+        service: the first word of codes such as ``conductor.not_found``, which errors have that have none of
+            their own; None: they have the code that upstream's API gives them.
     """
 
     errors: type = Errors
     raises: tuple[type[HTTPError], ...] = (TooLong,)
+
+    def __init__(self, service: str | None = None) -> None:
+        self._service = service
+
+    def code_of(self, error: HTTPError) -> str:
+        """The name of an error for programs."""
+        if self._service is None or error.code != HTTPError.code:
+            return error.code
+        return f"{self._service}.{kind_of(type(error))}"
 
     def receive(self, req: Request) -> None:
         """Check a request after authentication and before routing. Raises `HTTPError`."""
@@ -52,6 +65,6 @@ class Conventions:
     def refuse(self, req: Request, resp: Response, error: HTTPError) -> None:
         """Fill in the response for an error."""
         title = falcon.code_to_http_status(error.status).partition(" ")[2]
-        described = Error(error.status, title, str(error) or title, error.code, req.request_id)
+        described = Error(error.status, title, str(error) or title, self.code_of(error), req.request_id)
         resp.content_type = falcon.MEDIA_JSON
         resp.data = msgspec.json.encode(Errors([described]))

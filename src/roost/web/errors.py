@@ -21,6 +21,7 @@ HTTPError
 Other rooms derive their own errors from these. The kernel answers each with its status, text and code.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import ClassVar
@@ -152,3 +153,10 @@ class OutcomeUncertain(HTTPError):
             f"{cause} Whether the request was carried out is not known, and it may be carried out later. "
             "Send it again with the same Idempotency-Key if it has one; otherwise look what is there first."
         )
+
+
+def kind_of(error: type[HTTPError]) -> str:
+    """The kind of an error of this tree or below it, as codes have it: ``bad_request``, ``not_found``."""
+    base = next(each for each in error.__mro__ if each.__module__ == __name__)
+    name = "Fault" if base is HTTPError else base.__name__
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

@@ -13,6 +13,7 @@ from roost.web.idempotency import Creation
 from roost.web.policy import Rule
 from roost.web.query import QueryReader
 from roost.web.request import Request
+from roost.web.validation_messages import invalid_value, malformed_body
 
 JSON: Final = "application/json"
 LARGEST_BODY = 2**20
@@ -75,8 +76,10 @@ class Operation:
         """Decode a body to a value of type ``form``. Raises `BadRequest`."""
         try:
             return _decoder(form).decode(raw)
+        except msgspec.ValidationError as error:
+            raise BadRequest(invalid_value(error, form)) from error
         except _MALFORMED as error:
-            raise BadRequest(str(error)) from error
+            raise BadRequest(malformed_body(raw, error)) from error
 
     async def precede(self, service: Any, params: dict[str, str]) -> None:
         """Raise the error that has precedence over an error of the body, if there is one."""

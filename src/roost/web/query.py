@@ -8,6 +8,7 @@ import falcon.asgi
 import msgspec
 
 from roost.web.errors import BadRequest
+from roost.web.validation_messages import invalid_value
 
 Parameters = dict[str, list[str]]
 """All values of each parameter, in their order."""
@@ -55,7 +56,7 @@ class Query:
         try:
             return msgspec.convert(values, self._form, strict=False)
         except msgspec.ValidationError as error:
-            raise BadRequest(f"{_WRONG}: {error}") from None
+            raise BadRequest(f"{_WRONG}: {invalid_value(error, self._form)}") from None
 
     @property
     def names(self) -> frozenset[str]:

@@ -25,6 +25,7 @@ from roost.compute.options import GROUP
 from roost.compute.program import open_conf, read_tokens
 from roost.compute.provider_config import read_provider_config
 from roost.model.provider_names import provider_uuid
+from roost.model.transport_faults import fault_of
 
 TRIED = 20
 """Hosts at most whose tokens are tried."""
@@ -126,7 +127,7 @@ def check_endpoint(agent: CheckedAgent) -> Iterator[Verdict]:
     except (httpx.HTTPError, OSError) as error:
         wrong = "certificate" in str(error).lower()
         change = "name its authority with --ca-file" if wrong else "start the cell's conductor"
-        says = f"the endpoint {url}: {str(error) or type(error).__name__}"
+        says = f"the endpoint {url}: {fault_of(error)}"
         yield Verdict("fail", says, f"{change}, or correct --endpoint")
         return
     if answer.status_code == httpx.codes.OK:

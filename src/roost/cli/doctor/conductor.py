@@ -16,6 +16,7 @@ from roost.conductor.cell_mappings import CELL0, CellMapping, section_of
 from roost.conductor.requests import Requests
 from roost.conductor.tables import SCHEMA as CONDUCTOR_SCHEMA
 from roost.model.errors import OperatorError
+from roost.model.transport_faults import fault_of
 from roost.storage import Database
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def check_service(deployment: Deployment) -> Iterator[Verdict]:
     try:
         url, status = asyncio.run(_ask(client))
     except (httpx.HTTPError, IdentityUnavailable, OSError) as error:
-        yield Verdict("fail", f"the scheduler: {type(error).__name__}: {error}", change)
+        yield Verdict("fail", f"the scheduler: {type(error).__name__}: {fault_of(error)}", change)
         return
     if status == httpx.codes.OK:
         yield Verdict("ok", f"the scheduler at {url} is ready")

@@ -21,6 +21,7 @@ from roost.conductor.requests import Requests
 from roost.conductor.tables import SCHEMA as CONDUCTOR_SCHEMA
 from roost.conductor.tables import node_journal
 from roost.model.errors import OperatorError
+from roost.model.transport_faults import fault_of
 from roost.placement.client import HttpPlacement
 from roost.placement.client.transport import OLDEST, is_older
 from roost.placement.errors import PlacementError
@@ -51,7 +52,7 @@ def check_placement(deployment: Deployment) -> Iterator[Verdict]:
     try:
         newest, is_roost = asyncio.run(_ask_placement(options))
     except (httpx.HTTPError, PlacementError, IdentityUnavailable, OSError) as error:
-        says = f"placement: {type(error).__name__}: {' '.join(str(error).split())}"
+        says = f"placement: {type(error).__name__}: {fault_of(error)}"
         yield Verdict("fail", says, "correct [placement], or start the placement service")
         return
     except (KeyError, TypeError, ValueError) as error:

@@ -7,6 +7,7 @@ import msgspec
 
 from roost.cli.doctor.check import ANSWER_SECONDS, Check, Deployment, Verdict
 from roost.cli.doctor.machine import is_served
+from roost.model.transport_faults import fault_of
 from roost.serving.listeners import UnixAddress
 
 
@@ -44,7 +45,7 @@ def check_ready(deployment: Deployment) -> Iterator[Verdict]:
             answer = client.get(url)
         found = msgspec.json.decode(answer.content, type=Readiness)
     except httpx.HTTPError as error:
-        says = f"{url} does not answer: {str(error) or type(error).__name__}"
+        says = f"{url} does not answer: {fault_of(error)}"
         yield Verdict("fail", says, "look into the log of the service")
         return
     except msgspec.MsgspecError:
@@ -70,7 +71,7 @@ def check_metrics(deployment: Deployment) -> Iterator[Verdict]:
     try:
         answer = httpx.get(url, timeout=ANSWER_SECONDS)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        says = f"{url} does not answer: {str(error) or type(error).__name__}"
+        says = f"{url} does not answer: {fault_of(error)}"
         yield Verdict("fail", says, "start the service with --metrics-port")
         return
     if answer.status_code != httpx.codes.OK or "roost_" not in answer.text:

@@ -8,6 +8,7 @@ import msgspec
 
 from roost.cli.top.figures import Figures, figures
 from roost.cli.top.samples import Sample, parse_sample
+from roost.model.transport_faults import fault_of
 
 MOST_ANSWER_SECONDS = 5.0
 """Seconds after which an address that does not answer counts as unreachable."""
@@ -129,4 +130,4 @@ def _reason(error: Exception) -> str:
         return f"status {status}{hint}"
     if isinstance(error, httpx.TimeoutException):
         return "no answer in time"
-    return " ".join(str(error).split()) or type(error).__name__
+    return fault_of(error)

@@ -19,7 +19,7 @@ class HistoryEvent(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     - `claim`: a host that was not built on: its claim was `refused`, or given back, from the records.
     - `build`: an attempt on a host, which confirmed at `confirmed_at` that it starts the guest: `built`,
       `failed`, or `abandoned` as the instance was deleted.
-    - `bury`: an instance that no host can take is kept in cell0.
+    - `bury`: an instance that no host can take is put into cell0.
     - `free`: the claim is given back.
     - `lose`, `find`: the host says that the guest is not there, or there again.
     - `reshape`: what the instance holds was moved to other providers of its node; its guest ran on.

@@ -227,7 +227,13 @@ class ServiceList(msgspec.Struct, forbid_unknown_fields=True):
     cells_down: list[str]
 
 
-_CellName = Annotated[str, Meta(pattern="^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$")]
+_CellName = Annotated[
+    str,
+    Meta(
+        pattern="^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$",
+        description="letters, digits, . _ -, at most 64, not beginning with a dot",
+    ),
+]
 
 
 class WantedCell(msgspec.Struct, forbid_unknown_fields=True):

@@ -50,7 +50,7 @@ def create_app(
         service,
         authenticator,
         Policy(rules or Rules(default_rules(), None, True)),
-        SchedulingConventions(),
+        SchedulingConventions("scheduler"),
         unavailable=(LedgerBusy, StorageError, RecordsUnavailable),
         request_type=Request if proxies is None else through_proxies(Request, proxies),
         middleware=(Cors(options.cors),) if options.cors.allowed_origin else (),

@@ -42,7 +42,7 @@ class SchedulingConventions(Conventions):
     def refuse(self, req: Request, resp: Response, error: HTTPError) -> None:
         """Fill in the response for an error."""
         title = falcon.code_to_http_status(error.status).partition(" ")[2]
-        described = RunError(error.status, title, str(error) or title, error.code, req.request_id)
+        described = RunError(error.status, title, str(error) or title, self.code_of(error), req.request_id)
         if isinstance(error, NoHost):
             described = msgspec.structs.replace(
                 described, run=error.run, steps=error.steps, reasons=error.reasons

@@ -26,7 +26,7 @@ def document() -> msgspec.Raw:
     """The document as JSON."""
     described = describe(
         (*OPERATIONS, DOCUMENT, *DOCUMENTED),
-        SchedulingConventions(),
+        SchedulingConventions("scheduler"),
         title="Roost's scheduler",
         text="Hosts are chosen for instances and claimed in placement; runs are recorded and explained.",
     )

@@ -1,0 +1,65 @@
+"""Validation messages: what is wrong with a body or a parameter, in the words of who sent it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import msgspec
+
+EMPTY = "The body is empty; send JSON."
+
+WORDS = {
+    r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z": "a uuid with dashes",
+    r"^[^\x00]*\Z": "text without NUL",
+    r"^[A-Z0-9_]+\Z": "capital letters, digits and _",
+}
+"""Words for patterns of many types. Other patterns are described where they are defined."""
+
+_PATTERN = re.compile(
+    r"Expected `str` matching regex (?P<pattern>.*?)(?: - at `\$\.?(?P<place>.*)`)?$", re.DOTALL
+)
+
+
+def malformed_body(raw: bytes, error: Exception) -> str:
+    """The message for a body that is no JSON."""
+    if not raw.strip():
+        return EMPTY
+    if str(error) == "Input data was truncated":
+        return "The body is no JSON: it ends before its value does."
+    return f"The body is no JSON: {error}"
+
+
+def invalid_value(error: msgspec.ValidationError, form: Any) -> str:
+    """The message for a value that is not of the type ``form``.
+
+    A text that does not match its pattern is told in the words that describe it: `name: letters and digits`.
+    """
+    found = _PATTERN.match(str(error))
+    if found is None:
+        return str(error)
+    words = _worded(form).get(found["pattern"])
+    return str(error) if words is None else f"{found['place'] or 'the value'}: {words}"
+
+
+def patterns_of(form: Any) -> Iterator[tuple[str, str | None]]:
+    """The patterns of texts in a type, each with the words that describe it; None: it has none."""
+    schemas, components = msgspec.json.schema_components([form])
+    yield from _patterns([*schemas, components])
+
+
+@cache
+def _worded(form: Any) -> Mapping[str, str]:
+    # msgspec names a pattern as Python writes it.
+    return {repr(pattern): words for pattern, words in patterns_of(form) if words is not None}
+
+
+def _patterns(schema: Any) -> Iterator[tuple[str, str | None]]:
+    if isinstance(schema, dict):
+        if isinstance(schema.get("pattern"), str):
+            yield schema["pattern"], schema.get("description") or WORDS.get(schema["pattern"])
+        for each in schema.values():
+            yield from _patterns(each)
+    elif isinstance(schema, list):
+        for each in schema:
+            yield from _patterns(each)
