@@ -9,6 +9,8 @@ import pytest
 from roost.scheduler.options import DEFAULT_FILTERS, multiplier_option
 from roost.scheduler.plugin_names import FILTER, WEIGHER, built_ins
 from roost.scheduler.plugin_options import declared_options
+from roost.scheduler.request_keys.key import Key
+from roost.scheduler.request_keys.readers import all_known
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "scheduling.md"
 
@@ -49,6 +51,26 @@ def _options(plugin: Any) -> str:
         return ""
     where = "" if declared.group == "filter_scheduler" else f"[{declared.group}] "
     return ", ".join(f"`{where}{option.dest}`" for option in declared.options)
+
+
+def keys_table() -> str:
+    """The table of all known keys: one line for those of the same readers in one part of a request."""
+    lines = ["| in | key | read by |", "|---|---|---|"]
+    rows: dict[tuple[str, str], dict[str, None]] = {}
+    by_key: dict[Key, dict[str, None]] = {}
+    for known in all_known():
+        by_key.setdefault(known.key, {}).update(dict.fromkeys(known.readers))
+    for key, readers in by_key.items():
+        rows.setdefault((key.where, ", ".join(readers)), {})[key.shown] = None
+    for (where, readers), keys in sorted(rows.items()):
+        lines.append(f"| {where.replace('_', ' ')} | `{', '.join(keys)}` | {readers} |")
+    return "\n".join(lines) + "\n"
+
+
+def test_documentation_has_all_known_keys() -> None:
+    text = DOCUMENT.read_text()
+    begin, end = "<!-- keys: made by tests/scheduler/test_documentation.py -->\n", "<!-- end of keys -->\n"
+    assert text[text.index(begin) + len(begin) : text.index(end)] == keys_table()
 
 
 @pytest.mark.parametrize("kind", [FILTER, WEIGHER])

@@ -9,7 +9,16 @@ import click
 import msgspec
 
 from roost.cli.connection import Connection, connected_to
-from roost.cli.output import action_as_json, amounts_text, note, print_further, print_json, print_table
+from roost.cli.options import key_lists, key_values
+from roost.cli.output import (
+    action_as_json,
+    amounts_text,
+    note,
+    print_further,
+    print_json,
+    print_table,
+    print_warnings,
+)
 from roost.cli.service_client import ServiceClient, ServiceRefused
 from roost.cli.supposing import Addition, print_what_if
 from roost.model.errors import OperatorError
@@ -21,28 +30,20 @@ REFUSED = 1
 """The exit status if no host, or not enough of them, can take the request."""
 
 
-class _Pair(click.ParamType[tuple[str, str]]):
-    name = "key=value"
-
-    def convert(
-        self, value: str | tuple[str, str], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        if isinstance(value, tuple):
-            return value
-        key, equals, text = value.partition("=")
-        if not equals or not key:
-            self.fail(f"{value!r} is not KEY=VALUE", param, ctx)
-        return key, text
-
-
 @click.command(epilog="Example: roost ask --vcpus 4 --memory-mb 8192 --count 2 --alternates 1")
 @click.option("--vcpus", type=click.IntRange(0), default=1, show_default=True, help="vCPUs.")
 @click.option("--memory-mb", type=click.IntRange(0), default=0, help="Memory in MiB.")
 @click.option("--disk-gb", type=click.IntRange(0), default=0, help="Root disk in GiB.")
 @click.option(
-    "--extra-spec", "extra_specs", type=_Pair(), multiple=True, help="An extra spec of the flavor, as Nova's."
+    "--extra-spec",
+    "extra_specs",
+    multiple=True,
+    callback=key_values,
+    help="An extra spec of the flavor, as Nova's, KEY=VALUE.",
 )
-@click.option("--hint", "hints", type=_Pair(), multiple=True, help="A scheduler hint, as Nova's.")
+@click.option(
+    "--hint", "hints", multiple=True, callback=key_lists, help="A scheduler hint, as Nova's, KEY=VALUE."
+)
 @click.option("--project", default="demo", show_default=True, help="Project that the instances belong to.")
 @click.option("--user", default="demo", show_default=True, help="User that they belong to.")
 @click.option("--count", type=click.IntRange(1, 1000), default=1, show_default=True, help="Instances.")
@@ -75,8 +76,8 @@ def ask(
     vcpus: int,
     memory_mb: int,
     disk_gb: int,
-    extra_specs: tuple[tuple[str, str], ...],
-    hints: tuple[tuple[str, str], ...],
+    extra_specs: dict[str, str],
+    hints: dict[str, list[str]],
     project: str,
     user: str,
     count: int,
@@ -101,9 +102,9 @@ def ask(
             "vcpus": vcpus,
             "memory_mb": memory_mb,
             "disk_gb": disk_gb,
-            "extra_specs": dict(extra_specs),
+            "extra_specs": extra_specs,
         },
-        "scheduler_hints": {key: [value for other, value in hints if other == key] for key in dict(hints)},
+        "scheduler_hints": hints,
     }
     spec = spec if spec_file is None else _read(spec_file)
     if limit is not None:
@@ -114,6 +115,7 @@ def ask(
             "added": [{"like": like, "number": number} for like, number in added],
         }
         answer = scheduler.ask("POST", "/v1/scheduler/what-if", supposed)
+        print_warnings(answer)
         (print_json if as_json else print_what_if)(answer)
         return
     if drained or added:
@@ -124,6 +126,7 @@ def ask(
         **({"count": count} if spec_file is None or count > 1 else {}),
     }
     answer, error = _select(scheduler, body)
+    print_warnings(answer if error is None else error)
     if as_json:
         print_json(answer)
     elif error is not None:

@@ -8,7 +8,7 @@ import click
 
 from roost.cli.host import warn_of_cells
 from roost.cli.instance_history import print_history
-from roost.cli.options import key_values
+from roost.cli.options import key_lists, key_values
 from roost.cli.output import (
     action_as_json,
     as_json,
@@ -17,6 +17,7 @@ from roost.cli.output import (
     print_further,
     print_json,
     print_table,
+    print_warnings,
 )
 from roost.cli.service_client import ServiceClient, ServiceRefused, part_of_path, with_conductor
 from roost.cli.watching import watched, watching
@@ -53,7 +54,7 @@ def instance() -> None:
     callback=key_values,
     help="An extra spec of the flavor, KEY=VALUE.",
 )
-@click.option("--hint", "hints", multiple=True, callback=key_values, help="A scheduler hint, KEY=VALUE.")
+@click.option("--hint", "hints", multiple=True, callback=key_lists, help="A scheduler hint, KEY=VALUE.")
 @click.option("--wait", is_flag=True, help="Wait until all are active or in error.")
 @action_as_json
 @with_conductor
@@ -67,7 +68,7 @@ def create(
     zone: str | None,
     host: str | None,
     extra_specs: dict[str, str],
-    hints: dict[str, str],
+    hints: dict[str, list[str]],
     wait: bool,
     as_json: bool,
 ) -> None:
@@ -82,6 +83,7 @@ def create(
         "scheduler_hints": hints,
     }
     accepted = conductor.ask("POST", "/v1/instances", body)
+    print_warnings(accepted)
     if wait:
         _watch(conductor, accepted["instances"], as_json)
     elif as_json:

@@ -43,10 +43,21 @@ no_authentication = click.option(
 
 def key_values(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     """The callback of an option that is given several times, as KEY=VALUE. Raises `BadParameter`."""
-    pairs = {}
+    pairs: dict[str, str] = {}
     for value in values:
         key, equals, text = value.partition("=")
         if not equals or not key:
             raise click.BadParameter(f"{value!r} is not KEY=VALUE")
+        if pairs.get(key, text) != text:
+            raise click.BadParameter(f"{key} is given twice: {pairs[key]!r} and {text!r}")
         pairs[key] = text
     return pairs
+
+
+def key_lists(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, list[str]]:
+    """As `key_values`, for keys that may have several values: each has the list of its values."""
+    lists: dict[str, list[str]] = {}
+    for value in values:
+        [(key, text)] = key_values(ctx, param, (value,)).items()
+        lists.setdefault(key, []).append(text)
+    return lists

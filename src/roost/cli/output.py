@@ -177,6 +177,12 @@ def console() -> Console:
     return Console(markup=False, highlight=False, width=screen_width() or _ANY_WIDTH)
 
 
+def print_warnings(answer: Mapping[str, Any]) -> None:
+    """Print what of a request has no effect, as its answer tells, on the standard error."""
+    for each in answer.get("warnings", ()):
+        click.echo(f"warning: {each['text']}", err=True)
+
+
 def note(text: str) -> None:
     """Print a sentence beside a result, for people alone."""
     if output().is_for_people:

@@ -141,6 +141,7 @@ def _facts(each: RunWithAttempts) -> dict[str, str]:
         "settings": "unknown" if run.settings is None else run.settings.digest,
         "alternates": _alternates(run),
         "outcome": _outcome(each),
+        **({"warnings": "; ".join(one.text for one in run.warnings)} if run.warnings else {}),
     }
 
 

@@ -39,6 +39,7 @@ from roost.conductor.instance_views import InstanceViews
 from roost.conductor.kept_answers import StoredAnswers
 from roost.conductor.mappings import InstanceMapping
 from roost.conductor.neighbours import Neighbours
+from roost.conductor.request_check import RequestCheck
 from roost.conductor.requester import owner_of, requester_of
 from roost.conductor.requests import Requests
 from roost.conductor.server_groups.operations import PATH as SERVER_GROUPS
@@ -105,6 +106,7 @@ class Service:
     cells: CellRegistry
     watch: ServiceWatch
     neighbours: Neighbours
+    checks: RequestCheck
 
 
 def create_app(
@@ -143,6 +145,7 @@ def create_app(
         known,
         conductor.watch,
         neighbours or Neighbours(),
+        RequestCheck(conductor.scheduler, aggregates.store),
     )
     operations = (*OPERATIONS, DOCUMENT) if documented else OPERATIONS
     options = options or PlacementOptions()
@@ -166,7 +169,10 @@ def default_rules() -> list[RuleDefault]:
 
 
 async def create_instances(service: Service, req: Request, resp: Response) -> AcceptedInstances:
-    """Ask for instances. The request is durable when it is answered."""
+    """Ask for instances. The request is durable when it is answered.
+
+    A request that can never be served is refused. `warnings` tell what of it has no effect.
+    """
     project_id, user_id = owner_of(req)
     wanted, of_profiles = await service.neighbours.completed(req.body, req.projects.include)
     attaches = service.neighbours.attaches(wanted)
@@ -202,7 +208,8 @@ async def create_instances(service: Service, req: Request, resp: Response) -> Ac
         instances=tuple(str(uuids.uuid4()) for _ in range(wanted.count)),
         min_count=wanted.min_count or wanted.count,
     )
-    accepted = AcceptedInstances(request.request_id, request.instances)
+    warnings = await service.checks.warnings(request.spec)
+    accepted = AcceptedInstances(request.request_id, request.instances, warnings)
     await service.conductor.accept(request, req.keyed(accepted))
     return accepted
 

@@ -12,6 +12,7 @@ from roost.model.instance import BuildAttempt
 from roost.model.pci import NumaPolicy, PciRequest
 from roost.model.request import RequestGroup, all_of
 from roost.model.spec import Hints, RequestedDestination, RequestedNetwork
+from roost.model.unread import UnreadKey
 from roost.model.vocabulary import MAX_INT, MAX_NAME
 from roost.web.policy import OfProjects
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE
@@ -281,10 +282,15 @@ class InstancesQuery(OfProjects, forbid_unknown_fields=True):
 
 
 class AcceptedInstances(msgspec.Struct, forbid_unknown_fields=True):
-    """A request that is accepted, and durable: the uuids that its instances will have."""
+    """A request that is accepted, and durable: the uuids that its instances will have.
+
+    `warnings` are the keys of the request that have no effect: extra specs, properties of the image,
+    scheduler hints.
+    """
 
     request_id: str
     instances: tuple[str, ...]
+    warnings: tuple[UnreadKey, ...] = ()
 
 
 class ShownInstance(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

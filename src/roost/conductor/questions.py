@@ -11,6 +11,7 @@ from roost.ledger import Held
 from roost.logs import RequestIds, serving
 from roost.machine import Question, Service, UnknownService
 from roost.model.spec import Destination, RequestSpec, Selection
+from roost.model.unread import UnreadKey
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.interface import Placement, Provider
 from roost.scheduler.replacement import Replacement
@@ -120,6 +121,9 @@ class Alternates(Protocol):
 
 class SchedulerLike(Alternates, Protocol):
     """What conductors ask of a scheduler; `roost.scheduler.Scheduler` has it."""
+
+    async def check(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
+        """Check that a request can be served on some hosts, and return the keys that have no effect."""
 
     async def select_destinations(
         self,

@@ -56,7 +56,8 @@ class SuperConductor:
 
     A request that is given up ends in cell0, in error, with the reason. ``failure`` is set to the error of a
     request for which even that failed: it is taken up again by another process, or at the next start.
-    ``watch`` says which processes and hosts are up, while the conductor runs.
+    ``scheduler`` is the one that it was given. ``watch`` says which processes and hosts are up, while the
+    conductor runs.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class SuperConductor:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.cells = cells
+        self.scheduler = scheduler
         self.watch = ServiceWatch(api, cells, monotonic=monotonic)
         self._api = api
         self._history_days = history_days

@@ -8,6 +8,7 @@ import msgspec
 from roost.model.reasons import Reasons, WeighedHost
 from roost.model.request import CandidateQuery
 from roost.model.spec import Destination, Selection
+from roost.model.unread import UnreadKey
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -91,6 +92,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     - ``destinations`` with alternates and weights; empty if the run was refused.
     - ``weighed``: what makes up the weights of the first destination, the selected host first, then its
       alternates; the first few of them.
+    - ``warnings``: keys of the request that had no effect.
     - ``reasons`` of a refusal, which come after the run.
 
     Fields with a default are absent from runs of earlier versions.
@@ -121,6 +123,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     weighed: tuple[WeighedHost, ...] = ()
     reasons: Reasons | None = None
     generations: dict[str, int] = {}
+    warnings: tuple[UnreadKey, ...] = ()
 
 
 class RunReasons(msgspec.Struct, frozen=True):

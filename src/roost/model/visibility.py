@@ -131,6 +131,7 @@ def _run(run: Run) -> Run:
         refusal=None if run.refusal is None else NO_VALID_HOST if reasons is None else reasons.sentence,
         min_count=run.min_count,
         reasons=reasons,
+        warnings=run.warnings,
     )
 
 
@@ -145,5 +146,11 @@ def _what_if(found: WhatIf) -> WhatIf:
     """How many more instances fit, and the public reason why not one more does."""
     binds = None if found.binds is None else _reasons(found.binds)
     return WhatIf(
-        fits=found.fits, limited=found.limited, complete=found.complete, on_hosts=0, hosts=0, binds=binds
+        fits=found.fits,
+        limited=found.limited,
+        complete=found.complete,
+        warnings=found.warnings,
+        on_hosts=0,
+        hosts=0,
+        binds=binds,
     )

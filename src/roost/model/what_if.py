@@ -3,6 +3,7 @@
 import msgspec
 
 from roost.model.reasons import HostNames, Reasons
+from roost.model.unread import UnreadKey
 
 
 class MoreHosts(msgspec.Struct, frozen=True):
@@ -42,6 +43,8 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     instances for each host are missing, the last ones. A host that is added has the name of the one that it
     is like, ``+`` and a number. ``hosts``: how many there are, without drained and with added ones.
 
+    ``warnings``: keys of the request that have no effect.
+
     ``version``, ``node_version``: of the ledger and of the node journal that it was found on.
     """
 
@@ -55,3 +58,4 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     binds: Reasons | None = None
     version: int | None = None
     node_version: int | None = None
+    warnings: tuple[UnreadKey, ...] = ()

@@ -12,6 +12,7 @@ import msgspec
 from roost.model.reasons import Reasons, WeighedHost
 from roost.model.record import FAILED, PENDING, Asked, Attempt, Run, RunReasons, Settings, Step, Told
 from roost.model.spec import Destination
+from roost.model.unread import UnreadKey
 from roost.model.visibility import seen, seen_by_project
 from roost.records.errors import DamagedRecords
 
@@ -33,6 +34,7 @@ class RunDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     destinations: tuple[Destination, ...] = ()
     weighed: tuple[WeighedHost, ...] = ()
     generations: dict[str, int] = {}
+    warnings: tuple[UnreadKey, ...] = ()
 
 
 class RunWithAttempts(msgspec.Struct, frozen=True):

@@ -2,7 +2,8 @@
 
 SchedulerError
 ├── BadRequestSpec         the request spec cannot be turned into a query that placement understands
-│   └── RequestFilterFailed  a request filter leaves no place for the request
+│   ├── RequestFilterFailed  a request filter leaves no place for the request
+│   └── UnknownZone          no aggregate is the availability zone that the request names
 ├── BadOptions             an option has a value that it cannot have
 ├── UnknownPlugin          a filter or weigher that is configured does not exist or is none
 ├── CannotWeigh            a host that the request may use has no weight, and the options forbid that
@@ -25,6 +26,7 @@ placement itself.
 from roost.model.errors import OperatorError
 from roost.model.reasons import Reasons
 from roost.model.record import Step
+from roost.model.unread import UnreadKey
 from roost.scheduler.outcome import Basis, Try
 
 
@@ -41,6 +43,10 @@ class BadRequestSpec(SchedulerError):
 
 class RequestFilterFailed(BadRequestSpec):
     """A request filter leaves no place for the request; the text names the project, network or port."""
+
+
+class UnknownZone(BadRequestSpec):
+    """No aggregate is the availability zone that a request names."""
 
 
 class BadOptions(SchedulerError, OperatorError):
@@ -124,7 +130,8 @@ class NoValidHost(SchedulerError):
 
     ``run`` is the id of the run. ``reason`` is one sentence, for who asked. ``steps`` say how many hosts each
     step left, ``tries`` which claims were refused and why. ``reasons`` is the whole explanation for the
-    operator, None if it could not be had in time: the record gets it then.
+    operator, None if it could not be had in time: the record gets it then. ``warnings``: keys of the request
+    that had no effect.
     """
 
     def __init__(
@@ -134,6 +141,7 @@ class NoValidHost(SchedulerError):
         steps: tuple[Step, ...],
         tries: tuple[Try, ...],
         reasons: Reasons | None = None,
+        warnings: tuple[UnreadKey, ...] = (),
     ) -> None:
         super().__init__(reason)
         self.run = run
@@ -141,3 +149,4 @@ class NoValidHost(SchedulerError):
         self.steps = steps
         self.tries = tries
         self.reasons = reasons
+        self.warnings = warnings

@@ -1,6 +1,7 @@
 """The node table: what every compute node reports, as columns."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
@@ -40,7 +41,8 @@ class NodeTable(NodeDirectory):
     neither enabled nor alive.
 
     Numbers by index: see `NodeColumns`. Names by index, and lookups: see `NodeDirectory`. Labels by index:
-    ``hypervisor_type``, ``host_ip``, ``supported_instances``.
+    ``hypervisor_type``, ``host_ip``, ``supported_instances``. ``stats_reported`` has for each key of the
+    nodes' ``stats`` how many nodes report it.
 
     ``journal`` is the id of this table's journal and ``version`` the number of the last event in it, None
     without a journal: see `record`.
@@ -52,6 +54,7 @@ class NodeTable(NodeDirectory):
         self.hypervisor_type = Labels("")
         self.host_ip: Labels[str | None] = Labels(None)
         self.supported_instances: Labels[tuple[SupportedInstance, ...]] = Labels(())
+        self.stats_reported = Counter[str]()
         self._heartbeats = Heartbeats(self._set_alive)
         self._free = FreeRows()
         self._journalled: list[NodeEvent] = []
@@ -342,6 +345,9 @@ class NodeTable(NodeDirectory):
         self.host_ip.put(index, new.host_ip)
         self.supported_instances.put(index, new.supported_instances)
         before = _NOTHING if old is None else old
+        if new.stats.keys() != before.stats.keys():
+            self.stats_reported.subtract(before.stats.keys() - new.stats.keys())
+            self.stats_reported.update(new.stats.keys() - before.stats.keys())
         if new.instances != before.instances:
             self._with_instance.put(index, before.instances, new.instances)
         if new.images != before.images:

@@ -10,6 +10,7 @@ from oslo_config import cfg
 from roost.scheduler import accelerator_options, pci_options
 from roost.scheduler.accelerator_options import AcceleratorOptions, accelerator_options_from
 from roost.scheduler.errors import BadOptions
+from roost.scheduler.key_options import KEY_OPTIONS, KeyOptions
 from roost.scheduler.pci_options import PciOptions, pci_options_from
 from roost.scheduler.plugin_names import (
     ALL_FILTERS,
@@ -73,6 +74,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     workarounds: Workarounds = Workarounds()
     pci: PciOptions = PciOptions()
     accelerators: AcceleratorOptions = AcceleratorOptions()
+    keys: KeyOptions = KeyOptions()
 
 
 OPTIONS = [
@@ -166,7 +168,7 @@ def all_options() -> dict[str, list[cfg.Opt]]:
     for weigher in built_ins(WEIGHER):
         group, option = multiplier_option(weigher)
         options.setdefault(group, {})[option.dest] = option
-    for declared in (REQUEST_FILTER_OPTIONS, WORKAROUNDS, *all_plugin_options()):
+    for declared in (REQUEST_FILTER_OPTIONS, KEY_OPTIONS, WORKAROUNDS, *all_plugin_options()):
         options.setdefault(declared.group, {}).update((each.dest, each) for each in declared.options)
     return {group: list(each.values()) for group, each in options.items()}
 
@@ -220,6 +222,7 @@ def options_from(conf: cfg.ConfigOpts) -> SchedulerOptions:
         workarounds=WORKAROUNDS.read(conf),
         pci=pci_options_from(conf),
         accelerators=accelerator_options_from(conf),
+        keys=KEY_OPTIONS.read(conf),
     )
 
 

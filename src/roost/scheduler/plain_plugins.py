@@ -30,6 +30,8 @@ class PlainFilter:
         self.name = type(plain).__name__
         self.depends_on_claims = not getattr(plain, "run_filter_once_per_request", False)
         self.runs_on_rebuild = bool(getattr(plain, "RUN_ON_REBUILD", False))
+        if hasattr(plain, "reads"):
+            self.reads = plain.reads
         self._passes = plain.host_passes
 
     def mask(self, hosts: HostView, question: "Question", progress: "Progress") -> Bools | None:
@@ -51,6 +53,8 @@ class PlainWeigher:
         self.multiplier_key = multiplier_key_of(type(plain))
         self.default_multiplier = float(getattr(plain, "default_multiplier", 1.0))
         self.minval = getattr(plain, "minval", None)
+        if hasattr(plain, "reads"):
+            self.reads = plain.reads
         self._weigh = plain._weigh_object
         maxval = getattr(plain, "maxval", None)
         self._most = math.inf if maxval is None else float(maxval)

@@ -76,6 +76,11 @@ class Filter(Protocol):
       costs nothing, and lets every host pass. Make the key small, and leave out what does not matter: a
       filter for a few extra specs has these as its key and not the flavor. ``question.now`` and the names of
       the instances must not be part of it. Default: ``()``, the same verdicts for all requests.
+    - ``reads: Sequence[Key]``: the extra specs, image properties and scheduler hints that it reads, see
+      `roost.scheduler.request_keys.key.Key`. A key that nothing reads is told to the user. Default: of a
+      plugin of another package, anything; then no key that is unknown counts as a mistake.
+    - ``no_effect(name, spec, table) -> str | None``: why a key that it reads has no effect in a request, None
+      if it has one. Default: each has.
     - ``depends_on_claims: bool``: asked again after each claim of the run. For a filter that looks at
       `Looks.MEMBERS`, or at anything else that a claim changes on the host (free resources, instances, I/O
       operations). Default: False.
@@ -119,7 +124,7 @@ class Weigher(Protocol):
     ``multiplier_option``), and for single hosts by aggregate metadata of the name ``multiplier_key``.
 
     Required are ``name``, ``multiplier_key``, ``default_multiplier`` and ``raw``. Optional are ``looks_at``,
-    ``key(question)`` and ``domain(hosts)`` as for a `Filter`, and
+    ``key(question)``, ``reads``, ``no_effect`` and ``domain(hosts)`` as for a `Filter`, and
 
     - ``free_of: str``, a resource class, if the numbers are nothing but what ``hosts.free`` says of that
       class: they are then kept without asking the weigher again; ``reported: str``, a column of the node

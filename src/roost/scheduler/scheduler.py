@@ -17,10 +17,12 @@ from roost.model.reasons import Reasons
 from roost.model.record import FAILED, RecordSink, Run, end_of
 from roost.model.spec import Destination, RequestSpec, Selection
 from roost.model.text import error_text
+from roost.model.unread import UnreadKey
 from roost.model.what_if import Scenario, WhatIf
 from roost.placement.errors import PlacementError
 from roost.records.redact import redacted
 from roost.scheduler import plugins as found
+from roost.scheduler.declarations import key_of
 from roost.scheduler.errors import BadRequestSpec, NoAlternate, NoValidHost, SchedulerError, SchedulerFault
 from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.nodes import NodeTable
@@ -36,6 +38,8 @@ from roost.scheduler.recording import asked_of, attempts_after, attempts_of, num
 from roost.scheduler.replacement import Replacement, ReplacementRequest
 from roost.scheduler.request_filters import Facts
 from roost.scheduler.request_filters.routed_networks import segments_of
+from roost.scheduler.request_keys.judgement import KeyJudge
+from roost.scheduler.request_keys.servable import check_servable
 from roost.scheduler.run_id import new_run_id
 from roost.scheduler.run_metrics import RunMetrics
 from roost.scheduler.selection import Plugins
@@ -151,6 +155,7 @@ class Scheduler:
         self._seeds = seeds or seeds_from(random.Random())
         self._plugins = Plugins(found.filters(self._options), found.weighers(self._options))
         self._settings = settings_of(self._options, self._plugins)
+        self._keys = KeyJudge(self._options, self._plugins.filters, self._plugins.weighers)
         self._explanations = Explanations(gateway, table, self._plugins, records)
         self._metrics = RunMetrics([each.name for each in self._plugins.filters])
 
@@ -166,6 +171,8 @@ class Scheduler:
         global_request_id: str | None = None,
         generations: Mapping[str, int] = NO_GENERATIONS,
         run_id: str | None = None,
+        strict: bool = False,
+        of_nova: bool = False,
     ) -> tuple[Destination, ...]:
         """Choose and claim hosts for ``count`` equal instances.
 
@@ -176,6 +183,7 @@ class Scheduler:
             generations: of the instances that hold something already, which the run replaces: what they hold
                 counts as free for them, and a claim of theirs is one write at the generation.
             run_id: the id of the run, which no other run has; made up if not given.
+            strict: refuse what `check` refuses. of_nova: the request comes from Nova, see `unread`.
 
         Returns a destination for each instance that was placed, in order; its selected host is claimed,
         its alternates (in the same cell) are not. Where ``min_count`` is met but ``count`` is not, the last
@@ -186,7 +194,7 @@ class Scheduler:
 
         Raises:
             NoValidHost: fewer than ``min_count`` instances can be placed.
-            BadRequestSpec: the request spec cannot be turned into a query.
+            BadRequestSpec: the request spec cannot be turned into a query, or can never be served.
             CannotWeigh: a host that must have a weight has none.
             ConcurrentUpdate: an instance holds something already, or not at its generation.
             SchedulerFault: a filter, a weigher or the scheduler raised an unexpected error.
@@ -229,8 +237,9 @@ class Scheduler:
         try:
             span = tracing.span("scheduler.run", {"roost.run": run.id, "roost.instances": count})
             with self._metrics.timed(), span, self.table.reading():
+                unread = self._check(spec) if strict else self.unread(spec, of_nova=of_nova)
                 asked = await self._asked(spec)
-                run = msgspec.structs.replace(run, asked=asked_of(asked, self.table.version))
+                run = msgspec.structs.replace(run, asked=asked_of(asked, self.table.version), warnings=unread)
                 question = Question(
                     run=run.id,
                     spec=spec,
@@ -283,8 +292,42 @@ class Scheduler:
         if not outcome.destinations:
             reasons = await self._explanations.wait(explaining)
             reason = told(outcome, reasons, len(names))
-            raise NoValidHost(run.id, reason, outcome.steps, outcome.tries, reasons)
+            warnings = () if of_nova else run.warnings
+            raise NoValidHost(run.id, reason, outcome.steps, outcome.tries, reasons, warnings)
         return outcome.destinations
+
+    def unread(self, spec: RequestSpec, *, of_nova: bool = False) -> tuple[UnreadKey, ...]:
+        """The extra specs, image properties and hints of a request that have no effect.
+
+        ``of_nova``: the request comes from Nova, whose drivers read keys too.
+        """
+        return self._keys.unread(spec, self.table, of_nova=of_nova)
+
+    async def check(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
+        """Check that a request can be served on some hosts, if perhaps not on those that there are.
+
+        Returns the keys that have no effect. Nothing is claimed or recorded.
+
+        Raises:
+            BadRequestSpec: the request can never be served, or a key can only be a mistake.
+            SchedulerFault: a filter or weigher raised an unexpected error.
+            PlacementUnavailable, PlacementRefused: from a gateway over HTTP.
+            StorageError, LedgerError: a database of this process fails.
+        """
+        with self.table.reading():
+            unread = self._check(spec)
+            question = self._question(spec, await self._asked(spec), 1)
+            try:
+                for plugin in (*self._plugins.filters, *self._plugins.weighers):
+                    key_of(plugin, question)
+            except SchedulerError:
+                raise
+            except Exception as error:
+                text = f"{type(error).__name__}: {error_text(error)}"
+                raise SchedulerFault(f"a plugin cannot read the request: {text}") from error
+            if not is_rebuild(spec):
+                await self._gateway.check(question.queries)
+        return unread
 
     async def explain(self, spec: RequestSpec, count: int = 1) -> Reasons | None:
         """What would come of a request for ``count`` instances, and why; nothing is claimed or recorded.
@@ -294,20 +337,7 @@ class Scheduler:
         Raises: `BadRequestSpec`, `SchedulerFault`, and what the gateway raises.
         """
         with self.table.reading():
-            asked = await self._asked(spec)
-            question = Question(
-                run=str(uuid.uuid4()),
-                spec=spec,
-                query=asked.query,
-                fallbacks=asked.fallbacks,
-                limit=asked.limit,
-                places=asked.places,
-                instances=tuple(str(uuid.uuid4()) for _ in range(count)),
-                num_alternates=0,
-                min_count=count,
-                now=self._clock(),
-                options=self._options,
-            )
+            question = self._question(spec, await self._asked(spec), count)
             return await self._gateway.explain(question, self.table, self._plugins, 0, newest=True)
 
     async def what_if(self, spec: RequestSpec, limit: int, scenario: Scenario = AS_IT_IS) -> WhatIf | None:
@@ -397,6 +427,28 @@ class Scheduler:
         if index is not None:
             self.table.claim(instance, index, *taken_by(spec), found.selected.assignment)
         return found
+
+    def _check(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
+        """As `check`, without a look at placement."""
+        unread = self._keys.check(spec, self.table)
+        check_servable(spec, self.table, self._options)
+        return unread
+
+    def _question(self, spec: RequestSpec, asked: PlacementQueries, count: int) -> Question:
+        """A question of which nothing is claimed."""
+        return Question(
+            run=str(uuid.uuid4()),
+            spec=spec,
+            query=asked.query,
+            fallbacks=asked.fallbacks,
+            limit=asked.limit,
+            places=asked.places,
+            instances=tuple(str(uuid.uuid4()) for _ in range(count)),
+            num_alternates=0,
+            min_count=count,
+            now=self._clock(),
+            options=self._options,
+        )
 
     def _rebuild(self, question: Question) -> Decided:
         self.table.seen_since(question.oldest_heartbeat)

@@ -2,9 +2,10 @@
 
 import time
 from array import array
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from roost.model.reasons import Reasons
+from roost.model.request import CandidateQuery
 from roost.model.what_if import WhatIf
 from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.nodes import NodeTable
@@ -39,6 +40,9 @@ class TimedGateway:
             self.claims.append((time.perf_counter() - asked) * 1000)
             self.decisions.append(decided.seconds * 1000 / len(question.instances))
         return decided
+
+    async def check(self, queries: Sequence[CandidateQuery]) -> None:
+        await self._gateway.check(queries)
 
     async def use_alternate(
         self, request: ReplacementRequest, table: NodeTable, plugins: Plugins

@@ -6,12 +6,15 @@ import msgspec
 from oslo_config import cfg
 
 from roost.fleet.columns import Bools
+from roost.model.spec import RequestSpec
 from roost.scheduler.aggregate_numbers import words
 from roost.scheduler.image_properties import says_something, with_current_names
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugin_options import FILTER_SCHEDULER, PluginOptions
 from roost.scheduler.plugins import Looks
 from roost.scheduler.question import Progress, Question
+from roost.scheduler.request_keys.key import ANY, Key
 
 
 class IsolationOptions(msgspec.Struct, frozen=True):
@@ -50,6 +53,10 @@ class AggregateImagePropertiesIsolation:
         namespace = options.aggregate_image_properties_isolation_namespace
         separator = options.aggregate_image_properties_isolation_separator
         self._prefix = f"{namespace}{separator}" if namespace else ""
+        self.reads = (Key("image_property", self._prefix, ANY),)
+
+    def no_effect(self, name: str, spec: RequestSpec, table: NodeTable) -> str | None:
+        return "no aggregate has metadata of this name" if table.metadata(name) is None else None
 
     def key(self, question: Question) -> Hashable | None:
         return tuple(sorted(self._properties(question).items())) or None

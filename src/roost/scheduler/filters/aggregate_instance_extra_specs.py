@@ -10,6 +10,7 @@ from roost.scheduler.extra_specs import matches
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Looks
 from roost.scheduler.question import Progress, Question
+from roost.scheduler.request_keys.key import ANY, UNSCOPED, Key
 
 SCOPE = "aggregate_instance_extra_specs:"
 
@@ -23,6 +24,7 @@ class AggregateInstanceExtraSpecsFilter:
     """
 
     name = "AggregateInstanceExtraSpecsFilter"
+    reads = (Key("extra_spec", SCOPE, ANY), Key("extra_spec", "", UNSCOPED))
     looks_at = Looks.REPORT
 
     def key(self, question: Question) -> Hashable | None:

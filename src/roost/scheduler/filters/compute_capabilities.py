@@ -7,12 +7,14 @@ import msgspec
 import numpy as np
 
 from roost.fleet.columns import Bools
+from roost.model.spec import RequestSpec
 from roost.scheduler.extra_specs import matches
 from roost.scheduler.host_state import ATTRIBUTES, reported_value
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Looks
 from roost.scheduler.question import Progress, Question
+from roost.scheduler.request_keys.key import ANY, UNSCOPED, Key
 
 SCOPE = "capabilities"
 ADDRESS_BITS = "hw:maxphysaddr_bits"
@@ -28,7 +30,18 @@ class ComputeCapabilitiesFilter:
     """
 
     name = "ComputeCapabilitiesFilter"
+    reads = (
+        Key("extra_spec", f"{SCOPE}:", ANY),
+        Key("extra_spec", ADDRESS_BITS),
+        Key("extra_spec", "", UNSCOPED),
+    )
     looks_at = Looks.REPORT
+
+    def no_effect(self, name: str, spec: RequestSpec, table: NodeTable) -> str | None:
+        """An unscoped key counts on the hosts that have it."""
+        if ":" in name or name in ATTRIBUTES or table.stats_reported[name]:
+            return None
+        return "no host reports it"
 
     def key(self, question: Question) -> Hashable | None:
         """The extra specs that it reads."""

@@ -1,6 +1,7 @@
 """Hosts without any of the instances that a hint names."""
 
 from roost.scheduler.hints import HostsOfInstances
+from roost.scheduler.request_keys.key import Key
 
 
 class DifferentHostFilter(HostsOfInstances):
@@ -10,6 +11,7 @@ class DifferentHostFilter(HostsOfInstances):
     """
 
     name = "DifferentHostFilter"
+    reads = (Key("hint", "different_host"),)
     hint = "different_host"
     allowed = False
 

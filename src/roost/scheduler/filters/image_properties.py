@@ -17,6 +17,7 @@ from roost.scheduler.offers import HostView
 from roost.scheduler.plugin_options import FILTER_SCHEDULER, PluginOptions
 from roost.scheduler.plugins import Looks
 from roost.scheduler.question import Progress, Question
+from roost.scheduler.request_keys.key import Key
 
 
 class ImagePropertiesOptions(msgspec.Struct, frozen=True):
@@ -35,6 +36,16 @@ class ImagePropertiesFilter:
     """
 
     name = "ImagePropertiesFilter"
+    reads = tuple(
+        Key("image_property", name)
+        for name in (
+            "hw_architecture",
+            "img_hv_type",
+            "hw_vm_mode",
+            "img_hv_requested_version",
+            "hw_maxphysaddr_bits",
+        )
+    )
     looks_at = Looks.REPORT
     runs_on_rebuild = True
     OPTIONS = PluginOptions(

@@ -13,6 +13,7 @@ from roost.scheduler.json_query import Query, is_true, query_of, variables
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Looks
 from roost.scheduler.question import Progress, Question
+from roost.scheduler.request_keys.key import Key
 
 
 class JsonFilter:
@@ -20,11 +21,16 @@ class JsonFilter:
     attributes of `roost.scheduler.host_state.HostState`. Source: Nova's filter of this name."""
 
     name = "JsonFilter"
+    reads = (Key("hint", "query"),)
     looks_at = Looks.REPORT | Looks.TREE
     depends_on_claims = True
 
     def key(self, question: Question) -> Hashable | None:
-        return hint(question, "query") or None
+        text = hint(question, "query")
+        if not text:
+            return None
+        _read(text)  # A query that cannot be read is refused, whether or not a host is left to ask about.
+        return text
 
     def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
         text = hint(question, "query")

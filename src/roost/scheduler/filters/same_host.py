@@ -1,6 +1,7 @@
 """Hosts with one of the instances that a hint names."""
 
 from roost.scheduler.hints import HostsOfInstances
+from roost.scheduler.request_keys.key import Key
 
 
 class SameHostFilter(HostsOfInstances):
@@ -10,6 +11,7 @@ class SameHostFilter(HostsOfInstances):
     """
 
     name = "SameHostFilter"
+    reads = (Key("hint", "same_host"),)
     hint = "same_host"
     allowed = True
 

@@ -4,11 +4,14 @@ import ipaddress
 from collections.abc import Hashable
 
 from roost.fleet.columns import Bools
+from roost.model.spec import RequestSpec
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.hints import hint
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Looks
 from roost.scheduler.question import Progress, Question
+from roost.scheduler.request_keys.key import Key
 
 DEFAULT_CIDR = "/24"
 
@@ -21,7 +24,13 @@ class SimpleCIDRAffinityFilter:
     Source: Nova's filter of this name."""
 
     name = "SimpleCIDRAffinityFilter"
+    reads = (Key("hint", "build_near_host_ip"), Key("hint", "cidr"))
     looks_at = Looks.REPORT
+
+    def no_effect(self, name: str, spec: RequestSpec, table: NodeTable) -> str | None:
+        if name == "cidr" and not spec.scheduler_hints.get("build_near_host_ip"):
+            return "it goes with the hint build_near_host_ip, which is missing"
+        return None
 
     def key(self, question: Question) -> Hashable | None:
         return _network(question)

@@ -11,11 +11,12 @@ replacing the use of an alternate in the ledger's transaction; replacing_over_ht
 asking    the errors of placement over HTTP
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from roost.model.reasons import Reasons
 from roost.model.record import Told
+from roost.model.request import CandidateQuery
 from roost.model.what_if import WhatIf
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.outcome import Outcome
@@ -55,6 +56,12 @@ class Gateway(Protocol):
         Raises `ConcurrentUpdate` if an instance holds something already, or not at the generation that the
         question says, `BadRequestSpec` for a resource
         class or trait that placement does not know.
+        """
+
+    async def check(self, queries: Sequence[CandidateQuery]) -> None:
+        """Check that placement knows the classes and traits of one of the queries at least.
+
+        Raises `BadRequestSpec` if it does not.
         """
 
     async def use_alternate(

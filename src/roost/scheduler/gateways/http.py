@@ -5,13 +5,15 @@ moment ago.
 """
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from roost.model.reasons import Reasons
+from roost.model.request import CandidateQuery
 from roost.model.what_if import WhatIf
-from roost.placement.errors import NotFound
-from roost.scheduler.errors import SchedulerError
+from roost.placement.errors import BadRequest, NotFound
+from roost.scheduler.claim_result import one_line
+from roost.scheduler.errors import BadRequestSpec, SchedulerError
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.asked_candidates import AskedCandidates
 from roost.scheduler.gateways.asking import asked
@@ -91,6 +93,18 @@ class HttpGateway:
             told=hearing.told,
             generations=claims.generations,
         )
+
+    async def check(self, queries: Sequence[CandidateQuery]) -> None:
+        """As `Gateway.check` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
+        refused: BadRequest | None = None
+        for query in queries:
+            try:
+                await asked(self._placement.candidates(query, 1))
+                return
+            except BadRequest as error:
+                refused = refused or error
+        if refused is not None:
+            raise BadRequestSpec(f"placement cannot serve the request: {one_line(refused)}") from refused
 
     async def use_alternate(
         self, request: ReplacementRequest, table: NodeTable, plugins: Plugins

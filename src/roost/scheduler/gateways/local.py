@@ -5,12 +5,13 @@ more often. Here the choice is made on the exact state that the claim is committ
 """
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from roost.fleet import Fleet
 from roost.fleet.errors import TooMuchWork
 from roost.ledger import Command, Ledger, State
 from roost.model.reasons import Reasons
+from roost.model.request import CandidateQuery
 from roost.model.what_if import WhatIf
 from roost.placement.commands.allocations import write_allocations
 from roost.scheduler.bounds import TOO_MUCH_WORK, decision_work
@@ -45,6 +46,9 @@ class LocalGateway:
 
     async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
         return await self._ledger.execute(Decide(question, table, plugins))
+
+    async def check(self, queries: Sequence[CandidateQuery]) -> None:
+        check_queries(await self._ledger.current(), queries)
 
     async def use_alternate(
         self, request: ReplacementRequest, table: NodeTable, plugins: Plugins

@@ -36,7 +36,8 @@ def named_groups(flavor: Flavor) -> defaultdict[str, NamedGroup]:
         kind, suffix, name = parts[1], parts[2] or "", parts[3]
         if kind == "resources":
             if not value.isdecimal() or len(value) > _LONGEST_AMOUNT:
-                raise BadRequestSpec(f"flavor {flavor.name}: {key}={value!r} is not a number")
+                fault = _fault(value)
+                raise BadRequestSpec(f"flavor {flavor.name}: {key}={value!r} {fault}")
             groups[suffix].resources[name] = int(value)
         elif value == "required":
             groups[suffix].required.add(name)
@@ -45,6 +46,15 @@ def named_groups(flavor: Flavor) -> defaultdict[str, NamedGroup]:
         else:
             raise BadRequestSpec(f"flavor {flavor.name}: {key}={value!r} is neither required nor forbidden")
     return groups
+
+
+def _fault(value: str) -> str:
+    """What is wrong with an amount, as the rest of a sentence."""
+    if re.fullmatch(r"\s*-\s*[0-9]+(\.[0-9]+)?\s*", value, re.ASCII):
+        return "is negative"
+    if re.fullmatch(r"\s*\+?[0-9]*\.[0-9]+\s*", value, re.ASCII):
+        return "is not a whole number"
+    return f"has more than {_LONGEST_AMOUNT} digits" if value.isdecimal() else "is not a number"
 
 
 def group_policy(flavor: Flavor) -> str | None:

@@ -1,7 +1,7 @@
 """Decisions on what nodes report, as before placement existed: nothing is written."""
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
@@ -49,6 +49,9 @@ class ReportedGateway:
         if not outcome.destinations and outcome.cause == OFFERED:
             outcome = msgspec.structs.replace(outcome, refusal=_why_none(question.query))
         return Decided(outcome, None, time.perf_counter() - started, claims=False)
+
+    async def check(self, queries: Sequence[CandidateQuery]) -> None:
+        """Nothing: what nodes report tells no resource classes and traits that do not exist."""
 
     async def explain(
         self, question: Question, table: NodeTable, plugins: Plugins, placed: int, *, newest: bool = False

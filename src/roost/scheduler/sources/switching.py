@@ -1,11 +1,12 @@
 """The choice between placement and the cells' databases, which is made anew for each run."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import structlog
 
 from roost.model.reasons import Reasons
+from roost.model.request import CandidateQuery
 from roost.model.what_if import WhatIf
 from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.nodes import NodeTable
@@ -38,6 +39,10 @@ class SwitchingGateway:
     async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
         """As `Gateway.decide` says."""
         return await self._source(table).decide(question, table, plugins)
+
+    async def check(self, queries: Sequence[CandidateQuery]) -> None:
+        source = self._reported if self._without_placement else self._placement
+        await source.check(queries)
 
     async def explain(
         self, question: Question, table: NodeTable, plugins: Plugins, placed: int, *, newest: bool = False

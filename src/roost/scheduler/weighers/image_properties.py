@@ -12,6 +12,7 @@ from roost.scheduler.offers import HostView
 from roost.scheduler.plugin_options import FILTER_SCHEDULER, PluginOptions, check_ratios, ratios_option
 from roost.scheduler.plugins import Looks
 from roost.scheduler.question import Progress, Question
+from roost.scheduler.request_keys.key import ANY, Key
 
 SETTING = "image_props_weight_setting"
 
@@ -48,6 +49,8 @@ class ImagePropertiesWeigher:
 
     def __init__(self, options: ImagePropsOptions) -> None:
         self._ratios = options.image_props_weight_setting
+        names = tuple(Key("image_property", name) for name in self._ratios)
+        self.reads = names or (Key("image_property", "", ANY),)
 
     def key(self, question: Question) -> Hashable | None:
         """The image's properties that count."""

@@ -9,6 +9,7 @@ from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.offers import HostView
 from roost.scheduler.plugins import Looks
 from roost.scheduler.question import Progress, Question
+from roost.scheduler.request_keys.key import ANY, Key
 
 SCOPE = "preferred_trait:"
 HINT = "preferred_traits"
@@ -23,6 +24,7 @@ class PreferredTraitsWeigher:
     """
 
     name = "PreferredTraitsWeigher"
+    reads = (Key("extra_spec", SCOPE, ANY), Key("hint", HINT))
     multiplier_key = "preferred_traits_weight_multiplier"
     default_multiplier = 1.0
     beyond_nova = True

@@ -19,6 +19,7 @@ from roost.scheduler.errors import (
     SchedulerRefused,
     SchedulerUnavailable,
     StaleClaim,
+    UnknownZone,
 )
 from roost.scheduler.outcome import Try
 from roost.scheduling.http import refusals
@@ -30,6 +31,7 @@ _decode = msgspec.json.Decoder(RunErrors).decode
 
 _PLAIN: dict[str, type[Exception]] = {
     refusals.BadSpec.code: BadRequestSpec,
+    refusals.NoZone.code: UnknownZone,
     refusals.NoWeight.code: CannotWeigh,
     refusals.Fault.code: SchedulerFault,
     refusals.PlacementRefuses.code: PlacementRefused,

@@ -12,6 +12,7 @@ from roost.auth import IdentityUnavailable, Source
 from roost.auth.calling import Caller
 from roost.auth.credentials import Credentials
 from roost.model.spec import Destination, RequestSpec, Selection
+from roost.model.unread import UnreadKey
 from roost.placement.errors import ConcurrentUpdate
 from roost.scheduler.claim_result import named
 from roost.scheduler.errors import SchedulerRefused, SchedulerUnavailable
@@ -21,7 +22,7 @@ from roost.scheduler.run_id import new_run_id
 from roost.scheduler.scheduler import NO_GENERATIONS
 from roost.scheduling.client.errors import Moving, error_of, is_in_work
 from roost.scheduling.http.destinations import LONGEST_REASON
-from roost.scheduling.wire.answers import ShownDestinations, ShownReplacement
+from roost.scheduling.wire.answers import CheckedRequest, ShownDestinations, ShownReplacement
 from roost.web.idempotency import HEADER
 
 GROUP = "scheduler_service"
@@ -32,6 +33,9 @@ SERVICE_TYPE = "scheduler"
 
 ANSWER_SECONDS = 90.0
 """Seconds that the scheduler may take for a response: longer than a run may take by default."""
+
+CHECK_SECONDS = 3.0
+"""Seconds that the scheduler may take to check a request, for whose answer a user waits."""
 
 CONNECT_SECONDS = 10.0
 """Seconds to connect."""
@@ -131,6 +135,19 @@ class HttpScheduler:
         }
         found = await self._asked("/v1/select_destinations", body, ShownDestinations, Moving(), key=run)
         return found.destinations or ()
+
+    async def check(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
+        """As `roost.scheduler.Scheduler.check`. It is asked once, and for a few seconds.
+
+        Raises what that raises, and `SchedulerUnavailable` and `SchedulerRefused`.
+        """
+        body = {"request_spec": spec}
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                found = await self._once("/v1/scheduler/check", body, CheckedRequest, Moving(), None)
+        except TimeoutError as error:
+            raise SchedulerUnavailable(f"the scheduler gives no answer in {CHECK_SECONDS:.0f} s") from error
+        return found.warnings
 
     async def use_alternate(
         self,

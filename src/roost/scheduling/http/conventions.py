@@ -5,6 +5,7 @@ import msgspec
 
 from roost.model.reasons import Reasons
 from roost.model.record import Step
+from roost.model.unread import UnreadKey
 from roost.scheduling.http.refusals import MovedByOthers, NoAlternateLeft, NoHost
 from roost.scheduling.wire.answers import TriedAlternate
 from roost.web.conventions import Conventions, Error
@@ -19,6 +20,7 @@ class RunError(Error, forbid_unknown_fields=True, omit_defaults=True):
     `reasons` explain it, if that could be had in time. Who may not read the records of all projects gets no
     steps, and the reasons without what is of the hosts. If no alternate can be used, `tried` has those that
     were passed over. If others have moved the claim, `generation` is the present one of the consumer.
+    `warnings` are the keys of the request that had no effect.
     """
 
     run: str | None = None
@@ -26,6 +28,7 @@ class RunError(Error, forbid_unknown_fields=True, omit_defaults=True):
     reasons: Reasons | None = None
     tried: tuple[TriedAlternate, ...] = ()
     generation: int | None = None
+    warnings: tuple[UnreadKey, ...] = ()
 
 
 class RunErrors(msgspec.Struct, forbid_unknown_fields=True):
@@ -45,7 +48,11 @@ class SchedulingConventions(Conventions):
         described = RunError(error.status, title, str(error) or title, self.code_of(error), req.request_id)
         if isinstance(error, NoHost):
             described = msgspec.structs.replace(
-                described, run=error.run, steps=error.steps, reasons=error.reasons
+                described,
+                run=error.run,
+                steps=error.steps,
+                reasons=error.reasons,
+                warnings=error.warnings,
             )
         elif isinstance(error, NoAlternateLeft):
             described = msgspec.structs.replace(described, tried=error.tried)

@@ -140,6 +140,8 @@ async def select_destinations(service: Service, req: Request, resp: Response) ->
                 global_request_id=req.observation.ids.of_caller,
                 generations={canonical_uuid(each): number for each, number in wanted.generations.items()},
                 run_id=run_id,
+                strict=not asked.of_nova,
+                of_nova=asked.of_nova,
             )
 
         if is_named_by_key:
@@ -151,7 +153,10 @@ async def select_destinations(service: Service, req: Request, resp: Response) ->
             raise BadSpec("a request that names its run names its instances")
         else:
             found = await _once(service, canonical_uuid(wanted.run), names, wanted.repeated, decide)
-    return language.show_destinations(found)
+    shown = language.show_destinations(found)
+    if not asked.of_nova:
+        shown.warnings = service.scheduler.unread(asked.spec)
+    return shown
 
 
 async def _claimed_once(

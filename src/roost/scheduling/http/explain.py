@@ -34,9 +34,11 @@ async def explain(service: Service, req: Request, resp: Response) -> Reasons:
     wanted: ToExplain = req.body
     with as_http(req.viewer):
         language = language_of(wanted.request_spec, service.scheduler.table)
-        spec = language.read_spec(wanted.request_spec, wanted.operation).spec
+        asked = language.read_spec(wanted.request_spec, wanted.operation)
         await service.refresh()
-        reasons = await service.scheduler.explain(spec, wanted.count)
+        if not asked.of_nova:
+            await service.scheduler.check(asked.spec)
+        reasons = await service.scheduler.explain(asked.spec, wanted.count)
     if reasons is None:
         raise Unavailable(
             "The request cannot be explained now: too many wait, or hosts come from the cells' databases."

@@ -11,6 +11,7 @@ from roost.model.record import Attempt
 from roost.model.what_if import WhatIf
 from roost.placement.errors import ConcurrentUpdate
 from roost.records import RunWithAttempts
+from roost.scheduling.http.check import ToCheck, check
 from roost.scheduling.http.destinations import (
     WantedAlternate,
     WantedDestinations,
@@ -20,10 +21,17 @@ from roost.scheduling.http.destinations import (
 )
 from roost.scheduling.http.explain import ToExplain, explain
 from roost.scheduling.http.records import RecordPage, RecordsQuery, list_records, show_record
-from roost.scheduling.http.refusals import OF_ALTERNATES, OF_RUNS, BadSpec, Fault
+from roost.scheduling.http.refusals import (
+    OF_ALTERNATES,
+    OF_RUNS,
+    BadSpec,
+    Fault,
+    PlacementAway,
+    PlacementRefuses,
+)
 from roost.scheduling.http.results import EndedAttempt, HasEnded, end_attempt
 from roost.scheduling.http.what_if import Supposed, what_if
-from roost.scheduling.wire.answers import ShownDestinations, ShownReplacement
+from roost.scheduling.wire.answers import CheckedRequest, ShownDestinations, ShownReplacement
 from roost.web.errors import BadRequest, Forbidden, NotFound, Unavailable
 from roost.web.idempotency import Creation
 from roost.web.operation import Operation
@@ -37,6 +45,7 @@ DEFAULT_RULES: Final = {
     "scheduler:select_destinations": SERVICE,
     "scheduler:use_alternate": SERVICE,
     "scheduler:explain": SERVICE,
+    "scheduler:check": SERVICE,
     "scheduler:what_if": SERVICE,
     "scheduler:results": SERVICE,
     "scheduler:records": f"{PROJECT_READER} or role:service",
@@ -87,6 +96,16 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         takes=(),
         answer=Reasons,
         raises=(BadSpec, Fault, Unavailable),
+    ),
+    Operation(
+        "POST",
+        "/v1/scheduler/check",
+        Rule("scheduler:check"),
+        check,
+        body=ToCheck,
+        takes=(),
+        answer=CheckedRequest,
+        raises=(BadSpec, Fault, PlacementRefuses, PlacementAway),
     ),
     Operation(
         "POST",

@@ -3,6 +3,7 @@
 HTTPError
 ├── BadRequest
 │   └── BadSpec            400  the request spec or a selection cannot be read, or not be turned into a query
+│       └── NoZone         400  there is no availability zone of the name
 ├── Conflict
 │   ├── NoHost             409  no host, or not enough of them, can take the request
 │   ├── NoAlternateLeft    409  no alternate can be used; the claim is as it was
@@ -22,6 +23,7 @@ from contextlib import contextmanager
 
 from roost.model.reasons import Reasons
 from roost.model.record import Step
+from roost.model.unread import UnreadKey
 from roost.model.visibility import NO_VALID_HOST, Viewer, seen, seen_by_project, shown_whole, visible
 from roost.scheduler import errors
 from roost.scheduling.wire.answers import TriedAlternate
@@ -34,20 +36,35 @@ class BadSpec(BadRequest):
     code = "scheduler.bad_request_spec"
 
 
+class NoZone(BadSpec):
+    """No aggregate is the availability zone that the request names."""
+
+    code = "scheduler.unknown_zone"
+
+
 class NoHost(Conflict):
     """No host, or not enough of them, can take the request. Nothing is claimed.
 
     ``run`` is the id of the run, and ``steps`` have the hosts that each of its steps left. ``reasons`` is the
-    explanation, None if it could not be had in time.
+    explanation, None if it could not be had in time. ``warnings`` are the keys of the request that had no
+    effect.
     """
 
     code = "scheduler.no_valid_host"
 
-    def __init__(self, reason: str, run: str, steps: tuple[Step, ...], reasons: Reasons | None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        run: str,
+        steps: tuple[Step, ...],
+        reasons: Reasons | None,
+        warnings: tuple[UnreadKey, ...] = (),
+    ) -> None:
         super().__init__(reason)
         self.run = run
         self.steps = steps
         self.reasons = reasons
+        self.warnings = warnings
 
 
 class NoAlternateLeft(Conflict):
@@ -110,6 +127,7 @@ class PlacementAway(Unavailable):
 
 _KINDS: tuple[tuple[type[errors.SchedulerError], type[HTTPError]], ...] = (
     (errors.ClaimsInDoubt, OutcomeUncertain),
+    (errors.UnknownZone, NoZone),
     (errors.BadRequestSpec, BadSpec),
     (errors.NothingClaimed, HoldsNothing),
     (errors.CannotWeigh, NoWeight),
@@ -137,7 +155,8 @@ OF_ALTERNATES = (
 @seen_by_project(NoHost)
 def _no_host(refusal: NoHost) -> NoHost:
     reasons = None if refusal.reasons is None else seen(refusal.reasons)
-    return NoHost(NO_VALID_HOST if reasons is None else reasons.sentence, refusal.run, (), reasons)
+    sentence = NO_VALID_HOST if reasons is None else reasons.sentence
+    return NoHost(sentence, refusal.run, (), reasons, refusal.warnings)
 
 
 @seen_by_project(NoAlternateLeft)
@@ -150,7 +169,7 @@ def _no_weight(refusal: NoWeight) -> NoWeight:
     return NoWeight("a host that the request may use has no weight")
 
 
-shown_whole(BadSpec, HoldsNothing, MovedByOthers, Fault, PlacementRefuses, PlacementAway)
+shown_whole(BadSpec, NoZone, HoldsNothing, MovedByOthers, Fault, PlacementRefuses, PlacementAway)
 
 
 @contextmanager
@@ -165,7 +184,7 @@ def as_http(viewer: Viewer) -> Iterator[None]:
 def _as_http(error: errors.SchedulerError) -> HTTPError:
     match error:
         case errors.NoValidHost():
-            return NoHost(error.reason, error.run, error.steps, error.reasons)
+            return NoHost(error.reason, error.run, error.steps, error.reasons, error.warnings)
         case errors.NoAlternate():
             passed = (TriedAlternate(each.host, each.cell, each.refusal) for each in error.tries)
             return NoAlternateLeft(str(error), tuple(passed))

@@ -57,9 +57,10 @@ async def what_if(service: Service, req: Request, resp: Response) -> WhatIf:
     scenario = Scenario(wanted.drained, tuple(MoreHosts(each.like, each.number) for each in wanted.added))
     with as_http(req.viewer):
         language = language_of(wanted.request_spec, service.scheduler.table)
-        spec = language.read_spec(wanted.request_spec, wanted.operation).spec
+        asked = language.read_spec(wanted.request_spec, wanted.operation)
         await service.refresh()
-        found = await service.scheduler.what_if(spec, wanted.limit, scenario)
+        warnings = () if asked.of_nova else await service.scheduler.check(asked.spec)
+        found = await service.scheduler.what_if(asked.spec, wanted.limit, scenario)
     if found is None and service.ledger is None:
         raise Unavailable(
             "Instances are placed on a copy of the ledger, and this scheduler reaches placement over HTTP: "
@@ -69,4 +70,4 @@ async def what_if(service: Service, req: Request, resp: Response) -> WhatIf:
         raise Unavailable(
             "The question cannot be answered now: too many wait, or hosts come from the cells' databases."
         )
-    return found
+    return msgspec.structs.replace(found, warnings=warnings)

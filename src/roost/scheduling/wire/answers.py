@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from roost.model.spec import Destination, Selection
+from roost.model.unread import UnreadKey
 from roost.model.visibility import shown_whole
 
 
@@ -14,12 +15,25 @@ class ShownDestinations(msgspec.Struct, forbid_unknown_fields=True, omit_default
     For a request spec of Roost there are `destinations`, one for each instance that was placed. For Nova's
     RequestSpec there are `instances`, the uuids of those that were placed, and `selections`: for each of
     them Nova's Selection objects, the claimed one first, then the alternates.
+
+    `warnings` are the keys of a request spec of Roost that have no effect: extra specs, properties of the
+    image, scheduler hints.
     """
 
     run: str
     destinations: tuple[Destination, ...] | None = None
     instances: tuple[str, ...] | None = None
     selections: tuple[tuple[dict[str, Any], ...], ...] | None = None
+    warnings: tuple[UnreadKey, ...] = ()
+
+
+class CheckedRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A request that can be served on some hosts, if perhaps not on those that there are.
+
+    `warnings` are the keys of the request that have no effect.
+    """
+
+    warnings: tuple[UnreadKey, ...] = ()
 
 
 class TriedAlternate(msgspec.Struct, forbid_unknown_fields=True):
@@ -44,4 +58,4 @@ class ShownReplacement(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
 
 
 # A caller that may claim a host is told which one it has claimed.
-shown_whole(ShownDestinations, ShownReplacement)
+shown_whole(ShownDestinations, ShownReplacement, CheckedRequest)

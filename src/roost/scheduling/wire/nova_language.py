@@ -32,7 +32,7 @@ class NovaLanguage:
             raise BadRequestSpec(f"request_spec: {error}") from error
         count = fields.get("num_instances", int) or 1
         instance = fields.get("instance_uuid", str)
-        return AskedSpec(spec, count, None if instance is None or count != 1 else (instance,))
+        return AskedSpec(spec, count, None if instance is None or count != 1 else (instance,), of_nova=True)
 
     def read_selection(self, data: Mapping[str, Any]) -> Selection:
         return selection_of(data)

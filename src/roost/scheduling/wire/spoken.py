@@ -11,11 +11,15 @@ from roost.scheduling.wire.answers import ShownDestinations, ShownReplacement
 
 @dataclass(frozen=True)
 class AskedSpec:
-    """A request spec, and what it says of its instances: how many, and their uuids if it names them all."""
+    """A request spec, and what it says of its instances: how many, and their uuids if it names them all.
+
+    ``of_nova``: it is in the form of Nova, whose API has checked it, and whose drivers read it.
+    """
 
     spec: RequestSpec
     count: int = 1
     instances: tuple[str, ...] | None = None
+    of_nova: bool = False
 
 
 class Language(Protocol):

@@ -1,0 +1,226 @@
+"""The keys of one request that nothing reads, and those that can only be a mistake."""
+
+import re
+from collections.abc import Iterator, Sequence, Set
+from typing import Any, Final, NamedTuple
+
+from roost.model.spec import RequestSpec
+from roost.model.unread import UnreadKey, Where
+from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.places import is_forced
+from roost.scheduler.request_keys.key import NUMBER, Key
+from roost.scheduler.request_keys.known import CONDUCTOR, NOVA, KnownKey, current_name, earlier_names
+from roost.scheduler.request_keys.misspelt import meant
+from roost.scheduler.request_keys.readers import Readers, all_known
+
+_NAMES: Final[dict[Where, str]] = {
+    "extra_spec": "extra spec",
+    "image_property": "image property",
+    "hint": "scheduler hint",
+}
+_FAMILIES: Final = ("hw:numa_cpus.", "hw:numa_mem.", "hw_numa_cpus.", "hw_numa_mem.")
+_MOST_KEPT: Final = 1_000
+
+
+class _Judged(NamedTuple):
+    """``unread`` keys; ``mistakes`` that refuse a request; ``to_ask``: keys of which only their readers know
+    whether they have an effect, by the hosts and the rest of the request."""
+
+    unread: tuple[UnreadKey, ...] = ()
+    mistakes: tuple[str, ...] = ()
+    to_ask: tuple[tuple[Where, str, tuple[Any, ...]], ...] = ()
+
+
+_NOTHING: Final = _Judged()
+
+
+class KeyJudge:
+    """Judges the keys of requests. What was found out of requests that are alike is kept."""
+
+    def __init__(self, options: SchedulerOptions, filters: Sequence[Any], weighers: Sequence[Any]) -> None:
+        self._readers = Readers(options, filters, weighers)
+        self._refuses = options.keys.unread_keys == "refuse"
+        self._kept: dict[tuple[Any, ...], _Judged] = {}
+
+    def unread(self, spec: RequestSpec, table: NodeTable, *, of_nova: bool = False) -> tuple[UnreadKey, ...]:
+        """The keys of a request that have no effect.
+
+        ``of_nova``: the request comes from Nova, whose drivers read keys too.
+        """
+        judged = self._judged(spec, of_nova)
+        if not judged.to_ask:
+            return judged.unread
+        asked = []
+        for where, name, readers in judged.to_ask:
+            reasons = [each.no_effect(name, spec, table) for each in readers]
+            if all(reasons):
+                why = f"{reasons[0]}{_hint(where, name)}"
+                asked.append(UnreadKey(where, name, f"{_named(where, name)} has no effect: {why}"))
+        return (*judged.unread, *asked)
+
+    def check(self, spec: RequestSpec, table: NodeTable) -> tuple[UnreadKey, ...]:
+        """As `unread`, for a request that is refused if a key can only be a mistake.
+
+        Raises:
+            BadRequestSpec: a key is one edit from a known one, or has a value that it cannot have; or, by
+                option, one has no effect.
+        """
+        judged = self._judged(spec, of_nova=False)
+        if judged.mistakes:
+            raise BadRequestSpec("; ".join(judged.mistakes))
+        unread = self.unread(spec, table)
+        if unread and self._refuses:
+            raise BadRequestSpec("; ".join(each.text for each in unread))
+        return unread
+
+    def _judged(self, spec: RequestSpec, of_nova: bool) -> _Judged:
+        extra_specs, properties, hints = spec.flavor.extra_specs, spec.image_properties, spec.scheduler_hints
+        if not (extra_specs or properties or hints):
+            return _NOTHING
+        key = (
+            tuple(extra_specs.items()),
+            tuple(properties.items()),
+            tuple(hints.items()),
+            is_forced(spec),
+            spec.group is not None,
+            spec.flavor.name,
+            of_nova,
+        )
+        judged = self._kept.get(key)
+        if judged is None:
+            judged = _Judging(self._readers, spec, of_nova).judged()
+            if len(self._kept) == _MOST_KEPT:
+                self._kept.clear()
+            self._kept[key] = judged
+        return judged
+
+
+class _Judging:
+    """The judgement of one request, without a look at the hosts."""
+
+    def __init__(self, readers: Readers, spec: RequestSpec, of_nova: bool) -> None:
+        self._readers = readers
+        self._spec = spec
+        self._of_nova = of_nova
+        self._forced = is_forced(spec)
+        self._unread: list[UnreadKey] = []
+        self._mistakes: list[str] = []
+        self._to_ask: list[tuple[Where, str, tuple[Any, ...]]] = []
+
+    def judged(self) -> _Judged:
+        spec = self._spec
+        for name, value in spec.flavor.extra_specs.items():
+            self._judge("extra_spec", name, value)
+        for name in spec.image_properties:
+            self._judge("image_property", name)
+        for name, values in spec.scheduler_hints.items():
+            self._judge("hint", name, empty=values in ((), ("",)))
+        self._judge_families()
+        return _Judged(tuple(self._unread), tuple(self._mistakes), tuple(self._to_ask))
+
+    def _judge(self, where: Where, name: str, value: str | None = None, *, empty: bool = False) -> None:
+        known = [each for each in _known(where) if each.key.matches(current_name(where, name))]
+        for each in known:
+            if value is not None and each.form is not None and not each.form.allows(value):
+                self._mistakes.append(f"flavor {self._spec.flavor.name}: {name}={value!r} {each.form.text}")
+        if empty or self._readers.is_made_known(name):
+            return
+        readers = list(self._readers.plugins_of(where, current_name(where, name)))
+        if self._forced:
+            readers = [each for each in readers if each.name not in self._readers.filters]
+        names = {each.name for each in readers}
+        if self._is_read(known, beside=names):
+            return
+        if readers:
+            if all(hasattr(each, "no_effect") for each in readers):
+                self._to_ask.append((where, name, tuple(readers)))
+            return
+        certain = [each for each in known if each.key.fixed]
+        if certain:
+            self._tell(where, name, self._reason(certain))
+        else:
+            self._judge_unknown(where, name, known)
+
+    def _is_read(self, known: Sequence[KnownKey], beside: Set[str]) -> bool:
+        """Whether anything reads the key beside some plugins."""
+        readers = {reader for each in known for reader in each.readers} - beside
+        return any(map(self._is_active, readers))
+
+    def _is_active(self, reader: str) -> bool:
+        if reader == CONDUCTOR:
+            return self._spec.group is not None
+        if reader.startswith(NOVA):
+            return self._of_nova
+        return reader in self._readers.active and not (self._forced and reader in self._readers.filters)
+
+    def _reason(self, known: Sequence[KnownKey]) -> str:
+        readers = dict.fromkeys(reader for each in known for reader in each.readers)
+        if self._forced and any(reader in self._readers.filters for reader in readers):
+            return "no filter judges a host that is forced"
+        if CONDUCTOR in readers:
+            return "the request has no server group, which a conductor finds by it"
+        here = [each for each in readers if not each.startswith(NOVA)]
+        if here:
+            return f"only {' or '.join(here)} would read it, which is not switched on"
+        return f"it is for {' and '.join(readers)}"
+
+    def _judge_unknown(self, where: Where, name: str, families: Sequence[KnownKey]) -> None:
+        if (form := _broken(where, name)) is not None:
+            self._mistakes.append(f"{_named(where, name)} is unknown: write {form}")
+            return
+        close = _meant(where, name)
+        silent = self._readers.silent
+        if close is not None and not (silent and ":" not in name):
+            self._mistakes.append(f"{_named(where, name)} is unknown: did you mean {close}?")
+        why = self._reason(families) if families else "nothing is known to read it"
+        said = f"; {' and '.join(silent)} may read it, and does not say what it reads" if silent else ""
+        self._tell(where, name, f"{why}{_hint(where, name)}{said}")
+
+    def _judge_families(self) -> None:
+        """NUMA nodes are counted from 0: nothing reads what is said of one after a missing one."""
+        for names in (self._spec.flavor.extra_specs, self._spec.image_properties):
+            for family in _FAMILIES:
+                found = [
+                    int(number)
+                    for name in names
+                    if name.startswith(family) and re.fullmatch(NUMBER, number := name.removeprefix(family))
+                ]
+                gap = next((n for n in range(len(found)) if n not in found), None)
+                if gap is not None:
+                    self._mistakes.append(f"{family}{max(found)} is given without {family}{gap}")
+
+    def _tell(self, where: Where, name: str, why: str) -> None:
+        self._unread.append(UnreadKey(where, name, f"{_named(where, name)} has no effect: {why}"))
+
+
+def _known(where: Where) -> Iterator[KnownKey]:
+    return (each for each in all_known() if each.key.where == where)
+
+
+def _named(where: Where, name: str) -> str:
+    return f"{_NAMES[where]} {name}"
+
+
+def _keys(where: Where) -> Iterator[Key]:
+    yield from (each.key for each in _known(where))
+    yield from (key for key in earlier_names() if key.where == where)
+
+
+def _meant(where: Where, name: str) -> str | None:
+    return meant(name, _keys(where))
+
+
+def _hint(where: Where, name: str) -> str:
+    close = _meant(where, name)
+    return "" if close is None else f" (did you mean {close}?)"
+
+
+def _broken(where: Where, name: str) -> str | None:
+    """The form of a key with a parameter, of which a name has only the fixed part or a wrong parameter."""
+    for key in _keys(where):
+        end = key.fixed[-1:]
+        if key.parameter and end in (":", ".") and f"{name}{end}".startswith(key.fixed):
+            return key.shown
+    return None

@@ -1,0 +1,54 @@
+"""The forms of values of extra specs.
+
+Source: the validators of ``nova/api/validation/extra_specs``.
+"""
+
+import re
+
+import msgspec
+
+_YES_OR_NO = ("1", "t", "true", "on", "y", "yes", "0", "f", "false", "off", "n", "no")
+_LONGEST_NUMBER = 19
+
+
+class Form(msgspec.Struct, frozen=True):
+    """What a value may be: one of some words, or a text that a regular expression matches.
+
+    ``text`` says it, as the rest of a sentence that begins with the value: ``is no whole number from 1 on``.
+    """
+
+    text: str
+    words: frozenset[str] | None = None
+    pattern: str = ""
+    least: int | None = None
+    any_case: bool = False
+
+    def allows(self, value: str) -> bool:
+        """Whether a value has this form."""
+        if self.any_case:
+            value = value.strip().lower()
+        if self.words is not None:
+            return value in self.words
+        if self.least is not None:
+            is_number = value.isdecimal() and value.isascii() and len(value) <= _LONGEST_NUMBER
+            return is_number and int(value) >= self.least
+        return re.fullmatch(self.pattern, value, re.ASCII) is not None
+
+
+def one_of(*words: str) -> Form:
+    """One of some words."""
+    return Form(f"is none of {', '.join(words)}", frozenset(words))
+
+
+def whole_from(least: int) -> Form:
+    """A whole number from ``least`` on."""
+    return Form(f"is no whole number from {least} on", least=least)
+
+
+def like(pattern: str, what: str) -> Form:
+    """A text that a regular expression matches; ``what`` names it with its article: ``a page size``."""
+    return Form(f"is not {what}", pattern=pattern)
+
+
+YES_OR_NO = Form("is neither true nor false", frozenset(_YES_OR_NO), any_case=True)
+TEXT = Form("is empty", pattern=r"(?s).+")
