@@ -1,8 +1,10 @@
 """Utilisation: sums by class, and the fullest providers, against plain counting."""
 
+import numpy as np
 from hypothesis import given, settings
+from hypothesis.strategies import integers
 
-from roost.fleet.utilisation import FullProvider, class_uses, fullest_providers
+from roost.fleet.utilisation import FullProvider, class_uses, fullest_providers, uses_of_groups
 from roost.model.inventory import Inventory
 from support.fleets import fleet_of, worlds
 from support.oracle import Provider, World
@@ -45,3 +47,22 @@ def test_the_class_of_a_full_provider_is_the_fullest_one() -> None:
         FullProvider(fleet.row("b"), "VCPU", 16, 16, 1.0),
         FullProvider(fleet.row("a"), "DISK_GB", 10, 9, 0.9),
     ]
+
+
+@settings(deadline=None)
+@given(worlds(), integers(1, 3))
+def test_sums_of_groups_of_trees_are_those_of_plain_counting(world: World, n_groups: int) -> None:
+    fleet = fleet_of(world)
+    rows = [int(row) for row in fleet.rows()]
+    # Every tree but those of the last number is in a group.
+    group = np.arange(fleet.n_rows) % (n_groups + 1)
+    group[group == n_groups] = -1
+    found = uses_of_groups(fleet, group, n_groups)
+    for name, (capacity, used) in found.items():
+        for number in range(n_groups):
+            there = [row for row in rows if group[int(fleet.root[row])] == number]
+            capacities = [max(_capacity(fleet.inventories(row).get(name)), 0) for row in there]
+            assert capacity[number] == sum(capacities)
+            assert used[number] == sum(
+                fleet.usages(row).get(name, 0) for row in there if name in fleet.inventories(row)
+            )

@@ -23,6 +23,11 @@ SCALED = re.compile(
 )
 RESERVED = {"le", "quantile", "pid", "job", "instance"}
 OPEN_LABELS = {
+    *(
+        (name, label)
+        for name in ("roost_capacity_units", "roost_used_units")
+        for label in ("resource_class", "zone")
+    ),
     ("roost_event_loop_hold_seconds", "operation"),
     ("roost_http_request_duration_seconds", "operation"),  # the rows of the operations, see below
     ("roost_http_request_duration_seconds", "status"),  # of HTTP

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roost.fleet.columns import Float64
+from roost.fleet.columns import Float64, Int64
 from roost.fleet.fleet import Fleet
 
 
@@ -43,6 +43,24 @@ def class_uses(fleet: Fleet) -> list[ClassUse]:
         # An inventory may have a capacity below 0, which takes nothing away from others.
         capacity = int(np.maximum(columns.capacity[: columns.n], 0).sum())
         found.append(ClassUse(name, columns.n, capacity, int(columns.used[: columns.n].sum())))
+    return found
+
+
+def uses_of_groups(fleet: Fleet, group: Int64, n_groups: int) -> dict[str, tuple[Int64, Int64]]:
+    """The capacity and use of each class in groups of trees, by class, both int64[n_groups].
+
+    ``group``: by row, the group of the tree whose root the row is: 0 to ``n_groups`` - 1, or -1 for none.
+    """
+    found = {}
+    for name in sorted(fleet.inventoried_classes()):
+        columns = fleet.inventory_columns(name)
+        groups = group[fleet.roots(columns.row[: columns.n].astype(np.intp))]
+        there = groups >= 0
+        capacity = np.zeros(n_groups, dtype=np.int64)
+        used = np.zeros(n_groups, dtype=np.int64)
+        np.add.at(capacity, groups[there], np.maximum(columns.capacity[: columns.n][there], 0))
+        np.add.at(used, groups[there], columns.used[: columns.n][there])
+        found[name] = capacity, used
     return found
 
 

@@ -239,6 +239,30 @@ RELOADS: Final = Counter(
     "long, or that `[ledger]` keeps too few commits.",
 )
 
+# Capacity
+
+_CLASS: Final = Label("resource_class", "The resource class.")
+_ZONE: Final = Label(
+    "zone",
+    "The availability zone of the hosts; `all` for the whole cloud. Processes without host aggregates, such "
+    "as `roost serve`, have `all` alone.",
+)
+CAPACITY: Final = Gauge(
+    "roost_capacity_units",
+    "Units of a resource class that the inventories offer: the total less what is reserved, times the ratio.",
+    "Take the greatest value of several services, as each has all of it: `max by (resource_class, zone)`.",
+    (_CLASS, _ZONE),
+    across="max",
+)
+USED: Final = Gauge(
+    "roost_used_units",
+    "Units of a resource class that consumers hold.",
+    "Divided by `roost_capacity_units` it is how full the cloud is. Order hosts before a class that every "
+    "instance needs is used up: new instances are refused, and migrations find no room, before it is.",
+    (_CLASS, _ZONE),
+    across="max",
+)
+
 # Scheduler
 
 DECISIONS: Final = Counter(

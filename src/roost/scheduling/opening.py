@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import NamedTuple
 
 import structlog
@@ -13,6 +14,7 @@ from roost.conductor.aggregates.store import AggregateStore
 from roost.conductor.node_feed import NodeFeed
 from roost.conductor.server_groups.store import ServerGroups
 from roost.ledger import Ledger
+from roost.ledger.capacity_metrics import CapacityMetrics
 from roost.metrics import catalogue as metrics
 from roost.placement.client import HttpPlacement
 from roost.records import RecordQueue, RecordsError, open_records
@@ -24,6 +26,7 @@ from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.sources.reported import ReportedGateway
 from roost.scheduler.sources.switching import SwitchingGateway
+from roost.scheduler.zones import zones
 from roost.scheduling.hosts.hosts import Hosts
 from roost.scheduling.hosts.roots import HttpRoots, LedgerRoots, RootSource
 from roost.scheduling.options import SchedulingOptions, open_conf
@@ -123,6 +126,9 @@ async def open_deciding(
     hosts = Hosts(table, feed, roots)
     await hosts.refresh_all()
     run_for_ever(stack, "hosts", hosts.run(), runtime)
+    if isinstance(placement, Ledger):
+        of_hosts = partial(zones, table, options.scheduler.default_availability_zone)
+        run_for_ever(stack, "capacity", CapacityMetrics(placement, of_hosts).run(), runtime)
     members = no_members if api is None else ServerGroups(api).members
     gateway = around(SwitchingGateway(_gateway(placement, members), ReportedGateway()))
     return Deciding(Scheduler(gateway, table, records, options.scheduler, runtime.clock, seeds=seeds), hosts)

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from roost.ledger import Ledger
+from roost.ledger.capacity_metrics import CapacityMetrics
 from roost.ledger.retention import keep_trimming
 from roost.placement.http.app import create_app
 from roost.placement.http.document import document_at
@@ -63,6 +64,8 @@ class Worker(worker.Worker):
         services = dispatch({"/v1": v1}, placement)
         trimming = asyncio.create_task(keep_trimming(ledger, self._options.retention, time.time))
         stack.callback(trimming.cancel)
+        counting = asyncio.create_task(CapacityMetrics(ledger).run(), name="capacity")
+        stack.callback(counting.cancel)
         return Served(
             with_edge(services, ledger, self._options, health),
             health,

@@ -1,0 +1,61 @@
+"""Publishes the capacity and use of the cloud by resource class and availability zone."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import numpy as np
+
+from roost.fleet import Fleet
+from roost.fleet.columns import Rows
+from roost.fleet.utilisation import class_uses, uses_of_groups
+from roost.ledger.ledger import Ledger
+from roost.metrics import catalogue as metrics
+
+EVERY_SECONDS: Final = 15.0
+"""Seconds between two publications."""
+
+ALL: Final = "all"
+"""The label value that stands for all zones, and for what is in none."""
+
+Zones = Callable[[Fleet], Mapping[str, Rows]]
+"""The rows of the roots of the hosts in each availability zone, by the name of the zone."""
+
+
+def no_zones(_: Fleet) -> Mapping[str, Rows]:
+    """What a process knows of zones that has placement alone."""
+    return {}
+
+
+class CapacityMetrics:
+    """Sets the gauges of capacity and use from the fleet of a ledger, as far as this process knows it."""
+
+    def __init__(self, ledger: Ledger, zones: Zones = no_zones) -> None:
+        self._ledger = ledger
+        self._zones = zones
+        self._published: set[tuple[str, str]] = set()
+
+    async def run(self) -> None:
+        """Publish for ever."""
+        while True:
+            self.publish()
+            await asyncio.sleep(EVERY_SECONDS)
+
+    def publish(self) -> None:
+        """Set the gauges. A class or a zone that is no more has none of either."""
+        fleet = self._ledger.known()
+        amounts = {(use.resource_class, ALL): (use.capacity, use.used) for use in class_uses(fleet)}
+        zones = self._zones(fleet)
+        group = np.full(fleet.n_rows, -1, dtype=np.int64)
+        for number, rows in enumerate(zones.values()):
+            group[rows] = number
+        for name, (capacity, used) in uses_of_groups(fleet, group, len(zones)).items() if zones else ():
+            for number, zone in enumerate(zones):
+                if capacity[number] or used[number]:
+                    amounts[name, zone] = int(capacity[number]), int(used[number])
+        for labels in self._published - amounts.keys():
+            amounts[labels] = (0, 0)
+        for labels, (units, held) in amounts.items():
+            metrics.CAPACITY.labels(*labels).set(units)
+            metrics.USED.labels(*labels).set(held)
+        self._published = {labels for labels, both in amounts.items() if any(both)}
