@@ -1,12 +1,14 @@
 """Capacity and use as metrics: by class and zone, and of what is no more."""
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from roost.ledger.capacity_metrics import CapacityMetrics
 from roost.metrics import catalogue as metrics
+from roost.metrics.instruments import start_counting, stop_counting
 from roost.model.aggregate import Aggregate
 from roost.model.inventory import Inventory
 from roost.model.node import NodeReport
@@ -19,11 +21,14 @@ HOSTS = [f"11111111-0000-4000-8000-{number:012}" for number in range(3)]
 
 
 @pytest.fixture(autouse=True)
-def nothing_published():
-    for gauge in (metrics.CAPACITY, metrics.USED):
+def counted() -> Iterator[None]:
+    gauges = (metrics.CAPACITY, metrics.USED)
+    for gauge in gauges:
         gauge.series.clear()
+    start_counting(gauges)
     yield
-    for gauge in (metrics.CAPACITY, metrics.USED):
+    stop_counting()
+    for gauge in gauges:
         gauge.series.clear()
 
 

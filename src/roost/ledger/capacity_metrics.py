@@ -11,6 +11,7 @@ from roost.fleet.columns import Rows
 from roost.fleet.utilisation import class_uses, uses_of_groups
 from roost.ledger.ledger import Ledger
 from roost.metrics import catalogue as metrics
+from roost.metrics.instruments import counting
 
 EVERY_SECONDS: Final = 15.0
 """Seconds between two publications."""
@@ -36,9 +37,10 @@ class CapacityMetrics:
         self._published: set[tuple[str, str]] = set()
 
     async def run(self) -> None:
-        """Publish for ever."""
+        """Publish for ever, if the process counts."""
         while True:
-            self.publish()
+            if counting():
+                self.publish()
             await asyncio.sleep(EVERY_SECONDS)
 
     def publish(self) -> None:
