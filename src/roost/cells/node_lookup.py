@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -18,6 +19,20 @@ class NodeName(NamedTuple):
     node: str
     host: str
     nodename: str
+
+
+class NodesCalled(msgspec.Struct, frozen=True):
+    """The nodes of the cell whose own name is one of ``names``."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> list[NodeName]:
+        query = sa.select(nodes.c.node, nodes.c.host, nodes.c.nodename)
+        return [
+            NodeName(*row)
+            for some in in_batches(self.names)
+            for row in connection.execute(query.where(nodes.c.nodename.in_(some)))
+        ]
 
 
 async def names_of(cell: Cell, uuids: Collection[str]) -> dict[str, NodeName]:

@@ -30,7 +30,7 @@ async def open_cell(options: ConductingOptions, stack: AsyncExitStack) -> Served
     cell = Cell(options.cell, database, records=records)
     asked = await open_asked(stack, options, records, [cell], api)
     open_cell_conductor(stack, options, cell, asked, records)
-    agents = open_agents(stack, options, cell, asked.placement, records)
+    agents = open_agents(stack, options, cell, asked.placement, records, api=api)
     rules = Rules(default_rules(), options.source, http.enforce_new_defaults)
     application = create_app(agents, HostTokens(cell), rules)
     health = conducting_health(f"cell {cell.name}", database, asked, http)

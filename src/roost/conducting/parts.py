@@ -67,14 +67,16 @@ def open_agents(
     records: RecordQueue,
     runtime: Runtime = RUNTIME,
     *,
+    api: Database | None = None,
     poll_seconds: float | None = None,
 ) -> AgentService:
-    """Open what the agents of a cell ask. ``poll_seconds``: the longest wait of a poll."""
+    """Open what the agents of a cell ask. ``api``: the API database, if this process has it.
+    ``poll_seconds``: the longest wait of a poll."""
     times = EndpointTimes(build=options.time_limits.build_seconds)
     if poll_seconds is not None:
         times = replace(times, poll=poll_seconds)
     agents = AgentService(
-        cell, placement, records, sharing=options.sharing_providers, times=times, clock=runtime.clock
+        cell, placement, records, sharing=options.sharing_providers, api=api, times=times, clock=runtime.clock
     )
     run_for_ever(stack, f"agents of {cell.name}", agents.run(), runtime)
     return agents

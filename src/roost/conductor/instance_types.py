@@ -9,6 +9,7 @@ from msgspec import Meta
 from roost.hardware.pci_ports import ACCELERATORS, VnicType, request_of_port
 from roost.model.allocation import GroupPolicy
 from roost.model.instance import BuildAttempt
+from roost.model.names import lookalike
 from roost.model.pci import NumaPolicy, PciRequest
 from roost.model.request import RequestGroup, all_of
 from roost.model.spec import Hints, RequestedDestination, RequestedNetwork
@@ -233,11 +234,20 @@ class WantedInstances(msgspec.Struct, forbid_unknown_fields=True):
         named = self.hints.get("group", ())
         return named[0] if named else None
 
+    def _check_names(self) -> None:
+        """Refuse names of hosts, nodes and zones that may be mistaken for others."""
+        places = (self.requested_host, self.requested_node, self.forced_host, self.forced_node)
+        of_group = () if self.group is None else self.group.hosts
+        for name in (*places, self.availability_zone, *sorted(self.ignore_hosts), *of_group):
+            if name is not None and (why := lookalike(name)) is not None:
+                raise ValueError(f"the name {name!a} {why}")
+
     @property
     def _port_resources(self) -> list[WantedPortResources]:
         return [each.resource_request for each in self.networks if each.resource_request is not None]
 
     def __post_init__(self) -> None:
+        self._check_names()
         if self.min_count is not None and self.min_count > self.count:
             raise ValueError(f"min_count {self.min_count} is more than count {self.count}")
         if self.is_forced and self.destination is not None:

@@ -49,6 +49,19 @@ host_mappings = sa.Table(
     **EXACT,
 )
 
+node_names = sa.Table(
+    # The hosts that own the names of nodes that are not named as their hosts: see
+    # `roost.conductor.hosts.node_names`.
+    "node_names",
+    metadata,
+    sa.Column("name", NAME, primary_key=True),
+    sa.Column("node", sa.String(36), nullable=False),
+    sa.Column("host", NAME, nullable=False),
+    sa.Column("cell", NAME, nullable=False),
+    sa.Index("node_names_by_host", "host", "cell"),
+    **EXACT,
+)
+
 instance_mappings = sa.Table(
     # An instance has a mapping from the acceptance of its request until nothing of it is left.
     "instance_mappings",

@@ -78,8 +78,11 @@ class NodeDirectory(NodeColumns):
 
     def indexes_of_nodename(self, nodename: str) -> tuple[int, ...]:
         """The indexes of the nodes with a name of their own; one mostly, several if services share the
-        name."""
-        return self._names.with_nodename(nodename)
+        name. The name of a compute service is its own: no node of another one has it."""
+        found = self._names.with_nodename(nodename)
+        if self._services.nodes_of(nodename):
+            return tuple(index for index in found if self.hosts[index] == nodename)
+        return found
 
     def indexes_of_instance(self, instance: str) -> tuple[int, ...]:
         """The indexes of the nodes that report an instance: mostly one, two during a move."""

@@ -300,6 +300,7 @@ class System:
             self.placement,
             self.records,
             self._runtime,
+            api=self.api,
             poll_seconds=seconds,
         )
         fleet = Hosting(

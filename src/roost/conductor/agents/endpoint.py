@@ -36,6 +36,7 @@ from roost.cells.building import AttemptKey
 from roost.cells.orders import HostWork, orders_topic
 from roost.cells.owning import work_topic
 from roost.cells.watching import SESSION
+from roost.conductor.agents.name_owners import NodeNamesJudge
 from roost.conductor.agents.new_nodes import NewNodesJudge
 from roost.conductor.agents.new_work import Known, new_work
 from roost.conductor.agents.polls import NotStored, PollLate, PollStored, StorePoll
@@ -106,7 +107,8 @@ class _Listed(NamedTuple):
 
 
 class AgentEndpoint:
-    """Answers questions of agents, each by a machine. Asks the service `PROVIDERS`.
+    """Answers questions of agents, each by a machine. Asks the services `PROVIDERS`
+    and `NAMES`.
 
     What it keeps in memory saves work, and may be lost: digests that were compared, and which polls wait.
     """
@@ -118,6 +120,7 @@ class AgentEndpoint:
         # A build has its time from the moment when the agent sent the poll that brought it.
         self._times = msgspec.structs.replace(times, poll=min(times.poll, times.build / 4))
         self._new_nodes = NewNodesJudge(self._database)
+        self._names = NodeNamesJudge(cell, self._database)
         self._compared: dict[str, _Listed] = {}
         self._waiting: dict[str, Known] = {}
         self._found: dict[str, HostWork] = {}
@@ -209,6 +212,9 @@ class AgentEndpoint:
         new = yield from self._new_nodes.judge(poll.session, poll.reports)
         left_out = new.others | new.unsure
         kept = tuple(each for each in poll.reports if each.node not in left_out)
+        names = yield from self._names.judge(poll.session, kept)
+        left_out |= names.refused.keys() | names.unsure
+        kept = tuple(each for each in kept if each.node not in left_out)
         poll = msgspec.structs.replace(poll, reports=kept)
         stored = yield from self._stored(poll, began)
         if isinstance(stored, PollLate):
@@ -244,8 +250,8 @@ class AgentEndpoint:
             is_counted=stored.is_counted,
             orders=orders,
             wants_guests=wants_guests,
-            # After the wait: placement is away.
-            wants_reports=wants_reports or bool(new.unsure),
+            # After the wait: placement or the API database is away.
+            wants_reports=wants_reports or bool(new.unsure or names.unsure),
             accepted=accepted,
             disabled=stored.is_disabled,
         )

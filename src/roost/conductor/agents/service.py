@@ -10,11 +10,13 @@ import structlog
 from roost.agents.errors import AgentProtocolError, EndpointUnavailable
 from roost.cells import Cell
 from roost.conductor.agents.endpoint import AgentEndpoint, EndpointTimes
+from roost.conductor.agents.name_owners import NAMES, NameOwners
 from roost.conductor.agents.relay import PROVIDERS, ProviderRelay
 from roost.conductor.agents.sessions import FreeSessions
 from roost.machine import Performer, Question
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
+from roost.storage import Database
 
 T = TypeVar("T")
 
@@ -24,7 +26,8 @@ _log = structlog.get_logger()
 class AgentService:
     """Answers the questions of the agents of one cell.
 
-    ``sharing``: the names of the sharing providers that they may write.
+    ``sharing``: the names of the sharing providers that they may write. ``api``: the API database, which
+    knows the owners of names in all cells; None where this process does not have it.
     """
 
     def __init__(
@@ -34,6 +37,7 @@ class AgentService:
         records: RecordSink | None = None,
         *,
         sharing: Collection[str] = (),
+        api: Database | None = None,
         times: EndpointTimes | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -41,7 +45,7 @@ class AgentService:
         self._endpoint = AgentEndpoint(cell.name, times)
         self._performer = Performer(
             lambda _: cell,
-            {PROVIDERS: ProviderRelay(placement, sharing).ask},
+            {PROVIDERS: ProviderRelay(placement, sharing).ask, NAMES: NameOwners(api).ask},
             records=records,
             wakes=cell.wakes,
             clock=clock,

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from roost.cells.node_lookup import NodeName
 from roost.model.aggregate import AVAILABILITY_ZONE, Aggregate
+from roost.model.names import lookalike
 from roost.model.text import is_storable
 from roost.model.vocabulary import MAX_INT, MAX_NAME
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE
@@ -122,9 +123,11 @@ def _check_texts(name: str, metadata: dict[str, str]) -> None:
     for text in (name, *metadata, *filter(None, metadata.values())):
         if not is_storable(text, MAX_NAME):
             raise ValueError(f"{text!r} cannot be stored")
-    if name != name.strip():
-        raise ValueError(f"the name {name!r} begins or ends with a space")
+    if (why := lookalike(name)) is not None:
+        raise ValueError(f"the name {name!a} {why}")
     zone = metadata.get(AVAILABILITY_ZONE)
     # Nova's rule: a colon would separate the zone from a host.
     if zone is not None and (zone != zone.strip() or not zone or ":" in zone or not zone.isprintable()):
         raise ValueError(f"{AVAILABILITY_ZONE} {zone!r} is empty, or has a colon or spaces around it")
+    if zone is not None and (why := lookalike(zone)) is not None:
+        raise ValueError(f"{AVAILABILITY_ZONE} {zone!a} {why}")

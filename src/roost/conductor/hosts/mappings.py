@@ -6,6 +6,7 @@ from sqlalchemy.engine import Connection
 
 from roost.conductor.cell_mappings import hold_cell
 from roost.conductor.hosts.errors import NoSuchCell
+from roost.conductor.hosts.node_names import ReleaseNames
 from roost.conductor.tables import host_mappings
 from roost.storage import in_batches, insert_missing
 
@@ -59,12 +60,13 @@ class MappedHostsAfter(msgspec.Struct, frozen=True):
 
 
 class UnmapHost(msgspec.Struct, frozen=True):
-    """Forget the mapping of a host to a cell. Answers whether there was one."""
+    """Forget the mapping of a host to a cell, and the names of its nodes. Answers whether there was one."""
 
     host: str
     cell: str
 
     def __call__(self, connection: Connection) -> bool:
+        ReleaseNames(self.host, self.cell)(connection)
         mine = host_mappings.c.host == self.host, host_mappings.c.cell == self.cell
         return bool(connection.execute(sa.delete(host_mappings).where(*mine)).rowcount)
 

@@ -19,6 +19,7 @@ from roost.cells.hosts import (
     HostsAfter,
     NodesOfHost,
 )
+from roost.cells.node_lookup import NodesCalled
 from roost.conductor.asking_cells import ask_cell
 from roost.conductor.cell_mappings import CELL0
 from roost.conductor.hosts.errors import (
@@ -28,6 +29,7 @@ from roost.conductor.hosts.errors import (
     NoSuchNode,
 )
 from roost.conductor.hosts.mappings import CellsOfHosts, MapHosts, MappedHostsAfter, RemapHost, UnmapHost
+from roost.conductor.hosts.node_names import OwnersOfNames, ReleaseNames
 from roost.conductor.hosts.removing import HostRemoval
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.model.history import Requester
@@ -79,7 +81,7 @@ class Hosts:
         Raises:
             NoSuchCell: there is no such cell, or it is cell0.
             HostElsewhere: a host is in another cell.
-            Conflict: a host was added before.
+            Conflict: a host was added before, or another host has a node of its name.
         """
         there = self._cell(cell)
         if cell == CELL0:
@@ -87,6 +89,7 @@ class Hosts:
         # An addition that was interrupted has mapped the hosts: the cell has all of them, or none.
         known = await there.read(DescribeHosts(tuple(hosts)))
         self._check_new(there, [host for host in hosts if host in known and known[host].added_at is not None])
+        await self._check_names(hosts)
         for other in list(self._cells.values()):
             if other is not there:
                 elsewhere = await ask_cell(other, DescribeHosts(tuple(hosts)))
@@ -95,6 +98,19 @@ class Hosts:
         for host, name in (await self._api.write(MapHosts(tuple(hosts), cell))).items():
             raise HostElsewhere(f"host {host!r} is in cell {name}")
         return await self._enter(there, hosts)
+
+    async def _check_names(self, hosts: Sequence[str]) -> None:
+        """Raises `Conflict` if a node of another host has the name of one of the hosts."""
+        owners = dict(await self._api.read(OwnersOfNames(tuple(hosts))))
+        for cell in list(self._cells.values()):
+            named = await ask_cell(cell, NodesCalled(tuple(hosts)))
+            owners.update((each.nodename, each.host) for each in named or ())
+        for name, owner in sorted(owners.items()):
+            if name != owner and name in hosts:
+                raise Conflict(
+                    f"host {name!r} cannot be added: a node of host {owner!r} has this name; "
+                    "remove that node first"
+                )
 
     async def page(self, limit: int, after: str = "", cell: str | None = None) -> Page:
         """Hosts by page, of all cells or of one. Raises `NoSuchCell`."""
@@ -234,8 +250,12 @@ class Hosts:
         """
         name, nodes = await self.nodes(host, cell)
         if node not in {each.node for each in nodes}:
+            # A removal that was interrupted has not freed the name.
+            await self._api.write(ReleaseNames(host, name, node))
             raise NoSuchNode(f"host {host!r} has no node {node!r}")
-        return name, await self._removal.remove_node(self._cell(name), host, node)
+        kept = await self._removal.remove_node(self._cell(name), host, node)
+        await self._api.write(ReleaseNames(host, name, node))
+        return name, kept
 
     async def give_up_instance(
         self, cell: str, uuid: str, evidence: str, by: Requester | None = None

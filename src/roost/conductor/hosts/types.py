@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from roost.model.text import is_storable
+from roost.model.names import IDENTIFIER_RULE, is_identifier
 from roost.model.vocabulary import MAX_NAME
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE
 
@@ -27,10 +27,8 @@ class WantedHosts(msgspec.Struct, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         for host in self.hosts:
-            if not is_storable(host, MAX_NAME) or host != host.strip() or not host.isprintable():
-                raise ValueError(f"{host!r} is no name of a host: no space at its ends, all printable")
-            if "/" in host or host in (".", ".."):
-                raise ValueError(f"{host!r} is no name of a host: it is part of paths")
+            if not is_identifier(host):
+                raise ValueError(f"{host!a} is no name of a host: {IDENTIFIER_RULE}")
         if len(set(self.hosts)) < len(self.hosts):
             raise ValueError("a host is named twice")
 

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from roost.conductor.server_groups.store import StoredServerGroup
 from roost.model.allocation import ANTI_AFFINITY, GroupPolicy
+from roost.model.names import lookalike
 from roost.model.text import is_storable
 from roost.model.visibility import shown_whole
 from roost.model.vocabulary import MAX_INT, MAX_NAME
@@ -32,8 +33,8 @@ class WantedServerGroup(msgspec.Struct, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if not is_storable(self.name, MAX_NAME) or not self.name.isprintable():
             raise ValueError(f"the name {self.name!r} has characters that are not printable")
-        if self.name != self.name.strip():
-            raise ValueError(f"the name {self.name!r} begins or ends with a space")
+        if (why := lookalike(self.name)) is not None:
+            raise ValueError(f"the name {self.name!a} {why}")
         most = self.rules.max_server_per_host
         if most is not None and self.policy != ANTI_AFFINITY:
             raise ValueError(f"max_server_per_host {most} is a rule of {ANTI_AFFINITY}, not of {self.policy}")

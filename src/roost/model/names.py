@@ -1,0 +1,88 @@
+"""Names that are given: no name looks like another one, or has characters that nobody sees.
+
+Names that identify something (hosts, nodes that agents report, cells) have ASCII letters, digits and few
+signs. Names for people (aggregates, zones, server groups) may have the letters of one script. Names that are
+stored already are read as they are; the rules are for where a name is given.
+"""
+
+import re
+import unicodedata
+
+IDENTIFIER_RULE = "letters, digits and . _ - @ + = of ASCII, at most 255, the first a letter, a digit or _"
+
+_IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+=-]{0,254}")
+
+_SEEN_BY_NOBODY = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u3164\uffa0")
+"""Letters and marks that are drawn as nothing. Source: Unicode's property Default_Ignorable_Code_Point."""
+
+_SCRIPTS = frozenset(
+    (
+        *("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "HEBREW", "ARABIC", "DEVANAGARI", "BENGALI", "GURMUKHI"),
+        *("GUJARATI", "ORIYA", "TAMIL", "TELUGU", "KANNADA", "MALAYALAM", "SINHALA", "THAI", "LAO"),
+        *("TIBETAN", "MYANMAR", "GEORGIAN", "ETHIOPIC", "KHMER", "CJK"),
+    )
+)
+"""Source: the recommended scripts of Unicode Standard Annex 31, table 5. Others are not written any more, or
+have letters that are drawn as those of Latin."""
+
+_WRITTEN_TOGETHER = frozenset(
+    ("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "IDEOGRAPHIC", "HANGUL", "BOPOMOFO")
+)
+"""Count as `CJK`: Japanese and Korean are written with Chinese characters beside their own."""
+
+_DRAWN_AS_LATIN = frozenset("АВЕЅІЈКМНОРСТУХаеіјкорсухѕԁԛԝһӏΑΒΕΖΗΙΚΜΝΟΡΤΥΧορνικυχγ")
+"""Letters of Cyrillic and Greek that are drawn as letters of Latin. A name of nothing else is refused."""
+
+
+def is_identifier(name: str) -> bool:
+    """Whether a name may be given to what it identifies, see `IDENTIFIER_RULE`."""
+    return _IDENTIFIER.fullmatch(name) is not None
+
+
+def lookalike(name: str) -> str | None:
+    """Why a name may be mistaken for another one, as the rest of a sentence; None if it may not.
+
+    Source: the profiles of Unicode Technical Standard 39, reduced to one script a name.
+    """
+    if name != name.strip():
+        return "begins or ends with a space"
+    if "  " in name:
+        return "has two spaces beside each other"
+    if name.isascii() and name.isprintable():
+        return None
+    for character in name:
+        category = unicodedata.category(character)[0]
+        unseen = category in "CZ" and character != " "
+        if unseen or character in _SEEN_BY_NOBODY or "\ufe00" <= character <= "\ufe0f":
+            return f"has a character that nobody sees: {character!a}"
+    normal = unicodedata.normalize("NFKC", name)
+    if normal != name:
+        return f"has another form that looks like it: {normal!r}"
+    scripts: set[str] = set()
+    for character in name:
+        if character.isascii() and not character.isalpha():
+            continue
+        script = _script(character)
+        if script is None:
+            return f"has the sign {character!r}, which is neither of ASCII nor a letter in use"
+        scripts.add(script)
+    if len(scripts) > 1:
+        return f"mixes letters of several scripts: {', '.join(sorted(scripts))}"
+    letters = [each for each in name if each.isalpha()]
+    if letters and all(each in _DRAWN_AS_LATIN for each in letters):
+        return f"has letters of {', '.join(scripts)} alone that look like those of LATIN"
+    return None
+
+
+def _script(character: str) -> str | None:
+    """The script of a letter, by the first word of its Unicode name; None for what is no letter in use."""
+    if unicodedata.category(character)[0] not in "LM" or _is_phonetic(character):
+        return None
+    word = unicodedata.name(character, "").partition(" ")[0]
+    script = "CJK" if word in _WRITTEN_TOGETHER else word
+    return script if script in _SCRIPTS else None
+
+
+def _is_phonetic(character: str) -> bool:
+    """Whether a letter is of phonetic writing, which draws letters of Latin in slightly other forms."""
+    return character == "\u0131" or "\u0250" <= character <= "\u02ff" or "\u1d00" <= character <= "\u1dbf"

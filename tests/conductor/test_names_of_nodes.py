@@ -1,0 +1,135 @@
+"""Names of hosts and of the nodes that agents report have one owner, in all cells."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roost.agents.questions import Opening, Poll
+from roost.agents.types import SessionKey
+from roost.cells.hosts import AddHost, NodesOfHost
+from roost.conductor.agents.endpoint import EndpointTimes
+from roost.conductor.agents.service import AgentService
+from roost.conductor.hosts.errors import HostElsewhere
+from roost.conductor.hosts.node_names import OwnersOfNames, ReleaseNames
+from roost.conductor.hosts.registry import Hosts
+from roost.model.node import NodeReport
+from roost.scheduler.nodes import NodeTable
+from roost.storage import DatabaseUnavailable
+from roost.web.errors import Conflict
+from support.conducting import Conductors, conducting
+
+MINE, OTHER = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+
+
+class Agents:
+    """Agents of hosts that only report."""
+
+    def __init__(self, now: Conductors, cell: str, **options: Any) -> None:
+        self.cell = now.cells[cell]
+        self.service = AgentService(
+            self.cell, now.placement, api=now.ledger.database, times=EndpointTimes(poll=0.0), **options
+        )
+        self._sessions: dict[str, tuple[SessionKey, int]] = {}
+
+    async def report(self, host: str, **nodes: str) -> list[str]:
+        """Have a host report nodes (name -> uuid); returns the names of its nodes in the cell."""
+        reports = [
+            NodeReport(node=node, host=host, cell=self.cell.name, nodename=name)
+            for name, node in nodes.items()
+        ]
+        if host not in self._sessions:
+            await self.service.free_sessions()
+            opened = await self.service.ask(Opening(host=host, nonce=f"{id(self)} of {host}"))
+            self._sessions[host] = opened.session, 0
+        session, counter = self._sessions[host]
+        self._sessions[host] = session, counter + 1
+        await self.service.ask(
+            Poll(session=session, counter=counter + 1, reports=tuple(reports), wait_seconds=0.0)
+        )
+        return [each.nodename for each in await self.cell.read(NodesOfHost(host))]
+
+
+def using(directory: Path, use: Any) -> None:
+    async def run() -> None:
+        async with conducting(directory) as now:
+            await use(now)
+
+    asyncio.run(run())
+
+
+def test_a_node_may_not_have_the_name_of_another_host(tmp_path: Path) -> None:
+    async def use(now: Conductors) -> None:
+        agents = Agents(now, "cell1")
+        await agents.cell.write(AddHost("added", 1.0))
+        for name in ("b", "added"):
+            assert await agents.report("a", **{name: MINE}) == ["a"], name
+        # One bad node does not stop the others, nor the host.
+        assert await agents.report("a", b=MINE, mine=OTHER) == ["a", "mine"]
+        assert await agents.report("b", mine=MINE) == ["b"]
+
+    using(tmp_path, use)
+
+
+def test_names_have_one_owner_across_cells(tmp_path: Path) -> None:
+    async def use(now: Conductors) -> None:
+        first, second = Agents(now, "cell1"), Agents(now, "cell2")
+        assert await first.report("a", shared=MINE) == ["a", "shared"]
+        assert await second.report("d", shared=OTHER) == ["d"]
+        # Until an operator removes it from its host: then it is the next one's, who keeps it.
+        await now.ledger.database.write(ReleaseNames("a", "cell1", MINE))
+        assert await second.report("d", shared=OTHER) == ["d", "shared"]
+        assert await now.ledger.database.read(OwnersOfNames(("shared",))) == {"shared": "d"}
+
+    using(tmp_path, use)
+
+
+@pytest.mark.parametrize("name", ["ho\u200bst", "h\u043est", "a b", "ho\u0301st", "x\n", "a/b"])
+def test_a_node_may_not_have_a_name_that_looks_like_another_one(tmp_path: Path, name: str) -> None:
+    async def use(now: Conductors) -> None:
+        assert await Agents(now, "cell1").report("a", **{name: MINE}) == ["a"]
+
+    using(tmp_path, use)
+
+
+def test_a_node_that_is_stored_stays_while_nobody_can_be_asked(tmp_path: Path, monkeypatch: Any) -> None:
+    async def use(now: Conductors) -> None:
+        agents = Agents(now, "cell1")
+        assert await agents.report("a", mine=MINE) == ["a", "mine"]
+
+        async def down(work: object) -> None:
+            raise DatabaseUnavailable("it is stopped")
+
+        later = Agents(now, "cell1")
+        monkeypatch.setattr(now.ledger.database, "write", down)
+        later._sessions = agents._sessions
+        assert await later.report("a", mine=MINE, new=OTHER) == ["a", "mine"]
+        monkeypatch.undo()
+        assert await later.report("a", mine=MINE, new=OTHER) == ["a", "mine", "new"]
+
+    using(tmp_path, use)
+
+
+def test_a_request_for_a_host_by_the_name_of_its_node_gets_that_host() -> None:
+    """The scheduler reads what is stored, also by earlier versions."""
+    table = NodeTable(
+        [
+            NodeReport(node=MINE, host="a", cell="cell1", nodename="b"),
+            NodeReport(node=OTHER, host="b", cell="cell2"),
+        ]
+    )
+    assert [table.nodes[each] for each in table.indexes_of_nodename("b")] == [OTHER]
+
+
+def test_a_host_may_not_be_added_under_the_name_of_anothers_node(tmp_path: Path) -> None:
+    async def use(now: Conductors) -> None:
+        hosts = Hosts(now.ledger.database, now.cells, now.placement, now.super.watch)
+        assert await Agents(now, "cell1").report("a", wanted=MINE) == ["a", "wanted"]
+        with pytest.raises((Conflict, HostElsewhere), match=r"'wanted'.*'a'"):
+            await hosts.add("cell2", ["wanted"])
+        await hosts.remove_node("a", MINE, "cell1")
+        assert set(await hosts.add("cell2", ["wanted"])) == {"wanted"}
+        assert await Agents(now, "cell1").report("a", wanted=MINE) == ["a"]
+
+    using(tmp_path, use)
