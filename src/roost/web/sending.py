@@ -47,7 +47,7 @@ class PatientSender:
         end = clock() + self._seconds + left / LEAST_RATE
         try:
             for at in range(0, len(body), PART):
-                part = body[at : at + PART]
+                part = bytes(body[at : at + PART])
                 more = at + PART < len(body) or message.get("more_body", False)
                 async with asyncio.timeout_at(min(clock() + self._seconds, end)):
                     await request.send_part({"type": message["type"], "body": part, "more_body": more})

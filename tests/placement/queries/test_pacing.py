@@ -4,7 +4,13 @@ import random
 
 import pytest
 
-from roost.placement.queries.pacing import BURST_SECONDS, GRACE_SECONDS, Pacing, writer_busy
+from roost.placement.queries.pacing import (
+    BURST_SECONDS,
+    GRACE_SECONDS,
+    MOST_DEBT_SECONDS,
+    Pacing,
+    writer_busy,
+)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -43,3 +49,10 @@ def test_queries_share_only_with_writes_under_way_and_those_that_follow_at_once(
     assert writer_busy(10.0, 1.0, 1)
     assert writer_busy(10.0, 10.0 - GRACE_SECONDS / 2, 0)
     assert not writer_busy(10.0, 10.0 - GRACE_SECONDS * 2, 0)
+
+
+@pytest.mark.parametrize("seconds", [0.2, 48.0, 3600.0])
+def test_whatever_took_long_delays_the_queries_after_it_by_a_bounded_time(seconds: float) -> None:
+    pacing = Pacing(0.0, 0.0).spent(seconds, seconds, 0.25)
+    assert pacing.wait(seconds, 0.25) == pytest.approx(MOST_DEBT_SECONDS / 0.25)
+    assert pacing.spent(seconds, 0.01, 0.25).wait(seconds, 0.25) == pytest.approx(MOST_DEBT_SECONDS / 0.25)

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from roost.ledger import Held
 from roost.placement.allocations import HeldByConsumer, allocations_of_consumer, allocations_on_provider
 from roost.placement.commands.allocations import DeleteAllocations, WriteAllocations
 from roost.placement.errors import BadRequest, NotFound
-from roost.placement.http.answers import answer, answer_empty
+from roost.placement.http.answers import answer, answer_empty, members_in_parts
 from roost.placement.http.service import Service
 from roost.placement.moments import headers_of
 from roost.placement.wire.request import Request, Response
@@ -63,8 +65,11 @@ async def list_provider_allocations(service: Service, req: Request, resp: Respon
     found = await service.ledger.database.read(partial(allocations_on_provider, provider=uuid))
     if found is None:
         raise NotFound(f"No resource provider with uuid {uuid} found")
+    members = await members_in_parts(
+        found.held.items(), lambda some: _describe_consumers(req, uuid, dict(some))
+    )
     document = {
-        "allocations": _describe_consumers(req, uuid, found.held),
+        "allocations": msgspec.Raw(members),
         "resource_provider_generation": found.generation,
     }
     answer(req, resp, document, modified=found.written_at)

@@ -25,6 +25,7 @@ from roost.placement.wire.query import (
     parse_resources,
 )
 from roost.placement.wire.request import Request, Response
+from roost.web.observation import LONG
 from roost.web.query import Parameters
 
 LINKS = {"inventories": 0, "usages": 0, "aggregates": 1, "traits": 6, "allocations": 11}
@@ -57,7 +58,8 @@ async def list_providers(service: Service, req: Request, resp: Response) -> None
 
     found = await service.queries.answer(("providers", req.query_string, req.version), check, compute)
     [modified] = _MODIFIED.unpack_from(found)
-    text = found[_MODIFIED.size :]
+    # A long list is not copied.
+    text = memoryview(found)[_MODIFIED.size :] if len(found) > LONG else found[_MODIFIED.size :]
     answer_text(req, resp, text, modified=None if modified == _NEVER else modified)
 
 

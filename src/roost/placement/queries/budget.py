@@ -27,7 +27,7 @@ from roost.web.errors import BadRequest, Unavailable
 from roost.web.limits import Limits
 
 UNITS_BESIDE_WRITES: Final = 15_000
-"""Units of work of a query that is computed in the event loop while writes arrive: some 6 ms. A query of
+"""Units of work of a query that is computed in the event loop while writes arrive: some 7 ms. A query of
 eight groups with a limit of 1,000 takes 10,000."""
 
 UNITS_ALONE: Final = 40_000

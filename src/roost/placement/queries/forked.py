@@ -83,9 +83,16 @@ async def run_forked(
         child = fork(lambda parent: _run(function, result, parent, seconds, more_bytes))
         on_fork(time.perf_counter() - started)
         await end_of(child, seconds)
-        # A long result is copied in another thread, beside the event loop.
-        size = os.fstat(result).st_size
-        return await asyncio.get_running_loop().run_in_executor(None, os.pread, result, size, 0)
+    except BaseException:
+        os.close(result)
+        raise
+    return await asyncio.get_running_loop().run_in_executor(None, _read_and_close, result)
+
+
+def _read_and_close(result: int) -> bytes:
+    """Read a result. In another thread: to copy and to free a hundred MiB takes tens of milliseconds."""
+    try:
+        return os.pread(result, os.fstat(result).st_size, 0)
     finally:
         os.close(result)
 

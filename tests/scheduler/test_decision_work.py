@@ -1,0 +1,81 @@
+"""The work of a decision is bounded: it holds the ledger's writer, and can go to no other process."""
+
+import pytest
+
+from roost.fleet.work import Work
+from roost.model.inventory import Inventory
+from roost.scheduler import bounds
+from roost.scheduler.bounds import TOO_MUCH_WORK
+from roost.scheduler.gateways import local
+from support.clouds import GPU, Cloud, Provider, flat, uuid_of
+from support.scheduling import Room, Within
+
+NEVER_ALL = (8, 7, 7, 7, 6, 5, 4, 4)
+"""Amounts that four devices of twelve units have together, and that go on no device without rest."""
+
+
+def with_devices(cloud: Cloud, devices: int, units: int) -> Cloud:
+    """The cloud with devices below its first host."""
+    first = cloud.providers[0].uuid
+    below = [Provider(uuid_of(0xD000 + number), {GPU: Inventory(units)}, first) for number in range(devices)]
+    return Cloud([*cloud.providers, *below], cloud.reports)
+
+
+def groups(*amounts: int) -> dict[str, str]:
+    """The extra specs of a flavor with a group for each amount."""
+    return {f"resources{number}:{GPU}": str(amount) for number, amount in enumerate(amounts)} | {
+        "group_policy": "none"
+    }
+
+
+def limit(monkeypatch: pytest.MonkeyPatch, units: int) -> list[Work]:
+    """Let decisions do so much work; returns that of each."""
+    made: list[Work] = []
+
+    def work() -> Work:
+        made.append(Work(units, counts_kept=False))
+        return made[-1]
+
+    monkeypatch.setattr(local, "decision_work", work)
+    return made
+
+
+def test_a_decision_that_takes_too_much_work_is_refused_with_that_reason_and_claims_nothing(
+    within: Within, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(room: Room) -> None:
+        made = limit(monkeypatch, 400)
+        assert await room.refusal(extra_specs=groups(*NEVER_ALL)) == TOO_MUCH_WORK
+        assert not room.held()
+        # What was too much is known, and is not tried again by the next.
+        assert await room.refusal(extra_specs=groups(*NEVER_ALL)) == TOO_MUCH_WORK
+        first, second = (400 - each.left for each in made)
+        assert second < first
+        # The writer goes on with others.
+        assert await room.place() == ["host0"]
+
+    within(with_devices(flat(1), 4, 12), work)
+
+
+def test_a_decision_of_several_instances_takes_its_claims_back(
+    within: Within, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(room: Room) -> None:
+        limit(monkeypatch, 400)
+        assert await room.refusal(9, extra_specs=groups(1, 2, 3), min_count=1) == TOO_MUCH_WORK
+        assert not room.held()
+
+    within(with_devices(flat(1, vcpus=16, memory_mb=2**20, disk_gb=10_000), 40, 60), work)
+
+
+def test_pairs_in_a_common_subtree_are_decided_on_a_host_of_a_thousand_devices(within: Within) -> None:
+    async def work(room: Room) -> None:
+        wanted = groups(1, 1) | {"resources2:VCPU": "1"}
+        assert await room.place(extra_specs=wanted, same_subtree=(frozenset({"0", "1"}),)) == ["host0"]
+
+    within(with_devices(flat(1), 1_000, 2), work)
+
+
+def test_what_decisions_take_is_some_tens_of_milliseconds() -> None:
+    assert bounds.decision_work().left <= 200_000
+    assert not bounds.decision_work().counts_kept
