@@ -1,6 +1,8 @@
 """The client by which commands ask a service, and the errors that it answers with."""
 
 import ssl
+import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar
@@ -18,7 +20,13 @@ SECONDS = 60.0
 PAGE = 1000
 """Entries of a list that are read at once."""
 
+ATTEMPTS = 4
+"""Times that a request with a key is sent in all, while nobody tells whether it was carried out."""
+
 _SERVER_ERROR = 500
+
+_UNTOLD = ("roost.outcome_unknown", "roost.idempotency_key_in_work")
+"""Codes of answers that do not tell whether the request was carried out."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,15 +55,25 @@ class ServiceRefused(OperatorError):
         return errors[0] if errors else {}
 
 
+class _Untold(OperatorError):
+    """A service has not told whether it carried a request out."""
+
+
 class ServiceClient:
-    """Asks a service over HTTP. ``seconds``: the time that it has for an answer.
+    """Asks a service over HTTP. ``seconds``: the time that it has for an answer. ``pause`` waits for seconds.
+
+    Each POST has a key (`roost.web.idempotency`), and is sent again with it while nobody tells whether it was
+    carried out.
 
     Raises `ServiceRefused`, and `OperatorError` if it does not answer.
     """
 
-    def __init__(self, connection: Connection, seconds: float = SECONDS) -> None:
+    def __init__(
+        self, connection: Connection, seconds: float = SECONDS, pause: Callable[[float], None] = time.sleep
+    ) -> None:
         self.connection = connection
         self._seconds = seconds
+        self._pause = pause
         self._headers: dict[str, str] | None = None
         self._trusted: ssl.SSLContext | bool = True
 
@@ -63,12 +81,30 @@ class ServiceClient:
         self, method: str, path: str, body: object = None, query: Mapping[str, object] | None = None
     ) -> Any:
         """The JSON of the response, None if it has none. Parameters that are None are left out."""
-        # Imported only here: its import takes longer than that of the command.
-        import httpx
-
         if self._headers is None:
             self._headers = self.connection.headers()
             self._trusted = self.connection.trusted()
+        headers = self._headers
+        if method == "POST":
+            headers = {**headers, "Idempotency-Key": str(uuid.uuid4())}
+            for attempt in range(ATTEMPTS - 1):
+                try:
+                    return self._once(method, path, body, query, headers)
+                except _Untold:
+                    self._pause(2.0**attempt)
+        return self._once(method, path, body, query, headers)
+
+    def _once(
+        self,
+        method: str,
+        path: str,
+        body: object,
+        query: Mapping[str, object] | None,
+        headers: Mapping[str, str],
+    ) -> Any:
+        # Imported only here: its import takes longer than that of the command.
+        import httpx
+
         chosen = {
             name: str(value).lower() if isinstance(value, bool) else str(value)
             for name, value in (query or {}).items()
@@ -80,12 +116,16 @@ class ServiceClient:
                 f"{self.connection.url}{path}",
                 json=body,
                 params=chosen,
-                headers=self._headers,
+                headers=headers,
                 timeout=self._seconds,
                 verify=self._trusted,
             )
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
-            raise OperatorError(f"{self.connection} does not answer: {fault_of(error)}") from error
+            is_sent = isinstance(error, httpx.TransportError) and not isinstance(
+                error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol)
+            )
+            kind = _Untold if is_sent and method == "POST" else OperatorError
+            raise kind(f"{self.connection} does not answer: {fault_of(error)}") from error
         try:
             decoded = msgspec.json.decode(answer.content) if answer.content else None
         except msgspec.DecodeError as error:
@@ -94,6 +134,8 @@ class ServiceClient:
             return decoded
         errors = decoded.get("errors") if isinstance(decoded, dict) else None
         text = errors[0]["detail"] if errors else f"{method} {path} answers {answer.status_code}"
+        if errors and errors[0].get("code") in _UNTOLD:
+            raise _Untold(f"{self.connection} answers {answer.status_code}: {text}")
         if answer.status_code >= _SERVER_ERROR:
             raise OperatorError(f"{self.connection} answers {answer.status_code}: {text}")
         raise ServiceRefused(answer.status_code, text, decoded if errors else None)

@@ -25,6 +25,7 @@ from roost.model.instance import ACTIVE, ERROR
 from roost.replay.errors import ReplayError
 from roost.replay.summary import Latency, Summary
 from roost.replay.workload import Bin, Request, Workload
+from roost.web.idempotency import HEADER, KeyInWork
 from roost.web.query import LARGEST_PAGE
 
 T = TypeVar("T")
@@ -175,6 +176,9 @@ class RemoteReplay:
         """The answer to a request, which is repeated in an outage. Raises `ReplayError`."""
         content = None if body is None else msgspec.json.encode(body)
         headers = {} if body is None else {"content-type": "application/json"}
+        if method == "POST":
+            # It may have been accepted though its answer was lost. The key keeps it from being so twice.
+            headers[HEADER] = str(uuid.uuid4())
         began = time.monotonic()
         pause = 0.2
         while True:
@@ -182,15 +186,13 @@ class RemoteReplay:
                 async with self._limit:
                     answer = await self._caller.send(method, target, headers, content)
             except (httpx.TransportError, IdentityUnavailable) as error:
-                if method == "POST":
-                    # It may have been accepted: sent again, there would be twice as many instances.
-                    raise ReplayError(f"{method} {target} got no answer: {error!r}") from error
                 said = repr(error)
             else:
                 if answer.status_code in good:
                     return answer
                 said = f"{answer.status_code} {answer.text[:500]}"
-                if answer.status_code not in _UNAVAILABLE or method == "POST":
+                is_in_work = answer.status_code == KeyInWork.status and KeyInWork.code in answer.text
+                if answer.status_code not in _UNAVAILABLE and not is_in_work:
                     raise ReplayError(f"{method} {target} was answered {said}")
             if time.monotonic() - began > OUTAGE_SECONDS:
                 raise ReplayError(f"{method} {target} has no answer for {OUTAGE_SECONDS:g} s: {said}")

@@ -1,0 +1,96 @@
+"""Commands that ask a service: a POST has a key, and is sent again with it while nobody tells its fate."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from roost.cli import service_client
+from roost.cli.connection import connection_to
+from roost.cli.service_client import ATTEMPTS, ServiceClient, ServiceRefused
+from roost.model.errors import OperatorError
+from roost.web.errors import OutcomeUncertain
+from roost.web.idempotency import KeyInWork
+
+MADE = httpx.Response(201, json={"uuid": "made"})
+
+
+def error(status: int, code: str) -> httpx.Response:
+    return httpx.Response(status, json={"errors": [{"detail": "says so", "code": code, "status": status}]})
+
+
+UNKNOWN = error(503, OutcomeUncertain.code)
+IN_WORK = error(409, KeyInWork.code)
+
+
+class Asked:
+    """A service that gives these answers, and what it was asked."""
+
+    def __init__(self, *answers: httpx.Response | Exception) -> None:
+        self._answers = list(answers)
+        self.keys: list[str | None] = []
+        self.pauses: list[float] = []
+        self.client = ServiceClient(connection_to("conductor", environment={}), pause=self.pauses.append)
+
+    def request(self, method: str, url: str, **named: Any) -> httpx.Response:
+        self.keys.append(named["headers"].get("Idempotency-Key"))
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.fixture
+def asking(monkeypatch) -> Callable[..., Asked]:
+    def make(*answers: httpx.Response | Exception) -> Asked:
+        asked = Asked(*answers)
+        monkeypatch.setattr(httpx, "request", asked.request)
+        return asked
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "lost", [UNKNOWN, IN_WORK, httpx.ReadTimeout("late"), httpx.RemoteProtocolError("cut")]
+)
+def test_what_nobody_tells_the_fate_of_is_sent_again_with_its_key(asking, lost) -> None:
+    asked = asking(lost, lost, MADE)
+    assert asked.client.ask("POST", "/v1/server-groups", {}) == {"uuid": "made"}
+    assert asked.pauses == [1.0, 2.0]
+    assert len(asked.keys) == 3
+    assert len(set(asked.keys)) == 1 and asked.keys[0]
+
+
+def test_each_request_has_a_key_of_its_own_and_reads_have_none(asking) -> None:
+    asked = asking(MADE, MADE, httpx.Response(200, json={}))
+    for method in ("POST", "POST", "GET"):
+        asked.client.ask(method, "/v1/server-groups")
+    assert len(set(asked.keys)) == 3 and asked.keys[2] is None
+
+
+def test_it_ends_with_the_error_if_nobody_tells(asking) -> None:
+    asked = asking(*[UNKNOWN] * ATTEMPTS)
+    with pytest.raises(OperatorError, match="503: says so"):
+        asked.client.ask("POST", "/v1/instances", {})
+    assert len(asked.keys) == ATTEMPTS
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (error(409, "placement.undefined_code"), ServiceRefused),
+        (error(503, "placement.undefined_code"), OperatorError),
+        (httpx.ConnectError("refused"), OperatorError),
+    ],
+)
+def test_what_is_told_is_not_asked_again(asking, answer, kind) -> None:
+    asked = asking(answer)
+    with pytest.raises(kind):
+        asked.client.ask("POST", "/v1/instances", {})
+    assert asked.pauses == []
+
+
+def test_the_codes_are_those_of_the_services() -> None:
+    """They are written out, as the import of the services' modules would slow down every command."""
+    assert set(service_client._UNTOLD) == {OutcomeUncertain.code, KeyInWork.code}
