@@ -4,13 +4,12 @@ import asyncio
 
 from roost.cells import SCHEMA
 from roost.cells.arriving import AddInstances
+from roost.cells.disabled import AddHost, EnableHost, ReadFlags
 from roost.cells.given_up import GiveUpOnHost
 from roost.cells.host_tokens import ReadTokens
 from roost.cells.hosts import (
-    AddHost,
     AddHosts,
     DescribeHosts,
-    EnableHost,
     HostsAfter,
     NodesOfHost,
     NoteProviders,
@@ -23,6 +22,7 @@ from roost.cells.watching import SESSION, session_name
 from roost.leases import AcquireLease
 from roost.model.instance import ACTIVE
 from roost.model.node import NodeReport
+from roost.model.operator_word import Subject
 from roost.storage import Database
 from support.cells import NOW, instance
 from support.upgrading import upgrade_empty
@@ -42,7 +42,8 @@ def test_host_from_its_addition_to_its_removal(database_url: str) -> None:
             await database.write(AddHost("a", NOW + 1))
             await database.write(KeepReports((NodeReport(node="n", host="a", cell="c"),)))
             await database.write(EnableHost("a", False, "fan", NOW))
-            assert [each.enabled for each in await database.read(ReadReports("c"))] == [False]
+            assert [each.enabled for each in await database.read(ReadReports("c"))] == [True]
+            assert await database.read(ReadFlags("c")) == {Subject("c", "a")}
             await database.write(NoteProviders("n", ("n", "child")))
             await database.write(NoteProviders("n", ("child",)))
             assert await database.read(ProvidersMade("n")) == {"n", "child"}

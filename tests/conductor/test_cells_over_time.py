@@ -7,15 +7,18 @@ import pytest
 
 from roost.auth import Source
 from roost.auth.source import Setting
-from roost.cells.hosts import AddHost
+from roost.cells.disabled import AddHost
 from roost.conductor.cell_mappings import CELL0, CellMapping, MapCells
 from roost.conductor.hosts.cells import CellRegistry
 from roost.conductor.hosts.errors import CellInUse, NoSuchCell
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.open_cells import OpenCells
 from roost.conductor.requests import Requests
+from roost.conductor.words.words import Words
+from roost.placement.service import PlacementService
 from roost.storage import Database
 from roost.web.errors import BadRequest, Conflict
+from support.ledgers import opened as opened_ledger
 
 
 @asynccontextmanager
@@ -30,10 +33,12 @@ async def registry(directory):
     await api.write(MapCells((CellMapping(CELL0, "cell0"),)))
     cells = OpenCells(api, Source((), tuple(settings)))
     await cells.refresh()
-    try:
-        yield cells, CellRegistry(api, cells, ServiceWatch(api, cells))
-    finally:
-        await cells.close()
+    async with opened_ledger(directory / "ledger.db") as [ledger]:
+        words = Words(api, cells, PlacementService(ledger))
+        try:
+            yield cells, CellRegistry(api, cells, ServiceWatch(api, cells), words)
+        finally:
+            await cells.close()
         await api.close()
 
 

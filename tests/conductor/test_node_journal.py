@@ -15,14 +15,18 @@ from roost.conductor.node_events_codec import EventDecoder, EventEncoder
 from roost.conductor.node_feed import NodeFeed
 from roost.conductor.node_journal import JournalMissing, JournalWriter, NodeJournals, PastTable
 from roost.conductor.tables import SCHEMA
+from roost.conductor.words.words import Words
 from roost.ledger.retention import Retention
 from roost.model.aggregate import HostAggregate
 from roost.model.node import NodeInstance, NodeReport
 from roost.model.node_event import AggregateRemoved, AggregateSet, MembershipsSet
+from roost.model.operator_word import Subject
+from roost.placement.service import PlacementService
 from roost.scheduler.nodes import NodeTable
 from roost.storage import Database, DatabaseUnavailable
 from support.cells import opened_cell
 from support.databases import Place
+from support.ledgers import opened as opened_ledger
 from support.tables import seen_in
 from support.upgrading import upgrade_empty
 
@@ -47,14 +51,16 @@ def test_a_journal_tells_what_the_feed_and_the_scheduler_have_done(tmp_path) -> 
     async def run() -> None:
         now = 100.0
         database = opened(tmp_path)
-        async with opened_cell(tmp_path, "cell1") as cell:
+        async with opened_ledger(tmp_path / "ledger.db") as [ledger], opened_cell(tmp_path, "cell1") as cell:
             table = NodeTable()
-            aggregates = HostAggregates(AggregateStore(database), [cell])
+            placement = PlacementService(ledger)
+            words = Words(database, {"cell1": cell}, placement)
+            aggregates = HostAggregates(AggregateStore(database), [cell], placement, words)
             feed = NodeFeed(
                 [cell],
                 table,
                 journal=database,
-                aggregates=aggregates.store,
+                words=words.store,
                 retention=KEEP_ALL,
                 clock=lambda: now,
                 monotonic=lambda: now,
@@ -86,8 +92,11 @@ def test_a_journal_tells_what_the_feed_and_the_scheduler_have_done(tmp_path) -> 
             assert await refreshed() == last, "aggregates that stay as they are make no events"
             await aggregates.replace(zone.uuid, "zone", {"availability_zone": "az2"}, 2)
             assert await refreshed() == last + 1, "new metadata are one event, however many members there are"
+            await words.say(Subject("cell1", "b"), False, "fan")
+            assert await refreshed() == last + 2, "an operator's word is one event"
             index = table.index("b")
             assert index is not None
+            assert not table.enabled[index]
             table.claim("one", index, 512, 1024)
             kept[table.version or 0] = seen_in(table)
             table.claim("two", index, 256)

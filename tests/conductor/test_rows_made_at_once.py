@@ -12,9 +12,10 @@ import pytest
 import sqlalchemy as sa
 
 from roost.cells import SCHEMA as CELL
+from roost.cells.disabled import AddHost, EnableHost
 from roost.cells.fences import raise_fences
 from roost.cells.held_hosts import HoldHost
-from roost.cells.hosts import AddHost, EnableHost, NoteProviders
+from roost.cells.hosts import NoteProviders
 from roost.cells.node_reports import KeepReports
 from roost.conductor.cell_mappings import CellMapping, KnowCell, MapCells
 from roost.conductor.hosts.mappings import MapHosts

@@ -3,7 +3,7 @@
 import pytest
 
 from machine.simulation.scripted import Scripted
-from roost.cells.hosts import EnableHost
+from roost.cells.disabled import EnableHost
 from roost.model.vocabulary import DISABLED_TRAIT
 
 POLL = 20.0

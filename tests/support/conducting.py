@@ -24,6 +24,7 @@ from roost.conductor.requests import Requests
 from roost.conductor.server_groups.store import ServerGroups
 from roost.conductor.super_conductor import SuperConductor
 from roost.conductor.tables import SCHEMA as CONDUCTOR
+from roost.conductor.words.words import Words
 from roost.leases import VacateAll
 from roost.ledger import SCHEMA as LEDGER
 from roost.ledger import Ledger
@@ -40,6 +41,7 @@ from roost.records import RecordQueue
 from roost.scheduler import Scheduler
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes import NodeTable
+from roost.scheduler.operator_words import OperatorWords
 from roost.storage import Database
 from support.driven_cell import DrivenCell
 from support.waiting import patience
@@ -72,14 +74,18 @@ class Conductors:
         self.placement = PlacementService(ledger)
         self.passed = 0.0
         self.requests = Requests(ledger.database)
-        self.aggregates = HostAggregates(AggregateStore(ledger.database), cells.values())
+        self.words = Words(ledger.database, cells, self.placement, lambda: NOW)
+        self.aggregates = HostAggregates(
+            AggregateStore(ledger.database), cells.values(), self.placement, self.words
+        )
         self.groups = ServerGroups(ledger.database)
         self.records = Memory()
         sink = self.records if queue is None else queue
         table = NodeTable()
-        self.feed = NodeFeed(cells.values(), table, aggregates=self.aggregates.store)
+        self.feed = NodeFeed(cells.values(), table, words=self.words.store)
         gateway = LocalGateway(ledger)
-        self.scheduler = Scheduler(gateway, table, sink, clock=lambda: NOW)
+        words = OperatorWords(self.feed.read_words)
+        self.scheduler = Scheduler(gateway, table, sink, clock=lambda: NOW, words=words)
         self.super = SuperConductor(
             ledger.database,
             self.scheduler,

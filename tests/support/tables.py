@@ -32,5 +32,6 @@ def seen_in(table: NodeTable) -> dict[str, Any]:
             table.cells[table.cell.item(index)],
             table.aggregates(index),
             sorted(table.outstanding.instances_on(index)),
+            bool(table.enabled[index]),
         )
     return found

@@ -165,7 +165,9 @@ def test_system_starts_with_a_cell_down_and_its_hosts_join_when_its_database_is_
         whole = path.read_bytes()
         path.write_bytes(b"This is not a database. " * 1000)
         async with opened_system(tmp_path) as system:
-            cells = CellRegistry(system.api, system.cells, system.super_conductor.watch)
+            cells = CellRegistry(
+                system.api, system.cells, system.super_conductor.watch, system.aggregates.words
+            )
             counted = {seen.mapping.name: seen.counts is not None for seen in await cells.list()}
             assert counted == {"cell0": True, "cell1": True, "cell2": False}
             # The hosts of the other cell take as many as they have room for.

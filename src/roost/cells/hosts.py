@@ -30,7 +30,7 @@ from roost.cells.tables import (
 from roost.cells.watching import SESSION, session_name
 from roost.leases import Lease, read_leases
 from roost.model.instance import ERROR
-from roost.model.text import clean_text
+from roost.model.operator_word import SaidWord
 from roost.storage import in_batches, insert_missing
 
 
@@ -67,17 +67,9 @@ class CellNode(msgspec.Struct, frozen=True):
     instances: int
     word: Word | None = None
 
-
-class AddHost(msgspec.Struct, frozen=True):
-    """Add a host, enabled. One that was added already stays as it is. ``at``: seconds since the epoch."""
-
-    host: str
-    at: float
-
-    def __call__(self, connection: Connection) -> None:
-        if connection.execute(_HOSTS.where(cell_hosts.c.host == self.host)).one_or_none() is None:
-            row = {"host": self.host, "enabled": True, "reason": None, "added_at": self.at}
-            insert_missing(connection, sa.insert(cell_hosts), row)
+    def as_said(self, said: SaidWord) -> "CellNode":
+        """The node with an operator's word in place of the cell's flag."""
+        return msgspec.structs.replace(self, word=None if said.enabled else Word(said.reason))
 
 
 class AddHosts(msgspec.Struct, frozen=True):
@@ -99,25 +91,6 @@ class AddHosts(msgspec.Struct, frozen=True):
             for host, digest in self.digests.items():
                 IssueToken(host=host, digest=digest, at=self.at)(connection)
         return sorted(added)
-
-
-class EnableHost(msgspec.Struct, frozen=True):
-    """Let a host have new instances, or not, for a ``reason``."""
-
-    host: str
-    enabled: bool
-    reason: str | None
-    at: float
-
-    def __call__(self, connection: Connection) -> None:
-        AddHost(self.host, self.at)(connection)
-        reason = None if self.enabled or self.reason is None else clean_text(self.reason)
-        values = {"enabled": self.enabled, "reason": reason}
-        mine = cell_hosts.c.host == self.host
-        connection.execute(sa.update(cell_hosts).where(mine).values(values))
-        # Schedulers read the nodes whose revision has changed.
-        raised = {"revision": nodes.c.revision + 1}
-        connection.execute(sa.update(nodes).where(nodes.c.host == self.host).values(raised))
 
 
 class HostsAfter(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.cells.cell_work import CellWork
-from roost.cells.disabled import NODE_IS_DISABLED, move_words
+from roost.cells.disabled import move_words
 from roost.cells.orders import HostsWithOrders
 from roost.cells.reported import clean_reports
 from roost.cells.rows import Row, node_row, report_of
@@ -106,7 +106,7 @@ class ReadMark(msgspec.Struct, frozen=True):
 class ReadReports(msgspec.Struct, frozen=True):
     """The reports of some nodes, or of all, in order of their names. ``cell`` is put into them.
 
-    A node is enabled if its agent says so and no operator has disabled it, its host or its cell.
+    A node is enabled if its agent says so, whatever operators say: see `roost.cells.disabled.ReadFlags`.
     """
 
     cell: str
@@ -114,21 +114,17 @@ class ReadReports(msgspec.Struct, frozen=True):
 
     def __call__(self, connection: Connection) -> list[NodeReport]:
         if self.nodes is None:
-            return [self._report(row) for row in connection.execute(_IN_ORDER)]
+            return [report_of(row, self.cell) for row in connection.execute(_IN_ORDER)]
         return [
-            self._report(row)
+            report_of(row, self.cell)
             for some in in_batches(self.nodes)
             for row in connection.execute(_IN_ORDER.where(nodes.c.node.in_(some)))
         ]
 
-    def _report(self, row: Row) -> NodeReport:
-        report = report_of(row, self.cell)
-        return msgspec.structs.replace(report, enabled=False) if row.is_disabled else report
-
 
 _ON_HOSTS = sa.select(nodes).where(one_of(nodes.c.host, "hosts"))
 _STORED = sa.select(nodes).where(one_of(nodes.c.node, "nodes"))
-_IN_ORDER = sa.select(nodes, NODE_IS_DISABLED.label("is_disabled")).order_by(nodes.c.host, nodes.c.nodename)
+_IN_ORDER = sa.select(nodes).order_by(nodes.c.host, nodes.c.nodename)
 _MARK = sa.union_all(
     sa.select(sa.literal("nodes").label("of"), sa.func.count(), sa.func.sum(nodes.c.revision)),
     sa.select(sa.literal("sessions"), sa.func.count(), sa.func.sum(leases.c.epoch)).where(

@@ -1,5 +1,7 @@
 """The parts of conductors: each is opened here for its own program, and for `roost up`."""
 
+import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import NamedTuple
 
@@ -23,6 +25,7 @@ from roost.conductor.open_cells import OpenCells
 from roost.conductor.requests import Requests
 from roost.conductor.server_groups.store import ServerGroups
 from roost.conductor.super_conductor import SuperConductor
+from roost.conductor.words.words import Words
 from roost.metrics import catalogue as metrics
 from roost.placement.interface import Placement
 from roost.records import RecordQueue
@@ -108,10 +111,11 @@ def open_cell_conductor(
 
 
 def open_aggregates(
-    api: Database, cells: OpenCells, placement: Placement
+    api: Database, cells: OpenCells, placement: Placement, clock: Callable[[], float] = time.time
 ) -> tuple[HostAggregates, AggregateMirror]:
     """Open the host aggregates, and what brings their members to placement: the caller runs it."""
-    aggregates = HostAggregates(AggregateStore(api), cells.values())
+    words = Words(api, cells, placement, clock)
+    aggregates = HostAggregates(AggregateStore(api), cells.values(), placement, words)
     return aggregates, AggregateMirror(aggregates.store, placement, aggregates.nodes, aggregates.changed)
 
 
@@ -143,6 +147,8 @@ async def open_super_conductor(
         clock=runtime.clock,
     )
     stack.push_async_callback(conductor.close)
+    aggregates.words.follow(conductor.watch)
+    run_for_ever(stack, "words", aggregates.words.mirror.run(), runtime)
     await conductor.begin(alone=alone)
     await conductor.resume()
     metrics.BUILD_REQUESTS.follow(lambda: conductor.in_progress)

@@ -131,8 +131,8 @@ def create_app(
     """
     instances = InstanceViews(requests, conductor.cells)
     histories = Histories(requests.database, conductor.cells, records)
-    hosts = Hosts(requests.database, conductor.cells, placement, conductor.watch)
-    known = CellRegistry(requests.database, conductor.cells, conductor.watch)
+    hosts = Hosts(requests.database, conductor.cells, placement, conductor.watch, aggregates.words)
+    known = CellRegistry(requests.database, conductor.cells, conductor.watch, aggregates.words)
     service = Service(
         conductor,
         requests,

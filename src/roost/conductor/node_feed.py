@@ -1,4 +1,4 @@
-"""What agents, cells' databases and host aggregates tell of nodes, brought to the scheduler's node table."""
+"""What agents, cells' databases and operators tell of nodes, brought to the scheduler's node table."""
 
 import asyncio
 import math
@@ -7,18 +7,21 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import structlog
 from msgspec.structs import replace
 
 from roost.cells import Cell
+from roost.cells.disabled import ReadFlags
 from roost.cells.node_reports import ReadMark, ReadReports, ReadSigns
-from roost.conductor.aggregates.known import AggregateSource
 from roost.conductor.liveness import Liveness
 from roost.conductor.node_journal import JournalWriter, NodeJournals
+from roost.conductor.words.store import SaidChanges
 from roost.ledger.retention import DAY, Retention
 from roost.model.instance import ASSIGNED, ON_ITS_HOST, STARTING
+from roost.model.node_event import NodeEvent
+from roost.model.operator_word import Subject
 from roost.scheduler.nodes import NodeTable
 from roost.storage import Database, StorageError
 
@@ -45,10 +48,16 @@ class _Look(NamedTuple):
     at: float
 
 
+class WordSource(Protocol):
+    """What is read: see `roost.conductor.words.store.WordStore.changes`."""
+
+    async def changes(self, after: int | None = None) -> SaidChanges | None: ...
+
+
 class NodeFeed:
     """Reads every cell for reports that have changed, for signs of life of its hosts, for nodes that were
     removed, and for the instances whose claims are outstanding (see `roost.scheduler.outstanding`); and
-    ``aggregates`` for host aggregates that have changed.
+    ``words`` for what operators have said: host aggregates, and what is enabled and disabled.
 
     A host whose session stands still for ``down_seconds`` by the ``monotonic`` clock is down, and so are the
     hosts of a cell that cannot be read for so long. ``cells`` may change: the nodes of a cell that is gone
@@ -64,7 +73,7 @@ class NodeFeed:
         monotonic: Callable[[], float] = time.monotonic,
         *,
         journal: Database | None = None,
-        aggregates: AggregateSource | None = None,
+        words: WordSource | None = None,
         retention: Retention = Retention(),  # noqa: B008 - it is frozen
         down_seconds: float = 60.0,
         clock: Callable[[], float] = time.time,
@@ -75,8 +84,12 @@ class NodeFeed:
         self._monotonic = monotonic
         self._journal = None if journal is None else JournalWriter(journal, table)
         self._journals = None if journal is None else NodeJournals(journal)
-        self._aggregates = aggregates
-        self._aggregates_version: int | None = None
+        self._words = words
+        self._version: int | None = None
+        self._reading_words = asyncio.Lock()
+        # The last word on each subject, and what cells have flagged: it counts where there is no word.
+        self._said: dict[Subject, bool] = {}
+        self._flags: defaultdict[str, frozenset[Subject]] = defaultdict(frozenset)
         self._retention = retention
         self._liveness: defaultdict[str, Liveness] = defaultdict(partial(Liveness, down_seconds))
         self._look_seconds = min(LOOK_SECONDS, down_seconds / 12)
@@ -96,8 +109,10 @@ class NodeFeed:
 
     async def refresh(self) -> None:
         """Bring the table up to date once."""
-        if self._aggregates is not None:
-            await self._read_aggregates(self._aggregates)
+        try:
+            await self.read_words()
+        except StorageError as error:
+            _log.warning("what operators say cannot be read", error=str(error))
         cells = list(self._cells)
         self._leave({cell.name for cell in cells})
         for cell in cells:
@@ -116,18 +131,39 @@ class NodeFeed:
         """Remove the nodes of cells that are no more."""
         for gone in self._revisions.keys() - cells:
             self._table.remove(sorted(self._table.nodes_of_cell(gone)))
-            for kept in (self._revisions, self._up, self._liveness, self._looked):
+            self._set_flags(gone, frozenset())
+            for kept in (self._revisions, self._up, self._liveness, self._looked, self._flags):
                 kept.pop(gone, None)
 
-    async def _read_aggregates(self, source: AggregateSource) -> None:
-        try:
-            changes = await source.changes(self._aggregates_version)
-        except StorageError as error:
-            _log.warning("host aggregates cannot be read", error=str(error))
-            return
-        if changes is not None:
-            self._table.set_aggregates(changes.changed, changes.all)
-            self._aggregates_version = changes.version
+    async def read_words(self) -> list[NodeEvent]:
+        """Take in what operators have said since the last time; returns the events of what was new.
+
+        No cell is asked: a slow one holds no word up. Raises `StorageError`, and has taken in nothing then.
+        """
+        if self._words is None:
+            return []
+        # One after the other: what the one that began first has read may be older.
+        async with self._reading_words:
+            changes = await self._words.changes(self._version)
+            if changes is None:
+                return []
+            said = {word.subject: word.enabled for word in changes.words}
+            told = {**dict.fromkeys(self._said, True), **said} if changes.whole else dict(said)
+            self._said = said if changes.whole else {**self._said, **said}
+            told.update((each, self._said.get(each, False)) for each in self._flagged() & told.keys())
+            events: list[NodeEvent] = [*self._table.set_words(told)]
+            aggregates = changes.aggregates
+            events += self._table.set_aggregates(aggregates.changed, aggregates.all)
+            self._version = changes.version
+            return events
+
+    def _flagged(self) -> frozenset[Subject]:
+        return frozenset[Subject]().union(*self._flags.values())
+
+    def _set_flags(self, cell: str, flags: frozenset[Subject]) -> None:
+        """Take in what a cell has flagged as disabled."""
+        before, self._flags[cell] = self._flags[cell], flags
+        self._table.set_words({each: self._said.get(each, each not in flags) for each in before ^ flags})
 
     async def close(self) -> None:
         """Write what is not in the journal yet. The feed must not be running."""
@@ -159,6 +195,7 @@ class NodeFeed:
         signs = await cell.read(ReadSigns())
         liveness = self._liveness[cell.name]
         liveness.look(signs.sessions, signs.owing, began, self._monotonic())
+        self._set_flags(cell.name, await cell.read(ReadFlags(cell.name)))
         before = self._revisions[cell.name]
         changed = tuple(node for node, number in signs.revisions.items() if before.get(node) != number)
         if changed:

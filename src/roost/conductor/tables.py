@@ -164,6 +164,23 @@ host_aggregate_members = sa.Table(
     **EXACT,
 )
 
+operator_words = sa.Table(
+    # The last word of operators on each subject: a cell (without a host), a host (without a node), or a node.
+    # See `roost.conductor.words`.
+    "operator_words",
+    metadata,
+    sa.Column("cell", NAME, primary_key=True),
+    sa.Column("host", NAME, primary_key=True),
+    sa.Column("node", sa.String(36), primary_key=True),
+    sa.Column("enabled", sa.Boolean, nullable=False),
+    sa.Column("reason", sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb")),
+    sa.Column("at", sa.Double, nullable=False),
+    # That of `host_aggregates_version` with which it was said.
+    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.Index("operator_words_by_version", "version"),
+    **EXACT,
+)
+
 deleted_host_aggregates = sa.Table(
     # Those whose uuid a provider in placement may still have.
     "deleted_host_aggregates",
@@ -173,7 +190,8 @@ deleted_host_aggregates = sa.Table(
 )
 
 host_aggregates_version = sa.Table(
-    # One row. Each change raises its version first, so that changes happen one after another.
+    # One row. Each change of an aggregate and each word of an operator raises its version first, so that they
+    # happen one after another.
     "host_aggregates_version",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),

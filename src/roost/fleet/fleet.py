@@ -29,6 +29,7 @@ from roost.model.change import (
     ResourceClassChanged,
     TraitChanged,
     TraitsChanged,
+    WordAnnounced,
     inverse,
 )
 from roost.model.inventory import Inventory
@@ -48,8 +49,9 @@ class Fleet(ProviderForest):
     """All providers with inventories, use, traits and aggregates, at ``version`` of the ledger.
 
     ``resource_classes`` and ``traits``: name -> id in the tables, of all that exist. ``groups``: the
-    members of server groups. ``assigned``: the assignments of consumers. ``caches``: what others keep of
-    this fleet, by type; a copy begins with none. ``meter``: what is computed on the fleet spends from it.
+    members of server groups. ``assigned``: the assignments of consumers. ``word``: the mark of the operator's
+    word that was announced last, 0 for none. ``caches``: what others keep of this fleet, by type; a copy
+    begins with none. ``meter``: what is computed on the fleet spends from it.
     """
 
     def __init__(self) -> None:
@@ -59,6 +61,7 @@ class Fleet(ProviderForest):
         self.traits: dict[str, int] = {}
         self.groups = Groups()
         self.assigned = AssignedOnNodes()
+        self.word = 0
         self.caches: dict[type, object] = {}
         self.meter = Meter()
         self._inventories: dict[str, InventoryColumns] = {}
@@ -297,6 +300,9 @@ class Fleet(ProviderForest):
                 _renumber(self.resource_classes, change)
             case TraitChanged():
                 _renumber(self.traits, change)
+            case WordAnnounced():
+                _expect("the operator's word", self.word, change.before)
+                self.word = change.after
 
     def _apply_consumer(self, change: AllocationsChanged) -> None:
         before, after = change.before, change.after

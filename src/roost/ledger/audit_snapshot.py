@@ -35,6 +35,7 @@ from roost.model.change import (
     ResourceClassChanged,
     TraitChanged,
     TraitsChanged,
+    WordAnnounced,
 )
 from roost.model.inventory import Inventory
 
@@ -45,8 +46,11 @@ TRAITS = "traits of resource provider"
 AGGREGATES = "aggregates of resource provider"
 CLASS = "resource class"
 TRAIT = "trait"
+WORD = "operator's word"
 CONSUMER = "consumer"
-FLEET_KINDS = (PROVIDER, GENERATION, INVENTORIES, TRAITS, AGGREGATES, CLASS, TRAIT)
+ANNOUNCED = "the newest"
+"""The name of the one fact of the kind `WORD`."""
+FLEET_KINDS = (PROVIDER, GENERATION, INVENTORIES, TRAITS, AGGREGATES, CLASS, TRAIT, WORD)
 KINDS = (*FLEET_KINDS, CONSUMER)
 
 Facts = dict[str, dict[str, Any]]
@@ -142,6 +146,8 @@ def sides(change: Change) -> Iterator[Side]:
             yield Side(CLASS, change.name, change.before, change.after)
         case TraitChanged():
             yield Side(TRAIT, change.name, change.before, change.after)
+        case WordAnnounced():
+            yield Side(WORD, ANNOUNCED, change.before or None, change.after or None)
 
 
 def facts_of(fleet: Fleet) -> Facts:
@@ -149,6 +155,7 @@ def facts_of(fleet: Fleet) -> Facts:
     facts: Facts = {kind: {} for kind in KINDS}
     facts[CLASS].update(fleet.resource_classes)
     facts[TRAIT].update(fleet.traits)
+    put(facts, WORD, ANNOUNCED, fleet.word or None)
     for row in fleet.rows().tolist():
         uuid, about = fleet.uuid(row), fleet.facts(row)
         put(facts, PROVIDER, uuid, _identity(row, about))
@@ -223,6 +230,8 @@ class _Reading:
         for row in self._rows(tables.traits):
             self._traits[row.id] = row.name
             self.snapshot.put(TRAIT, row.name, row.id)
+        for row in self._rows(tables.operator_word):
+            self.snapshot.put(WORD, ANNOUNCED, row.mark)
 
     def providers(self) -> None:
         rows = self._rows(tables.resource_providers)

@@ -11,12 +11,12 @@ from roost.ledger.holdings import Holdings
 from roost.ledger.projection import ConsumerIds, Statement, project
 from roost.ledger.state import Command, State
 from roost.logs import RequestIds
-from roost.model.change import AllocationsChanged, Change, GenerationChanged
+from roost.model.change import AllocationsChanged, Change, GenerationChanged, WordAnnounced
 from roost.tracing import Here
 
 T = TypeVar("T")
 
-_OF_CLAIMS = (AllocationsChanged, GenerationChanged)
+_OF_CLAIMS = (AllocationsChanged, GenerationChanged, WordAnnounced)
 """The kinds of changes that neither add, remove nor rename providers, resource classes or traits."""
 
 BATCH_SECONDS = 0.1

@@ -33,6 +33,11 @@ def head(connection: Connection) -> int:
     return connection.execute(sa.select(sa.func.max(tables.commits.c.seq))).scalar() or 0
 
 
+def announced(connection: Connection) -> int:
+    """The mark of the operator's word that was announced last, 0 if there is none."""
+    return connection.execute(sa.select(tables.operator_word.c.mark)).scalar() or 0
+
+
 def load(connection: Connection) -> Fleet:
     """The fleet in the state of the tables. The connection's transaction must see one snapshot.
 
@@ -52,6 +57,7 @@ def load(connection: Connection) -> Fleet:
     )
     fleet.resource_classes = {name: number for number, name in classes.items()}
     fleet.traits = {name: number for number, name in traits.items()}
+    fleet.word = announced(connection)
     fleet.version = head(connection)
     return fleet
 

@@ -25,6 +25,7 @@ from roost.model.change import (
     ResourceClassChanged,
     TraitChanged,
     TraitsChanged,
+    WordAnnounced,
 )
 
 IDS_OF_A_COMMIT = 2**24
@@ -77,6 +78,7 @@ _TABLES = {
         tables.provider_aggregates,
         tables.consumers,
         tables.allocations,
+        tables.operator_word,
     )
 }
 _GENERATIONS = bulk_update(tables.resource_providers, ["id"], ["generation", "changed_at"])
@@ -190,6 +192,9 @@ class _Projection:
                 self._note_name("resource_classes", self._class_ids, change)
             case TraitChanged():
                 self._note_name("traits", self._trait_ids, change)
+            case WordAnnounced():
+                word: Row | None = {"id": 1, "mark": change.after} if change.after else None
+                self._set("operator_word", (1,), change.before != 0, word)
 
     def _note_allocations(self, change: AllocationsChanged) -> None:
         consumer = self._ids.of(change.consumer, change.before is None)

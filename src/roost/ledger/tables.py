@@ -129,6 +129,15 @@ allocations = sa.Table(
     **EXACT,
 )
 
+operator_word = sa.Table(
+    # One row, none before the first word: the mark of the operator's word that was announced last.
+    "operator_word",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("mark", sa.BigInteger, nullable=False),
+    **EXACT,
+)
+
 waiting_writers = sa.Table(
     "waiting_writers",
     metadata,

@@ -92,6 +92,18 @@ class TraitChanged(msgspec.Struct, frozen=True, tag="trait"):
     after: int | None
 
 
+class WordAnnounced(msgspec.Struct, frozen=True, tag="word"):
+    """An operator has said something that decisions depend on, beside the ledger.
+
+    ``before`` and ``after`` are the marks of the newest announcement, 0 before the first one. A mark is a
+    number that is drawn at random: two announcements never have the same one, also where a database was
+    taken back in between.
+    """
+
+    before: int
+    after: int
+
+
 Change = (
     ProviderChanged
     | GenerationChanged
@@ -101,6 +113,7 @@ Change = (
     | AllocationsChanged
     | ResourceClassChanged
     | TraitChanged
+    | WordAnnounced
 )
 
 

@@ -64,6 +64,16 @@ class MembershipsSet(msgspec.Struct, frozen=True, tag=True, array_like=True):
     aggregates: tuple[str, ...]
 
 
+class WordSaid(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """An operator has disabled or enabled a cell, a host of it or a node of a host: see
+    `roost.model.operator_word.Subject`."""
+
+    cell: str
+    host: str
+    node: str
+    enabled: bool
+
+
 class ClaimCounted(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """A claim counts on a node until its reports list the instance. Amounts are in MiB."""
 
@@ -97,4 +107,6 @@ class ColumnsReported(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 AggregateEvent = AggregateSet | AggregateRemoved | MembershipsSet
 ClaimEvent = ClaimCounted | ClaimBuilt | ClaimReleased
-NodeEvent = NodeReported | NodeRemoved | ServiceTransition | AggregateEvent | ClaimEvent | ColumnsReported
+NodeEvent = (
+    NodeReported | NodeRemoved | ServiceTransition | AggregateEvent | WordSaid | ClaimEvent | ColumnsReported
+)

@@ -5,13 +5,14 @@ While processes are exchanged one by one, a feature stays off until the least ve
 
     1   the first one; processes of before tell 0
     2   agents attach the ports and accelerators of guests
+    3   operators' words are announced by commits
 """
 
 from typing import Final
 
 import msgspec
 
-SERVICE_VERSION: Final = 2
+SERVICE_VERSION: Final = 3
 
 
 class Feature(msgspec.Struct, frozen=True):
@@ -23,5 +24,6 @@ class Feature(msgspec.Struct, frozen=True):
 
 
 ATTACHMENTS: Final = Feature("attachments", 2, "ports and accelerators are attached to guests")
-FEATURES: Final = (ATTACHMENTS,)
+WORDS: Final = Feature("operator-words", 3, "operators' words count when they are answered")
+FEATURES: Final = (ATTACHMENTS, WORDS)
 """The features that a process of an earlier version would pass over in silence."""

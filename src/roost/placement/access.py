@@ -51,6 +51,7 @@ RULES = (
     "allocation_candidates:explain",
     "capacity:show",
     "changes:list",
+    "word:announce",
 )
 """The names of the rules, without `PREFIX`."""
 

@@ -140,6 +140,13 @@ class Placement(Protocol):
     async def consumers_on(self, provider: str) -> frozenset[str]:
         """Return the consumers with allocations from a provider. Raises `NotFound`."""
 
+    async def announce_word(self, mark: int) -> None:
+        """Commit that operators have said something beside the ledger: see `AnnounceWord`.
+
+        Nothing happens at a service that has no such commits, as OpenStack's Placement: its schedulers look
+        for the words themselves.
+        """
+
     async def group_members(self, group: str) -> dict[str, list[str]] | None:
         """Return the members of a server group: consumer -> uuids of its hosts, which are root providers.
 

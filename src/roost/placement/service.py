@@ -13,6 +13,7 @@ from roost.placement.commands.names import AddResourceClass
 from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
 from roost.placement.commands.reshape import NewInventories, Reshape
 from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
+from roost.placement.commands.word import AnnounceWord
 from roost.placement.errors import DuplicateName, NotFound
 from roost.placement.interface import Provider
 
@@ -116,6 +117,9 @@ class PlacementService:
     async def consumers_on(self, provider: str) -> frozenset[str]:
         provider_row(await self.ledger.current(), provider)
         return await self.ledger.database.read(lambda connection: consumers_on(connection, provider))
+
+    async def announce_word(self, mark: int) -> None:
+        await self.ledger.execute(AnnounceWord(mark))
 
     async def group_members(self, group: str) -> dict[str, list[str]]:
         fleet = await self.ledger.current()

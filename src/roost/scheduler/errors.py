@@ -10,10 +10,12 @@ SchedulerError
 ├── SchedulerFault         a filter, a weigher or the scheduler itself raised an unexpected error
 ├── PlacementUnavailable   placement cannot be reached, or is unavailable; trying again will help
 │   ├── PlacementFailed    placement fails at what the scheduler asks; trying again may help
-│   └── ClaimsInDoubt      placement has not answered a claim, and may still carry it out
+│   ├── ClaimsInDoubt      placement has not answered a claim, and may still carry it out
+│   └── WordsInTheWay      operators have said something each time that the request was decided anew
 ├── PlacementRefused       placement refuses what the scheduler asks; trying again will not help
 ├── SchedulerUnavailable   a scheduler over HTTP cannot be reached, or is unavailable; trying again will help
 ├── SchedulerRefused       a scheduler over HTTP refuses to answer; trying again will not help
+├── NewerWord              an operator has said something since the request was turned into queries
 ├── NothingClaimed         the instance whose host is to be replaced holds nothing
 ├── StaleClaim             the claim of an instance was moved by others since it was read
 ├── NoAlternate            no alternate of an instance can be used
@@ -22,6 +24,8 @@ SchedulerError
 Beside these, a consumer that holds something already is `roost.placement.errors.ConcurrentUpdate`, as in
 placement itself.
 """
+
+from collections.abc import Mapping
 
 from roost.model.errors import OperatorError
 from roost.model.reasons import Reasons
@@ -92,6 +96,23 @@ class SchedulerUnavailable(SchedulerError):
 class SchedulerRefused(SchedulerError):
     """A scheduler over HTTP refuses to answer, for its token say, or there is none at the URL. Trying again
     will not help."""
+
+
+class NewerWord(SchedulerError):
+    """An operator has said something since the request was turned into queries: it is decided anew.
+
+    No caller of the scheduler gets it. ``mark``: the announcement in the ledger, None where none is made.
+    ``generations``: those of the instances whose claims were replaced meanwhile.
+    """
+
+    def __init__(self, mark: int | None = None, generations: Mapping[str, int] | None = None) -> None:
+        super().__init__("an operator has said something that the decision does not know of")
+        self.mark = mark
+        self.generations = generations or {}
+
+
+class WordsInTheWay(PlacementUnavailable):
+    """Operators have said something each time that a request was decided anew. Trying again will help."""
 
 
 class NothingClaimed(SchedulerError):

@@ -59,15 +59,13 @@ _BY_REPORT: Final[Mapping[str, Callable[[NodeReport], Any]]] = {
     "disk_allocation_ratio": lambda report: report.disk_allocation_ratio,
     "numa_topology": lambda report: report.numa_topology,
     "metrics": lambda report: Metrics(report.metrics),
-    "service": lambda report: {
-        "host": report.host,
-        "disabled": not report.enabled,
-        "version": report.service_version,
-    },
 }
 
 _AGGREGATES: Final = "aggregates"
 """The attribute with the node's host aggregates, which are no part of its report."""
+
+_SERVICE: Final = "service"
+"""The attribute with the node's service, which an operator may have disabled."""
 
 _BY_COLUMN: Final = ("num_instances", "num_io_ops")
 
@@ -75,7 +73,7 @@ _BY_TREE: Final = {"free_ram_mb": ("MEMORY_MB", 1), "free_disk_mb": ("DISK_GB", 
 """Attributes that come from the node's tree where the node does not report them: resource class and
 factor."""
 
-ATTRIBUTES: Final = frozenset((*_BY_REPORT, _AGGREGATES, *_BY_COLUMN, *_BY_TREE))
+ATTRIBUTES: Final = frozenset((*_BY_REPORT, _AGGREGATES, _SERVICE, *_BY_COLUMN, *_BY_TREE))
 """The attributes of a `HostState`."""
 
 
@@ -98,6 +96,8 @@ class HostState:
             return by_report(table.report(self._index))
         if name == _AGGREGATES:
             return table.aggregates(self._index)
+        if name == _SERVICE:
+            return reported_service(table, self._index)
         if name in _BY_COLUMN:
             return reported_number(table, self._index, name)
         if name in _BY_TREE:
@@ -121,11 +121,23 @@ def reported_value(table: NodeTable, index: int, name: str) -> Any:
         return by_report(table.report(index))
     if name == _AGGREGATES:
         return table.aggregates(index)
+    if name == _SERVICE:
+        return reported_service(table, index)
     if name in _BY_COLUMN:
         return reported_number(table, index, name)
     if name in _BY_TREE:
         return reported_amount(table, index, name)
     return None
+
+
+def reported_service(table: NodeTable, index: int) -> dict[str, object]:
+    """The service of a node, as Nova's host state has it."""
+    report = table.report(index)
+    return {
+        "host": report.host,
+        "disabled": not table.enabled.item(index),
+        "version": report.service_version,
+    }
 
 
 def reported_amount(table: NodeTable, index: int, name: str) -> int | None:

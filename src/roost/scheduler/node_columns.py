@@ -13,6 +13,7 @@ from roost.hardware.pci_pools import free_devices
 from roost.model.assignment import Assignment
 from roost.model.node import NodeReport
 from roost.model.node_event import ClaimBuilt, ClaimCounted, ClaimReleased, NodeEvent
+from roost.model.operator_word import Subject
 from roost.scheduler.metric_columns import MetricColumns
 from roost.scheduler.numa_reports import NumaReports
 from roost.scheduler.outstanding import OutstandingClaims, Sums, Taken
@@ -53,7 +54,8 @@ class NodeColumns:
     """One number of each kind for each node, by index, with room to spare at the end.
 
     ``cell`` int32 (number of the cell in ``cells``), ``service`` int32 (number of the compute service, see
-    `last_seen`), ``enabled`` and ``alive`` bool (see `seen_since`), ``service_version``,
+    `last_seen`), ``enabled`` and ``alive`` bool (see `seen_since`; a node is enabled if its agent says so and
+    no operator has disabled it), ``service_version``,
     ``hypervisor_version``, ``num_instances`` and ``num_io_ops`` int64, ``failed_builds`` float64,
     ``free_ram_mb`` and ``free_disk_mb`` float64 (NaN where not reported), ``free_pci_devices`` int64.
     Of these, the numbers of instances and I/O operations and what is free are what the node reports and what
@@ -88,6 +90,7 @@ class NodeColumns:
         self._reports: list[NodeReport] = []
         self.version: int | None = None
         self._listening: list[list[NodeEvent]] = []
+        self._disabled: set[Subject] = set()
         self._had: set[str] = set()
         self._service_versions = Counter[int]()
         self._metrics = MetricColumns()
@@ -256,7 +259,7 @@ class NodeColumns:
         """Set all columns of a node that depend on its own report alone."""
         self._reports[index] = new
         self._note_reported(new)
-        self.enabled[index] = new.enabled
+        self.enabled[index] = new.enabled and not self._is_disabled(new)
         self.service_version[index] = new.service_version
         self.hypervisor_version[index] = new.hypervisor_version
         self.failed_builds[index] = new.failed_builds
@@ -273,6 +276,15 @@ class NodeColumns:
         had = {} if old is None else old.metrics
         if new.metrics != had:
             self._metrics.put(index, had, new.metrics)
+
+    def _is_disabled(self, report: NodeReport) -> bool:
+        """Whether an operator has disabled a node, its host or its cell."""
+        disabled = self._disabled
+        return bool(disabled) and (
+            Subject(report.cell) in disabled
+            or Subject(report.cell, report.host) in disabled
+            or Subject(report.cell, report.host, report.node) in disabled
+        )
 
     def _note_reported(self, new: NodeReport) -> None:
         if len(self._had) < len(_HAS):

@@ -1,12 +1,15 @@
 """Nodes as they are found: by root provider, by names, by what they have, by aggregate, by row of a fleet."""
 
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 
 import numpy as np
 
 from roost.fleet import Fleet
 from roost.fleet.columns import Rows
 from roost.model.aggregate import HostAggregate
+from roost.model.node_event import WordSaid
+from roost.model.operator_word import Subject
 from roost.scheduler.labels import Indexes, Labels, Values
 from roost.scheduler.node_aggregates import NodeAggregates
 from roost.scheduler.node_columns import NodeColumns
@@ -95,6 +98,48 @@ class NodeDirectory(NodeColumns):
     def indexes_of_rows(self, fleet: Fleet, rows: Rows) -> Rows:
         """The node at each row of the fleet: intp[len(rows)], -1 where no node has that root provider."""
         return self._at_rows.of(fleet, rows, self._names)
+
+    # What operators say
+
+    def set_words(self, words: Mapping[Subject, bool]) -> list[WordSaid]:
+        """Take in what operators have enabled (True) and disabled. Returns the events of what is new.
+
+        A subject need not be in the table: it may come later.
+        """
+        events = [
+            WordSaid(*subject, enabled)
+            for subject, enabled in sorted(words.items())
+            if enabled == (subject in self._disabled)
+        ]
+        for event in events:
+            self.hear(event)
+        return events
+
+    @property
+    def disabled(self) -> AbstractSet[Subject]:
+        """What operators have disabled."""
+        return self._disabled
+
+    def hear(self, event: WordSaid) -> None:
+        """Take in an operator's word."""
+        self._note(event)
+        cell, host, node = subject = Subject(event.cell, event.host, event.node)
+        (self._disabled.discard if event.enabled else self._disabled.add)(subject)
+        if node:
+            found = self.index_of_node(node)
+            affected: Collection[int] = () if found is None else (found,)
+        elif host:
+            affected = self.indexes_of_host(host)
+        else:
+            affected = [index for _, index in self._names]
+        for index in affected:
+            report = self._reports[index]
+            enabled = report.enabled and not self._is_disabled(report)
+            if report.cell == cell and self.enabled.item(index) != enabled:
+                self.enabled[index] = enabled
+                self.invalidations.append(index)
+
+    # Host aggregates
 
     def metadata(self, key: str) -> Labels[Values] | None:
         """The values of an aggregate metadata key by node; None if no node is in an aggregate that has it."""

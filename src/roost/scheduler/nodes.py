@@ -22,6 +22,7 @@ from roost.model.node_event import (
     NodeRemoved,
     NodeReported,
     ServiceTransition,
+    WordSaid,
 )
 from roost.scheduler.heartbeats import Heartbeats
 from roost.scheduler.labels import Labels
@@ -188,6 +189,7 @@ class NodeTable(NodeDirectory):
         claims = [*self._claims]
         return [
             ColumnsReported(tuple(sorted(self._had))),
+            *(WordSaid(*subject, False) for subject in sorted(self._disabled)),
             *(NodeReported(self._reports[index]) for index in nodes),
             *(ServiceTransition(host, True) for host in alive),
             *self._aggregates.state(),
@@ -220,6 +222,8 @@ class NodeTable(NodeDirectory):
                 self.release(instance)
             case ColumnsReported(columns):
                 self.set_reported(columns)
+            case WordSaid():
+                self.hear(event)
             case _:
                 self.apply_to_aggregates(event)
 

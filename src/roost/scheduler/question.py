@@ -12,7 +12,9 @@ import numpy as np
 from roost.fleet.columns import Float64
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
+from roost.scheduler.errors import NewerWord
 from roost.scheduler.labels import Indexes
+from roost.scheduler.operator_words import Taken
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.places import Place
 
@@ -25,7 +27,8 @@ class Question(msgspec.Struct, frozen=True):
     if fewer than ``min_count`` are placed then, none is. ``now``: seconds since the epoch, for judging
     heartbeats. ``seed`` is that of the run's own random numbers. The run ends when ``monotonic`` (a clock, in
     seconds) reaches ``deadline``. ``generations`` are those of the instances that hold something already,
-    which the run replaces.
+    which the run replaces. ``word``: what operators had said when the queries were made, as far as the node
+    table had it; None: it is not judged.
     """
 
     run: str
@@ -43,6 +46,12 @@ class Question(msgspec.Struct, frozen=True):
     deadline: float = math.inf
     monotonic: Callable[[], float] = time.monotonic
     generations: Mapping[str, int] = {}
+    word: Taken | None = None
+
+    def check_word(self, announced: int) -> None:
+        """Raises `NewerWord` if another word than the question knows is announced on the ledger's state."""
+        if self.word is not None and self.word.mark != announced:
+            raise NewerWord(announced)
 
     @property
     def queries(self) -> tuple[CandidateQuery, ...]:

@@ -4,9 +4,10 @@ import math
 import random
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -23,9 +24,18 @@ from roost.placement.errors import PlacementError
 from roost.records.redact import redacted
 from roost.scheduler import plugins as found
 from roost.scheduler.declarations import key_of
-from roost.scheduler.errors import BadRequestSpec, NoAlternate, NoValidHost, SchedulerError, SchedulerFault
+from roost.scheduler.errors import (
+    BadRequestSpec,
+    NewerWord,
+    NoAlternate,
+    NoValidHost,
+    SchedulerError,
+    SchedulerFault,
+    WordsInTheWay,
+)
 from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.nodes import NodeTable
+from roost.scheduler.operator_words import OperatorWords, Taken
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.outcome import Basis, Outcome
 from roost.scheduler.outstanding import taken_by
@@ -53,6 +63,12 @@ NO_GENERATIONS: Mapping[str, int] = MappingProxyType({})
 AS_IT_IS = Scenario()
 """No host is drained or added."""
 
+ROUNDS = 20
+"""Times that a request is decided while operators say something each time. Then it fails, to be tried
+again."""
+
+T = TypeVar("T")
+
 SEED_BITS = 63
 """Bits of a run's seed, so that every database has an integer for it."""
 
@@ -74,6 +90,7 @@ class Scheduler:
         options: filters, weighers and the rest.
         clock: seconds since the epoch.
         monotonic: seconds of a clock that never goes back, for the time that a run may take.
+        words: brings the table up to date with what operators say; None: nobody says anything.
         seeds: gives the seed of each run's random numbers, from 0 to 2**63 - 1; the record has it.
 
     Raises `UnknownPlugin` for a filter or weigher that is not there.
@@ -145,8 +162,10 @@ class Scheduler:
         *,
         monotonic: Callable[[], float] = time.monotonic,
         seeds: Callable[[], int] | None = None,
+        words: OperatorWords | None = None,
     ) -> None:
         self.table = table
+        self._words = words
         self._gateway = gateway
         self._records = records
         self._options = options or SchedulerOptions()
@@ -234,33 +253,38 @@ class Scheduler:
             generations=dict(generations),
         )
         deadline = self._deadline()
+
+        async def decide(word: Taken | None, replaced: Mapping[str, int]) -> tuple[Question, Decided]:
+            nonlocal run
+            unread = self._check(spec) if strict else self.unread(spec, of_nova=of_nova)
+            asked = await self._asked(spec)
+            run = msgspec.structs.replace(run, asked=asked_of(asked, self.table.version), warnings=unread)
+            question = Question(
+                run=run.id,
+                spec=spec,
+                query=asked.query,
+                fallbacks=asked.fallbacks,
+                limit=asked.limit,
+                places=asked.places,
+                instances=names,
+                num_alternates=num_alternates,
+                min_count=least,
+                now=run.started_at,
+                options=self._options,
+                seed=run.seed or 0,
+                deadline=deadline,
+                monotonic=self._monotonic,
+                generations={**run.generations, **replaced},
+                word=word,
+            )
+            if is_rebuild(spec):
+                return question, self._rebuild(question)
+            return question, await self._gateway.decide(question, self.table, self._plugins)
+
         try:
             span = tracing.span("scheduler.run", {"roost.run": run.id, "roost.instances": count})
             with self._metrics.timed(), span, self.table.reading():
-                unread = self._check(spec) if strict else self.unread(spec, of_nova=of_nova)
-                asked = await self._asked(spec)
-                run = msgspec.structs.replace(run, asked=asked_of(asked, self.table.version), warnings=unread)
-                question = Question(
-                    run=run.id,
-                    spec=spec,
-                    query=asked.query,
-                    fallbacks=asked.fallbacks,
-                    limit=asked.limit,
-                    places=asked.places,
-                    instances=names,
-                    num_alternates=num_alternates,
-                    min_count=least,
-                    now=run.started_at,
-                    options=self._options,
-                    seed=run.seed or 0,
-                    deadline=deadline,
-                    monotonic=self._monotonic,
-                    generations=run.generations,
-                )
-                if is_rebuild(spec):
-                    decided = self._rebuild(question)
-                else:
-                    decided = await self._gateway.decide(question, self.table, self._plugins)
+                question, decided = await self._decide_anew(decide)
                 explaining = self._explanations.begin(question, decided.outcome)
         except (StorageError, LedgerError):
             self.table.release(*names)
@@ -314,7 +338,8 @@ class Scheduler:
             PlacementUnavailable, PlacementRefused: from a gateway over HTTP.
             StorageError, LedgerError: a database of this process fails.
         """
-        with self.table.reading():
+
+        async def once(word: Taken | None, _: Mapping[str, int]) -> tuple[UnreadKey, ...]:
             unread = self._check(spec)
             question = self._question(spec, await self._asked(spec), 1)
             try:
@@ -327,7 +352,10 @@ class Scheduler:
                 raise SchedulerFault(f"a plugin cannot read the request: {text}") from error
             if not is_rebuild(spec):
                 await self._gateway.check(question.queries)
-        return unread
+            return unread
+
+        with self.table.reading():
+            return await self._decide_anew(once)
 
     async def explain(self, spec: RequestSpec, count: int = 1) -> Reasons | None:
         """What would come of a request for ``count`` instances, and why; nothing is claimed or recorded.
@@ -392,25 +420,9 @@ class Scheduler:
         """
         now, deadline = self._clock(), self._deadline()
         try:
-            asked = await self._asked(spec)
-            question = Question(
-                run=run,
-                spec=spec,
-                query=asked.query,
-                fallbacks=asked.fallbacks,
-                limit=asked.limit,
-                places=asked.places,
-                instances=(instance,),
-                num_alternates=0,
-                min_count=1,
-                now=now,
-                options=self._options,
-                deadline=deadline,
-                monotonic=self._monotonic,
-            )
-            request = ReplacementRequest(question=question, failed=failed, alternates=tuple(alternates))
+            deciding = partial(self._replaced, spec, instance, failed, tuple(alternates), run, now, deadline)
             with tracing.span("scheduler.use_alternate", {"roost.run": run}), self.table.reading():
-                found = await self._gateway.use_alternate(request, self.table, self._plugins)
+                found = await self._decide_anew(deciding)
         except (StorageError, LedgerError, SchedulerError, PlacementError):
             raise
         except Exception as error:
@@ -448,6 +460,63 @@ class Scheduler:
             min_count=count,
             now=self._clock(),
             options=self._options,
+        )
+
+    async def _replaced(
+        self,
+        spec: RequestSpec,
+        instance: str,
+        failed: Selection,
+        alternates: tuple[Selection, ...],
+        run: str,
+        now: float,
+        deadline: float,
+        word: Taken | None,
+        _: Mapping[str, int],
+    ) -> Replacement:
+        """Ask for one use of an alternate. ``word``: what operators had said before. Raises `NewerWord`."""
+        asked = await self._asked(spec)
+        question = Question(
+            run=run,
+            spec=spec,
+            query=asked.query,
+            fallbacks=asked.fallbacks,
+            limit=asked.limit,
+            places=asked.places,
+            instances=(instance,),
+            num_alternates=0,
+            min_count=1,
+            now=now,
+            options=self._options,
+            deadline=deadline,
+            monotonic=self._monotonic,
+            word=word,
+        )
+        request = ReplacementRequest(question=question, failed=failed, alternates=alternates)
+        return await self._gateway.use_alternate(request, self.table, self._plugins)
+
+    async def _decide_anew(self, decide: Callable[[Taken | None, Mapping[str, int]], Awaitable[T]]) -> T:
+        """Decide until no operator has said anything meanwhile. Raises `WordsInTheWay`.
+
+        A request is not refused as wrong before what was said last has been looked at: a zone may be new.
+        """
+        words, generations = self._words, NO_GENERATIONS
+        for _ in range(ROUNDS):
+            taken = None if words is None else words.taken
+            try:
+                return await decide(taken, generations)
+            except BadRequestSpec:
+                if words is None or taken is None:
+                    raise
+                await words.look()
+                if words.taken.events == taken.events:
+                    raise
+            except NewerWord as newer:
+                generations = newer.generations
+                if words is not None and newer.mark is not None:
+                    await words.take(newer.mark)
+        raise WordsInTheWay(
+            f"operators said something {ROUNDS} times while the request was decided: try again"
         )
 
     def _rebuild(self, question: Question) -> Decided:

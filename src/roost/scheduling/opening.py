@@ -10,9 +10,9 @@ from typing import NamedTuple
 import structlog
 
 from roost.cells import Cell
-from roost.conductor.aggregates.store import AggregateStore
 from roost.conductor.node_feed import NodeFeed
 from roost.conductor.server_groups.store import ServerGroups
+from roost.conductor.words.store import WordStore
 from roost.ledger import Ledger
 from roost.ledger.capacity_metrics import CapacityMetrics
 from roost.metrics import catalogue as metrics
@@ -23,7 +23,9 @@ from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.foreign_groups import Members, no_members
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.gateways.looking import LookingGateway, UnconditionalGateway
 from roost.scheduler.nodes import NodeTable
+from roost.scheduler.operator_words import OperatorWords
 from roost.scheduler.sources.reported import ReportedGateway
 from roost.scheduler.sources.switching import SwitchingGateway
 from roost.scheduler.zones import zones
@@ -113,7 +115,7 @@ async def open_deciding(
             cells,
             table,
             journal=api,
-            aggregates=AggregateStore(api),
+            words=WordStore(api),
             retention=options.http.retention,
             down_seconds=options.scheduler.service_down_time,
             clock=runtime.clock,
@@ -130,12 +132,22 @@ async def open_deciding(
         of_hosts = partial(zones, table, options.scheduler.default_availability_zone)
         run_for_ever(stack, "capacity", CapacityMetrics(placement, of_hosts).run(), runtime)
     members = no_members if api is None else ServerGroups(api).members
-    gateway = around(SwitchingGateway(_gateway(placement, members), ReportedGateway()))
-    return Deciding(Scheduler(gateway, table, records, options.scheduler, runtime.clock, seeds=seeds), hosts)
+    words = None if feed is None else OperatorWords(feed.read_words)
+    gateway = around(
+        SwitchingGateway(_gateway(placement, members, words), _looking(ReportedGateway(), words))
+    )
+    scheduler = Scheduler(gateway, table, records, options.scheduler, runtime.clock, seeds=seeds, words=words)
+    return Deciding(scheduler, hosts)
 
 
-def _gateway(placement: Ledger | HttpPlacement, members: Members) -> Gateway:
-    return LocalGateway(placement) if isinstance(placement, Ledger) else HttpGateway(placement, members)
+def _gateway(placement: Ledger | HttpPlacement, members: Members, words: OperatorWords | None) -> Gateway:
+    if isinstance(placement, Ledger):
+        return LocalGateway(placement)
+    return _looking(HttpGateway(placement, members), words)
+
+
+def _looking(gateway: UnconditionalGateway, words: OperatorWords | None) -> Gateway:
+    return gateway if words is None else LookingGateway(gateway, words)
 
 
 async def _trim(records: RecordQueue, every_seconds: float, clock: Callable[[], float]) -> None:

@@ -14,7 +14,7 @@ from roost.placement.options import PlacementOptions
 from roost.web.errors import Forbidden
 from roost.web.policy import Policy
 
-OF_V1 = {"allocation_candidates:explain", "capacity:show", "changes:list"}
+OF_V1 = {"allocation_candidates:explain", "capacity:show", "changes:list", "word:announce"}
 ROLES = ("admin", "service", "reader", "member", "cloud_admin")
 
 

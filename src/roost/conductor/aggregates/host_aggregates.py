@@ -12,8 +12,10 @@ import msgspec
 from roost.cells import Cell
 from roost.cells.node_lookup import NodeName, count_instances, names_of, nodes_called
 from roost.conductor.aggregates.errors import AggregateChanged, NoSuchNode, ZoneInUse
+from roost.conductor.aggregates.provider_aggregates import MirrorPlacement, bring
 from roost.conductor.aggregates.store import AggregateStore, Answer, Judge
 from roost.conductor.aggregates.zones import ZoneChange
+from roost.conductor.words.words import Words
 from roost.model.aggregate import Aggregate
 from roost.storage import StorageError
 
@@ -34,11 +36,17 @@ class HostAggregates:
     instances. An instance that is on its way to a node at the moment of the change is not seen: as in Nova,
     the zone of a node should be changed while it takes no instances.
 
+    A change counts when its method returns: the members are in placement, and ``words`` has announced it. A
+    change whose method raises what placement raises is kept; it counts within seconds or when it is repeated.
     ``changed`` is set after each change. Raises `StorageError` if a database cannot be used.
     """
 
-    def __init__(self, store: AggregateStore, cells: Iterable[Cell]) -> None:
+    def __init__(
+        self, store: AggregateStore, cells: Iterable[Cell], placement: MirrorPlacement, words: Words
+    ) -> None:
         self.store = store
+        self.words = words
+        self._placement = placement
         self.changed = asyncio.Event()
         self._cells = cells
 
@@ -54,7 +62,11 @@ class HostAggregates:
     async def add(self, new: Iterable[Aggregate], answer: Answer | None = None) -> list[Aggregate]:
         """Take aggregates in as they are, all or none. Raises `NameTaken`, `SeveralZones`, `ZoneInUse`."""
         wanted = list(new)
-        return await self._judged(lambda judge: self.store.create(wanted, judge, answer))
+        added = await self._judged(lambda judge: self.store.create(wanted, judge, answer))
+        for each in added:
+            await bring(self._placement, each.uuid, each.members, ())
+        await self.words.announce()
+        return added
 
     async def replace(self, uuid: str, name: str, metadata: Mapping[str, str], generation: int) -> Aggregate:
         """Replace name and metadata of an aggregate that is at a generation.
@@ -74,7 +86,9 @@ class HostAggregates:
                 )
             return msgspec.structs.replace(old, name=name, metadata=dict(metadata))
 
-        return await self._judged(partial(self.store.change, uuid, replaced))
+        found = await self._judged(partial(self.store.change, uuid, replaced))
+        await self.words.announce()
+        return found
 
     async def change_members(self, uuid: str, add: Collection[str], remove: Collection[str]) -> Aggregate:
         """Add nodes to an aggregate and remove nodes from it, all or none. Nodes are named by uuid or name.
@@ -98,12 +112,16 @@ class HostAggregates:
         def changed(old: Aggregate) -> Aggregate:
             return msgspec.structs.replace(old, members=(old.members | joining) - leaving)
 
-        return await self._judged(partial(self.store.change, uuid, changed))
+        found = await self._judged(partial(self.store.change, uuid, changed))
+        await bring(self._placement, uuid, joining, leaving)
+        await self.words.announce()
+        return found
 
     async def delete(self, uuid: str) -> None:
         """Delete an aggregate without members. Raises `NoSuchAggregate`, `AggregateNotEmpty`."""
         await self.store.delete(uuid)
         self.changed.set()
+        await self.words.announce()
 
     async def names(self, nodes: Collection[str]) -> dict[str, NodeName]:
         """The names of those of the nodes that a cell has, by uuid."""

@@ -1,7 +1,7 @@
 """Mirrors the members of host aggregates to placement, and heals what differs there."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Protocol
 
 import structlog
@@ -10,15 +10,12 @@ from roost.cells.cell import changed
 from roost.conductor.aggregates.differences import Difference, differences
 from roost.conductor.aggregates.host_aggregates import KnownNodes
 from roost.conductor.aggregates.known import AggregateSource, KnownAggregates
+from roost.conductor.aggregates.provider_aggregates import MirrorPlacement, apply
 from roost.conductor.backoff import Backoff
 from roost.ledger import LedgerError
 from roost.model.text import error_text
-from roost.placement.errors import ConcurrentUpdate, NotFound, PlacementError
-from roost.placement.interface import Provider
+from roost.placement.errors import PlacementError
 from roost.storage import StorageError
-
-ATTEMPTS = 4
-"""Writes to a provider that others change at the same time. Then it is left to the next round, as in Nova."""
 
 EVERY_SECONDS = 60.0
 """Seconds between two looks at placement while nothing changes."""
@@ -32,20 +29,6 @@ class MirroredSource(AggregateSource, Protocol):
     async def deleted(self) -> frozenset[str]: ...
 
     async def forget(self, deleted: Collection[str]) -> None: ...
-
-
-class MirrorPlacement(Protocol):
-    """The part of `roost.placement.interface.Placement` that is needed."""
-
-    async def provider(self, uuid: str) -> Provider | None: ...
-
-    async def aggregates(self, provider: str) -> frozenset[str]: ...
-
-    async def providers_in_aggregate(self, aggregate: str) -> frozenset[str]: ...
-
-    async def set_aggregates(
-        self, provider: str, aggregates: Iterable[str], generation: int | None = None
-    ) -> int: ...
 
 
 class AggregateMirror:
@@ -114,30 +97,10 @@ class AggregateMirror:
 
     async def _tried(self, provider: str, difference: Difference) -> bool:
         try:
-            await self._apply(provider, difference)
+            await apply(self._placement, provider, difference)
         except (StorageError, LedgerError, PlacementError) as error:
             _log.warning(
                 "the aggregates of a provider cannot be written", provider=provider, error=error_text(error)
             )
             return False
         return True
-
-    async def _apply(self, provider: str, difference: Difference) -> None:
-        """Write the aggregates of a provider. One that does not exist is left out: a node that comes is
-        found in a later round."""
-        for attempt in range(1, ATTEMPTS + 1):
-            # The generation is read first: a change between the two reads makes the write fail.
-            found = await self._placement.provider(provider)
-            if found is None:
-                return
-            try:
-                present = await self._placement.aggregates(provider)
-                new = difference.applied(present)
-                if new != present:
-                    await self._placement.set_aggregates(provider, new, found.generation)
-                return
-            except NotFound:
-                return
-            except ConcurrentUpdate:
-                if attempt == ATTEMPTS:
-                    raise

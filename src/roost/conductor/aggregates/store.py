@@ -90,13 +90,8 @@ class AggregateStore:
         """What has changed since a version, None if nothing has; without one, all there is."""
 
         def read(connection: Connection) -> AggregateChanges | None:
-            version = connection.execute(sa.select(host_aggregates_version.c.version)).scalar_one()
-            if version == after:
-                return None
-            every = frozenset(connection.execute(sa.select(host_aggregates.c.uuid)).scalars())
-            newer = sa.select(host_aggregates).where(host_aggregates.c.version > (after or 0))
-            rows = connection.execute(newer.order_by(host_aggregates.c.uuid)).all()
-            return AggregateChanges(version, [_with_members(connection, row) for row in rows], every)
+            version = read_version(connection)
+            return None if version == after else read_changes(connection, version, after)
 
         return await self._database.read(read)
 
@@ -114,7 +109,7 @@ class AggregateStore:
         wanted = list(new)
 
         def write(connection: Connection) -> list[Aggregate]:
-            version = _next_version(connection)
+            version = next_version(connection)
             made = []
             for each in wanted:
                 _check_name(connection, each)
@@ -140,7 +135,7 @@ class AggregateStore:
         """
 
         def write(connection: Connection) -> Aggregate:
-            version = _next_version(connection)
+            version = next_version(connection)
             old = _find(connection, uuid)
             new = change(old)
             if new == old:
@@ -165,7 +160,7 @@ class AggregateStore:
         """
 
         def write(connection: Connection) -> None:
-            _next_version(connection)
+            next_version(connection)
             members = len(_find(connection, uuid).members)
             if members:
                 raise AggregateNotEmpty(f"aggregate {uuid} has {members} members: remove them first")
@@ -190,11 +185,30 @@ class AggregateStore:
         await self._database.write(write)
 
 
-def _next_version(connection: Connection) -> int:
+def next_version(connection: Connection) -> int:
+    """The version of the change that a transaction is about to make; the next transaction waits for it."""
     column = host_aggregates_version.c.version
     connection.execute(sa.update(host_aggregates_version).values(version=column + 1))
     version: int = connection.execute(sa.select(column)).scalar_one()
     return version
+
+
+def read_version(connection: Connection) -> int:
+    """The version of the newest change."""
+    version: int = connection.execute(sa.select(host_aggregates_version.c.version)).scalar_one()
+    return version
+
+
+def read_changes(connection: Connection, version: int, after: int | None) -> AggregateChanges:
+    """The aggregates that have changed after a version, up to the newest one, which is ``version``.
+
+    All there are without ``after``, and if that is newer than the newest: the database was taken back.
+    """
+    since = 0 if after is None or after > version else after
+    every = frozenset(connection.execute(sa.select(host_aggregates.c.uuid)).scalars())
+    newer = sa.select(host_aggregates).where(host_aggregates.c.version > since)
+    rows = connection.execute(newer.order_by(host_aggregates.c.uuid)).all()
+    return AggregateChanges(version, [_with_members(connection, row) for row in rows], every)
 
 
 def _find(connection: Connection, uuid: str) -> Aggregate:

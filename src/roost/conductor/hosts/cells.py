@@ -1,8 +1,7 @@
 """The cells of a cloud, as operators add, disable and remove them while all runs."""
 
 import asyncio
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 import sqlalchemy as sa
@@ -10,7 +9,7 @@ import structlog
 from sqlalchemy.engine import Connection
 
 from roost.cells import Cell
-from roost.cells.disabled import EnableCell, ReadWordOfCell, Word
+from roost.cells.disabled import ReadWordOfCell, Word
 from roost.cells.hosts import HostsAfter
 from roost.cells.tables import instances
 from roost.conductor.asking_cells import ask_cell
@@ -21,8 +20,10 @@ from roost.conductor.hosts.watch import UP, ServiceWatch
 from roost.conductor.kept_answers import Once
 from roost.conductor.open_cells import OpenCells
 from roost.conductor.tables import cell_mappings, host_mappings, instance_mappings
+from roost.conductor.words.words import Words
 from roost.model.errors import OperatorError
 from roost.model.idempotency import KeyedAnswer
+from roost.model.operator_word import SaidWord, Subject
 from roost.storage import Database, StorageError, read_identity
 from roost.web.errors import BadRequest, Conflict
 
@@ -69,22 +70,19 @@ class SeenCell(msgspec.Struct, frozen=True):
 
 
 class CellRegistry:
-    """The cells of an API database. Raises `StorageError` if that cannot be used.
-
-    ``clock``: seconds since the epoch.
-    """
+    """The cells of an API database. Raises `StorageError` if that cannot be used."""
 
     def __init__(
         self,
         api: Database,
         cells: Mapping[str, Cell],
         watch: ServiceWatch,
-        clock: Callable[[], float] = time.time,
+        words: Words,
     ) -> None:
         self._api = api
         self._cells = cells
         self._watch = watch
-        self._clock = clock
+        self._words = words
 
     async def list(self) -> list[SeenCell]:
         """All cells, in order of names."""
@@ -93,8 +91,9 @@ class CellRegistry:
         up: dict[str | None, int] = {}
         for seen in self._watch.services(frozenset((KIND,))):
             up[seen.cell] = up.get(seen.cell, 0) + (seen.state == UP)
+        said = await self._words.store.of_cells()
         return [
-            SeenCell(mapping, counted, up.get(name, 0))
+            SeenCell(mapping, _as_said(counted, said.get(name)), up.get(name, 0))
             for (name, mapping), counted in zip(mappings.items(), counts, strict=True)
         ]
 
@@ -162,8 +161,8 @@ class CellRegistry:
         """
         if name == CELL0:
             raise Conflict("cell0 has no hosts: it keeps what could not be placed")
-        cell = await self._cell(name)
-        await cell.write(EnableCell(enabled, reason, self._clock()))
+        await self._cell(name)
+        await self._words.say(Subject(name), enabled, reason)
         return await self.find(name)
 
     async def remove(self, name: str) -> None:
@@ -183,6 +182,7 @@ class CellRegistry:
             raise CellInUse(f"cell {name} has {number} instances")
         if refused := await self._api.write(ForgetCell(name)):
             raise CellInUse(refused)
+        await self._words.store.withdraw(name)
         await cells.refresh()
 
     async def _cell(self, name: str) -> Cell:
@@ -199,3 +199,10 @@ class CellRegistry:
         if not isinstance(self._cells, OpenCells):
             raise Conflict("the cells of this process are fixed")
         return self._cells
+
+
+def _as_said(counted: CellCounts | None, said: SaidWord | None) -> CellCounts | None:
+    """A cell with an operator's word in place of its own flag."""
+    if counted is None or said is None:
+        return counted
+    return msgspec.structs.replace(counted, word=None if said.enabled else Word(said.reason))

@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from roost.agents.tokens import new_token
 from roost.cells import Cell
-from roost.cells.disabled import EnableNode
 from roost.cells.held_hosts import AcceptHost
 from roost.cells.host_tokens import IssueToken
 from roost.cells.hosts import (
@@ -15,7 +16,6 @@ from roost.cells.hosts import (
     CellHost,
     CellNode,
     DescribeHosts,
-    EnableHost,
     HostsAfter,
     NodesOfHost,
 )
@@ -32,7 +32,9 @@ from roost.conductor.hosts.mappings import CellsOfHosts, MapHosts, MappedHostsAf
 from roost.conductor.hosts.node_names import OwnersOfNames, ReleaseNames
 from roost.conductor.hosts.removing import HostRemoval
 from roost.conductor.hosts.watch import ServiceWatch
+from roost.conductor.words.words import Words
 from roost.model.history import Requester
+from roost.model.operator_word import SaidWord, Subject
 from roost.model.token import token_digest
 from roost.placement.interface import Placement, Provider
 from roost.storage import Database
@@ -67,12 +69,14 @@ class Hosts:
         cells: Mapping[str, Cell],
         placement: Placement,
         watch: ServiceWatch,
+        words: Words,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.watch = watch
+        self._words = words
         self._api = api
         self._cells = cells
-        self._removal = HostRemoval(placement, watch, clock)
+        self._removal = HostRemoval(placement, watch, words, clock)
         self._clock = clock
 
     async def add(self, cell: str, hosts: Sequence[str]) -> dict[str, str]:
@@ -129,7 +133,8 @@ class Hosts:
         described = await self._described(chosen, silent)
         following = names[limit - 1] if len(names) > limit else None
         hosts = [Located(host, name, described.get((host, name))) for host, name in chosen]
-        return Page(hosts, following, silent)
+        said = await self._words.store.of_hosts(names[:limit])
+        return Page([_as_said(each, said) for each in hosts], following, silent)
 
     async def find(self, host: str, cell: str | None = None) -> Located:
         """A host. Raises `NoSuchHost`, `NoSuchCell`, and `HostElsewhere` if several cells have one."""
@@ -142,7 +147,7 @@ class Hosts:
                 return Located(host, cell, None)
             if host not in described:
                 raise NoSuchHost(host)
-            return Located(host, cell, described[host])
+            return await self._as_said(Located(host, cell, described[host]))
         found = []
         for each in list(self._cells.values()):
             described = await ask_cell(each, DescribeHosts((host,)))
@@ -153,15 +158,19 @@ class Hosts:
             raise HostElsewhere(f"host {host!r} is in cells {names}: name the cell")
         if not found:
             raise NoSuchHost(host)
-        return found[0]
+        return await self._as_said(found[0])
 
     async def enable(
         self, host: str, enabled: bool, reason: str | None = None, cell: str | None = None
     ) -> Located:
-        """Let a host have new instances, or not. What is there stays. Raises as `find`."""
-        there = self._cell((await self.find(host, cell)).cell)
-        await there.write(EnableHost(host, enabled, reason, self._clock()))
-        return await self.find(host, there.name)
+        """Let a host have new instances, or not. What is there stays. Raises as `find`.
+
+        The word counts when this returns: see `roost.conductor.words`.
+        """
+        located = await self.find(host, cell)
+        self._cell(located.cell)
+        await self._words.say(Subject(located.cell, host), enabled, reason)
+        return await self._as_said(located)
 
     async def renew_token(
         self, host: str, cell: str | None = None, *, revoke: bool = False
@@ -186,7 +195,11 @@ class Hosts:
     async def nodes(self, host: str, cell: str | None = None) -> tuple[str, list[CellNode]]:
         """The cell of a host, and its nodes. Raises as `find`."""
         there = self._cell((await self.find(host, cell)).cell)
-        return there.name, await there.read(NodesOfHost(host))
+        said = await self._words.store.of_hosts((host,))
+        return there.name, [
+            each if (word := said.get(Subject(there.name, host, each.node))) is None else each.as_said(word)
+            for each in await there.read(NodesOfHost(host))
+        ]
 
     async def move(self, host: str, to: str, cell: str | None = None) -> str:
         """Move an empty host to another cell; returns its agent's token there.
@@ -236,11 +249,12 @@ class Hosts:
         self, host: str, node: str, enabled: bool, reason: str | None = None, cell: str | None = None
     ) -> CellNode:
         """Let a node have new instances, or not. What is there stays. Raises `NoSuchNode`, and as `find`."""
-        there = self._cell((await self.find(host, cell)).cell)
-        if await there.write(EnableNode(host, node, enabled, reason, self._clock())):
-            for found in await there.read(NodesOfHost(host)):
-                if found.node == node:
-                    return found
+        name, nodes = await self.nodes(host, cell)
+        for found in nodes:
+            if found.node == node:
+                subject = Subject(name, host, node)
+                await self._words.say(subject, enabled, reason)
+                return found.as_said((await self._words.store.of_hosts((host,)))[subject])
         raise NoSuchNode(f"host {host!r} has no node {node!r}")
 
     async def remove_node(self, host: str, node: str, cell: str | None = None) -> tuple[str, list[Provider]]:
@@ -262,6 +276,9 @@ class Hosts:
     ) -> None:
         """As `HostRemoval.give_up_instance`. Raises `NoSuchCell` too."""
         await self._removal.give_up_instance(self._cell(cell), uuid, evidence, by)
+
+    async def _as_said(self, located: Located) -> Located:
+        return _as_said(located, await self._words.store.of_hosts((located.host,)))
 
     async def _cell_of(self, host: str, cell: str | None) -> Cell:
         """The cell that a host is in by its name, by its mapping, or by what the cells know. As `find`."""
@@ -308,3 +325,12 @@ class Hosts:
             for name, answer in zip(by_cell, answers, strict=True)
             for host, described in (answer or {}).items()
         }
+
+
+def _as_said(located: Located, said: Mapping[Subject, SaidWord]) -> Located:
+    """A host as operators have said; as its cell has flagged it where nobody has said anything."""
+    word = said.get(Subject(located.cell, located.host))
+    if located.described is None or word is None:
+        return located
+    described = replace(located.described, enabled=word.enabled, reason=word.reason)
+    return located._replace(described=described)

@@ -10,7 +10,6 @@ from roost.cells.host_tokens import RevokeTokens
 from roost.cells.hosts import (
     CellHost,
     DescribeHosts,
-    EnableHost,
     InstancesAt,
     NodesOfHost,
     ProvidersMade,
@@ -20,8 +19,10 @@ from roost.cells.hosts import (
 from roost.conductor.hosts.errors import HostInUse, HostIsUp
 from roost.conductor.hosts.providers import remove_providers
 from roost.conductor.hosts.watch import DOWN, UP, ServiceWatch
+from roost.conductor.words.words import Words
 from roost.model.history import Requester
 from roost.model.instance import ACTIVE, LOST, STARTING
+from roost.model.operator_word import Subject
 from roost.placement.interface import Placement, Provider
 from roost.web.errors import Conflict, NotFound
 
@@ -36,8 +37,11 @@ _log = structlog.get_logger()
 class HostRemoval:
     """Removals from cells. Each step can be repeated. Raises `StorageError`, and what placement raises."""
 
-    def __init__(self, placement: Placement, watch: ServiceWatch, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, placement: Placement, watch: ServiceWatch, words: Words, clock: Callable[[], float]
+    ) -> None:
         self._placement = placement
+        self._words = words
         self._watch = watch
         self._clock = clock
 
@@ -59,7 +63,7 @@ class HostRemoval:
         self._check_down(cell.name, described)
         if evidence is None:
             _check_empty(described)
-        await cell.write(EnableHost(host, False, BEING_REMOVED, self._clock()))
+        await self._words.say(Subject(cell.name, host), False, BEING_REMOVED)
         if evidence is not None:
             await cell.write(RevokeTokens(host))
             await self._give_up(cell, host, evidence, by)
@@ -73,6 +77,7 @@ class HostRemoval:
             kept += await self._remove_providers(cell, node.node)
         if why := await cell.write(RemoveHost(host, described.session)):
             raise HostInUse(f"{why}; host {host!r} is disabled now: repeat it")
+        await self._words.store.withdraw(cell.name, host)
         return kept
 
     async def remove_node(self, cell: Cell, host: str, node: str) -> list[Provider]:
@@ -81,6 +86,7 @@ class HostRemoval:
             raise HostInUse(f"node {node} has {number} instances")
         kept = await self._remove_providers(cell, node)
         await cell.write(RemoveNode(host, node))
+        await self._words.store.withdraw(cell.name, host, node)
         return kept
 
     async def give_up_instance(

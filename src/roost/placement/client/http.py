@@ -314,6 +314,13 @@ class HttpPlacement:
             found.update((name, held) for name, held in zip(some, answers, strict=True) if held is not None)
         return found
 
+    async def announce_word(self, mark: int) -> None:
+        try:
+            await self._transport.call("PUT", path_to("v1", "word"), {"mark": mark})
+        except NotFound:
+            # A service without words: no scheduler waits for the announcement.
+            return
+
     async def group_members(self, group: str) -> dict[str, list[str]] | None:
         """The members of a server group: consumer -> uuids of its hosts, which are root providers.
 

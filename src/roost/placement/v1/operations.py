@@ -15,6 +15,7 @@ from roost.placement.v1.groups import SeveralAllocations, ShownMembers, show_mem
 from roost.placement.v1.parameters import CandidateQueryReader
 from roost.placement.v1.placement_document import VersionQuery, describe_placement_api
 from roost.placement.v1.service import describe_api
+from roost.placement.v1.word import Announcement, announce_word
 from roost.web.errors import BadRequest, Conflict, Gone, NotAcceptable, TooMany
 from roost.web.operation import JSON, OPEN, Operation
 from roost.web.policy import Rule
@@ -143,5 +144,14 @@ OPERATIONS: Final = (
         query=Query(VersionQuery),
         answer=OpenApi,
         raises=(NotAcceptable,),
+    ),
+    Operation(
+        "PUT",
+        "/v1/word",
+        Rule(f"{PREFIX}word:announce"),
+        announce_word,
+        body=Announcement,
+        status=204,
+        provides=(),
     ),
 )

@@ -115,6 +115,19 @@ class HttpGateway:
         )
         return await replacing.replace()
 
+    async def give_back(self, question: Question) -> None:
+        """Free what a run has claimed for the new instances of its question.
+
+        Raises `PlacementUnavailable` and `PlacementRefused`. A consumer that was there before is never freed:
+        it would begin at generation 1 again.
+        """
+        new = [each for each in question.instances if each not in question.generations]
+        await asked(self._placement.delete_allocations(new))
+
+    def forget_answers(self) -> None:
+        """Forget the answers of placement that are kept for further runs."""
+        self._cached = CachedAnswers()
+
     async def explain(
         self, question: Question, table: NodeTable, plugins: Plugins, placed: int, *, newest: bool = False
     ) -> Reasons | None:

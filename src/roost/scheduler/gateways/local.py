@@ -91,6 +91,7 @@ class Decide(Command[Decided], frozen=True):
 
     def run(self, state: State) -> Decided:
         started = time.perf_counter()
+        self.question.check_word(state.fleet.word)
         mark = len(state.changes)
         # A decision that lost its commit to another writer is made again: what it had claimed counts nothing.
         self.table.release(*self.question.instances)

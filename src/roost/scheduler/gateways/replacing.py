@@ -35,6 +35,7 @@ class UseAlternate(Command[Replacement], frozen=True):
 
     def run(self, state: State) -> Replacement:
         request, fleet = self.request, state.fleet
+        request.question.check_word(fleet.word)
         held = state.held(request.instance)
         if held is None:
             raise NothingClaimed(request.instance)

@@ -53,6 +53,14 @@ class ReportedGateway:
     async def check(self, queries: Sequence[CandidateQuery]) -> None:
         """Nothing: what nodes report tells no resource classes and traits that do not exist."""
 
+    async def give_back(self, question: Question) -> None:
+        """Have what was decided for a question count no longer."""
+        for instance in question.instances:
+            self._pending.pop(instance, None)
+
+    def forget_answers(self) -> None:
+        """Nothing is kept but what nodes report."""
+
     async def explain(
         self, question: Question, table: NodeTable, plugins: Plugins, placed: int, *, newest: bool = False
     ) -> Reasons | None:

@@ -1,0 +1,7 @@
+"""What operators say of cells, hosts and nodes, and how it counts from the answer on.
+
+store     the words in the API database, each with a version
+words     says a word: keeps it, announces it on the ledger, mirrors it to the cell
+mirror    the flags in the cells' databases, from which agents learn of words
+traits    the trait that hides a disabled node in placement is taken off a node that is enabled
+"""

@@ -1,0 +1,61 @@
+"""Mirrors operators' words to the flags in the cells' databases, and heals what differs there."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import structlog
+
+from roost.cells import Cell
+from roost.cells.cell import changed
+from roost.cells.disabled import MirrorWords, ReadFlags
+from roost.conductor.words.store import WordStore
+from roost.model.operator_word import SaidWord
+from roost.model.text import error_text
+from roost.storage import StorageError
+
+EVERY_SECONDS = 60.0
+"""Seconds between two looks at all cells while nothing changes."""
+
+CELL_SECONDS = 10.0
+"""Seconds that a cell has to take a word; then it gets it in a later round."""
+
+_log = structlog.get_logger()
+
+
+class WordMirror:
+    """Keeps the flags of each cell as the words are. Several mirrors may run.
+
+    ``said``: set when something was said. A cell that is down is brought up to date when it is back.
+    """
+
+    def __init__(self, store: WordStore, cells: Mapping[str, Cell]) -> None:
+        self.said = asyncio.Event()
+        self._store = store
+        self._cells = cells
+
+    async def run(self) -> None:
+        """Heal after each word and from time to time, until cancelled."""
+        while True:
+            try:
+                await self.heal()
+            except StorageError as error:
+                _log.warning("operators' words cannot be read", error=error_text(error))
+            await changed(self.said, EVERY_SECONDS)
+
+    async def heal(self) -> None:
+        """Bring all cells that answer in line once. Raises `StorageError` of the API database."""
+        words = await self._store.by_cell()
+        await asyncio.gather(*(self.bring(name, said) for name, said in words.items()))
+
+    async def bring(self, name: str, words: Sequence[SaidWord]) -> None:
+        """Bring the flags of one cell in line with some words. What fails is logged, and comes later."""
+        cell = self._cells.get(name)
+        if cell is None:
+            return
+        try:
+            async with asyncio.timeout(CELL_SECONDS):
+                there = await cell.read(ReadFlags(name))
+                if any(word.enabled == (word.subject in there) for word in words):
+                    await cell.write(MirrorWords(tuple(words)))
+        except (StorageError, TimeoutError) as error:
+            _log.warning("a cell gets an operator's word later", cell=name, error=error_text(error))

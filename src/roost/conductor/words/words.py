@@ -1,0 +1,93 @@
+"""Says operators' words so that they count when they are answered."""
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import structlog
+
+from roost.cells import Cell
+from roost.cells.disabled import ReadOffered
+from roost.cells.watching import SESSION
+from roost.conductor.asking_cells import ask_cell
+from roost.conductor.hosts.features import held_back_by
+from roost.conductor.hosts.watch import ServiceWatch
+from roost.conductor.words.mirror import WordMirror
+from roost.conductor.words.store import WordStore
+from roost.conductor.words.traits import TraitPlacement, show_nodes
+from roost.model.operator_word import SaidWord, Subject
+from roost.model.service_version import WORDS
+from roost.storage import Database
+
+MARK_BITS = 53
+"""Bits of the mark of an announcement, so that every client has an exact integer for it."""
+
+_log = structlog.get_logger()
+
+
+class Announcing(TraitPlacement, Protocol):
+    """The part of `roost.placement.interface.Placement` that is needed."""
+
+    async def announce_word(self, mark: int) -> None: ...
+
+
+class Words:
+    """Says words. The order makes them count: they are kept, then announced, then answered.
+
+    Until it is announced, a word may count or not. Where the announcement fails it is kept nevertheless: it
+    counts within seconds, or when it is repeated. Raises `StorageError`, and what placement raises.
+
+    ``clock``: seconds since the epoch. ``marks``: draws the marks of announcements.
+    """
+
+    def __init__(
+        self,
+        api: Database,
+        cells: Mapping[str, Cell],
+        placement: Announcing,
+        clock: Callable[[], float] = time.time,
+        marks: Callable[[], int] = lambda: secrets.randbits(MARK_BITS) or 1,
+    ) -> None:
+        self.store = WordStore(api)
+        self.mirror = WordMirror(self.store, cells)
+        self._cells = cells
+        self._placement = placement
+        self._clock = clock
+        self._marks = marks
+        self._watch: ServiceWatch | None = None
+
+    def follow(self, watch: ServiceWatch) -> None:
+        """Announce nothing while ``watch`` sees conductors that would not understand the commit."""
+        self._watch = watch
+
+    async def say(self, subject: Subject, enabled: bool, reason: str | None = None) -> None:
+        """Enable or disable a subject. The flags of its cell follow when it answers."""
+        word = SaidWord(subject, enabled, reason, self._clock())
+        await self.store.say([word])
+        if enabled:
+            # Its agent hides it in placement until it has heard, and it hears by the cell's flag.
+            await self._show(word)
+        await self.announce()
+        self.mirror.said.set()
+
+    async def announce(self) -> None:
+        """Have no scheduler commit what it has decided without the words that are kept now."""
+        if self._watch is not None and _older(self._watch):
+            _log.info("a word is not announced: a conductor is of an earlier version", needed=WORDS.since)
+            return
+        await self._placement.announce_word(self._marks())
+
+    async def _show(self, word: SaidWord) -> None:
+        """Have placement offer the nodes of a host or cell that is enabled, as far as the cell answers."""
+        cell, host, node = word.subject
+        if node or cell not in self._cells:
+            return
+        await self.mirror.bring(cell, [word])
+        offered = await ask_cell(self._cells[cell], ReadOffered(host or None))
+        await show_nodes(self._placement, offered or ())
+
+
+def _older(watch: ServiceWatch) -> bool:
+    """Whether conductors of a version before words are there. Agents do not read commits."""
+    return any(each.lease.kind != SESSION for each in held_back_by(watch, WORDS))

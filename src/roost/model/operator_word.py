@@ -1,0 +1,26 @@
+"""Operators' words: what they enable and disable, whatever the ledger and the reports of nodes say."""
+
+from typing import NamedTuple
+
+import msgspec
+
+
+class Subject(NamedTuple):
+    """What an operator speaks of: a cell, one of its hosts, or a node (the uuid of its root provider) of one.
+
+    Without a node it is the host, without a host the whole cell.
+    """
+
+    cell: str
+    host: str = ""
+    node: str = ""
+
+
+class SaidWord(msgspec.Struct, frozen=True):
+    """The word on a subject: whether it may have new instances, and why not. ``at``: seconds since the
+    epoch."""
+
+    subject: Subject
+    enabled: bool
+    reason: str | None
+    at: float

@@ -1,0 +1,111 @@
+"""Operators' words where no commit can depend on them: looked for before a run, and again after its claims.
+
+A word that comes between the two looks and concerns a host of the run makes it give its claims back. So a
+claim that was not made before the word lasts no longer than the second look takes.
+"""
+
+import asyncio
+from collections.abc import Collection
+from typing import Protocol
+
+import msgspec
+
+from roost.model.operator_word import Subject
+from roost.model.reasons import Reasons
+from roost.model.spec import Selection
+from roost.model.what_if import WhatIf
+from roost.scheduler.errors import NewerWord
+from roost.scheduler.gateways import Decided, Gateway
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.operator_words import OperatorWords
+from roost.scheduler.question import Question
+from roost.scheduler.replacement import Replacement, ReplacementRequest
+from roost.scheduler.selection import Plugins
+from roost.scheduler.supposition import Supposition
+
+TAKEN_AWAY = "an operator has taken it away meanwhile"
+
+
+class UnconditionalGateway(Gateway, Protocol):
+    """A gateway whose claims are not conditional on operators' words."""
+
+    async def give_back(self, question: Question) -> None:
+        """Free what a run has claimed for the new instances of its question."""
+
+    def forget_answers(self) -> None:
+        """Forget what is kept of earlier answers: it may be older than a word."""
+
+
+class LookingGateway:
+    """Looks for operators' words around the runs of another gateway.
+
+    Also raises `StorageError` if they cannot be read. What was claimed then is given back.
+    """
+
+    def __init__(self, gateway: UnconditionalGateway, words: OperatorWords) -> None:
+        self._gateway = gateway
+        self._words = words
+
+    async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
+        """As `Gateway.decide` says; also raises `NewerWord`."""
+        await self._look(question)
+        decided = await self._gateway.decide(question, table, plugins)
+        destinations = decided.outcome.destinations
+        if destinations:
+            try:
+                stands = await self._stands(question, *(each.selected for each in destinations))
+            except BaseException:
+                # Shielded: a run that is cancelled frees its claims too.
+                await asyncio.shield(self._gateway.give_back(question))
+                raise
+            if not stands:
+                await asyncio.shield(self._gateway.give_back(question))
+                self._gateway.forget_answers()
+                now = {name: decided.generations.get(name, at) for name, at in question.generations.items()}
+                raise NewerWord(generations=now)
+        return decided
+
+    async def use_alternate(
+        self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
+    ) -> Replacement:
+        """As `Gateway.use_alternate` says; also raises `NewerWord`.
+
+        An alternate that is taken away while its claim is made has failed as the host before it.
+        """
+        await self._look(request.question)
+        found = await self._gateway.use_alternate(request, table, plugins)
+        while (selected := found.selected) is not None and not await self._stands(request.question, selected):
+            request = msgspec.structs.replace(request, failed=selected, alternates=found.alternates)
+            tries = (*found.tries[:-1], msgspec.structs.replace(found.tries[-1], refusal=TAKEN_AWAY))
+            found = await self._gateway.use_alternate(request, table, plugins)
+            found = msgspec.structs.replace(found, tries=(*tries, *found.tries))
+        return found
+
+    async def explain(
+        self, question: Question, table: NodeTable, plugins: Plugins, placed: int, *, newest: bool = False
+    ) -> Reasons | None:
+        """As `Gateway.explain` says."""
+        return await self._gateway.explain(question, table, plugins, placed, newest=newest)
+
+    async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
+        """As `Gateway.what_if` says."""
+        return await self._gateway.what_if(supposed, table, plugins)
+
+    async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
+        """As `Gateway.aggregates` says."""
+        return await self._gateway.aggregates(providers)
+
+    async def _look(self, question: Question) -> None:
+        """Raises `NewerWord` if something was said since the question was made."""
+        await self._words.look()
+        if question.word is not None and question.word.events != self._words.taken.events:
+            self._gateway.forget_answers()
+            raise NewerWord
+
+    async def _stands(self, question: Question, *selected: Selection) -> bool:
+        """Whether nothing was said since the question was made that concerns the hosts of some claims."""
+        await self._words.look()
+        if question.word is None:
+            return True
+        nodes = (Subject(each.cell, each.host, each.node) for each in selected)
+        return not self._words.concern(question.word, nodes)
