@@ -1,7 +1,7 @@
 """The cells of a cloud, as operators add, disable and remove them while all runs."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 import sqlalchemy as sa

@@ -5,13 +5,14 @@ claim that was not made before the word lasts no longer than the second look tak
 """
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 import msgspec
 
 from roost.model.operator_word import Subject
 from roost.model.reasons import Reasons
+from roost.model.request import CandidateQuery
 from roost.model.spec import Selection
 from roost.model.what_if import WhatIf
 from roost.scheduler.errors import NewerWord
@@ -80,6 +81,10 @@ class LookingGateway:
             found = await self._gateway.use_alternate(request, table, plugins)
             found = msgspec.structs.replace(found, tries=(*tries, *found.tries))
         return found
+
+    async def check(self, queries: Sequence[CandidateQuery]) -> None:
+        """As `Gateway.check` says."""
+        await self._gateway.check(queries)
 
     async def explain(
         self, question: Question, table: NodeTable, plugins: Plugins, placed: int, *, newest: bool = False
