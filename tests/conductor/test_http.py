@@ -246,3 +246,37 @@ def test_list_has_pages(tmp_path, monkeypatch) -> None:
                 assert (await client.get("/v1/instances", params=wrong)).status_code == 400, wrong
 
     asyncio.run(run())
+
+
+def test_instances_are_found_by_name_and_by_the_beginning_of_their_uuid(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+
+            async def found(**query: str) -> list[str]:
+                answer = await client.get("/v1/instances", params=query)
+                assert answer.status_code == 200, answer.text
+                return [each["name"] for each in answer.json()["instances"]]
+
+            for name, count in (("web", 1), ("db", 2)):
+                body = {"flavor": FLAVOR, "name": name, "count": count}
+                accepted = (await client.post("/v1/instances", json=body)).json()
+            await client.post("/v1/instances", json={"flavor": FLAVOR})
+            assert await found(name="web") == ["web"]
+            assert await found(name="db") == []
+            await now.settle()
+            assert await found(name="db-2") == ["db-2"]
+            first, _ = accepted["instances"]
+            assert await found(uuid_prefix=first[:13]) == ["db-1"]
+            [host] = [(await client.get(f"/v1/instances/{first}")).json()["host"]]
+            assert await found(name="db-1", host=host, state="active") == ["db-1"]
+            assert await found(name="db-1", host="other") == []
+            assert None in await found()
+            for wrong in ("", "-a", "a b", "a\u200b", "x" * 65):
+                refused = await client.post("/v1/instances", json={"flavor": FLAVOR, "name": wrong})
+                [error] = refused.json()["errors"]
+                assert (error["status"], error["code"]) == (400, "conductor.bad_request")
+                assert error["detail"].startswith("name: letters, digits, . _ -, at most 64")
+            missing = await client.get("/v1/instances/nope")
+            assert missing.json()["errors"][0]["code"] == "conductor.not_found"
+
+    asyncio.run(run())

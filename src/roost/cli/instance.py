@@ -8,6 +8,7 @@ import click
 
 from roost.cli.host import warn_of_cells
 from roost.cli.instance_history import print_history
+from roost.cli.instance_names import uuid_of
 from roost.cli.options import key_lists, key_values
 from roost.cli.output import (
     action_as_json,
@@ -35,6 +36,8 @@ NOT_FOUND = 404
 def instance() -> None:
     """Ask for instances, list, show, watch and delete them, and tell their histories.
 
+    INSTANCE is a uuid, four or more of its first characters, or a name, if no other instance has it.
+
     Exit status: 0 done, 1 refused, or an instance is in error, 2 could not run.
     """
 
@@ -43,6 +46,7 @@ def instance() -> None:
 @click.option("--vcpus", type=click.IntRange(0), default=1, show_default=True, help="vCPUs.")
 @click.option("--memory-mb", type=click.IntRange(0), default=0, show_default=True, help="Memory in MiB.")
 @click.option("--disk-gb", type=click.IntRange(0), default=0, show_default=True, help="Root disk in GiB.")
+@click.option("--name", help="What to call it; several get numbers. Letters, digits, . _ -, at most 64.")
 @click.option("--count", type=click.IntRange(1, 1000), default=1, show_default=True, help="Instances.")
 @click.option("--min-count", type=click.IntRange(1, 1000), help="Place at least so many, or none.")
 @click.option("--zone", help="Their availability zone.")
@@ -63,6 +67,7 @@ def create(
     vcpus: int,
     memory_mb: int,
     disk_gb: int,
+    name: str | None,
     count: int,
     min_count: int | None,
     zone: str | None,
@@ -76,6 +81,7 @@ def create(
     flavor = {"vcpus": vcpus, "memory_mb": memory_mb, "disk_gb": disk_gb, "extra_specs": extra_specs}
     body = {
         "flavor": flavor,
+        **({} if name is None else {"name": name}),
         "count": count,
         "min_count": min_count,
         "availability_zone": zone,
@@ -94,6 +100,7 @@ def create(
 
 
 @instance.command("list", epilog="Example: roost instance list --state error --all-projects")
+@click.option("--name", help="Only those with this name.")
 @click.option("--state", help="Only those in this state.")
 @click.option("--cell", help="Only those of this cell.")
 @click.option("--host", help="Only those of this host.")
@@ -123,6 +130,7 @@ def list_instances(
         rows = [
             (
                 each["uuid"],
+                each.get("name") or "",
                 each["state"],
                 each["flavor"] or "?",
                 each["cell"] or "",
@@ -131,19 +139,19 @@ def list_instances(
             )
             for each in found
         ]
-        print_table(("uuid", "state", "flavor", "cell", "host", "reason"), rows)
+        print_table(("uuid", "name", "state", "flavor", "cell", "host", "reason"), rows)
         warn_of_cells(down)
 
     watched(show, watch)
 
 
 @instance.command("show", epilog="Example: roost instance show 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
-@click.argument("uuid")
+@click.argument("name", metavar="INSTANCE")
 @as_json
 @with_conductor
-def show_instance(conductor: ServiceClient, uuid: str, as_json: bool) -> None:
+def show_instance(conductor: ServiceClient, name: str, as_json: bool) -> None:
     """Show an instance with its claim and the attempts that failed."""
-    found = conductor.ask("GET", f"/v1/instances/{part_of_path(uuid)}")
+    found = conductor.ask("GET", f"/v1/instances/{part_of_path(uuid_of(conductor, name))}")
     if as_json:
         print_json(found)
         return
@@ -157,11 +165,12 @@ def show_instance(conductor: ServiceClient, uuid: str, as_json: bool) -> None:
 
 
 @instance.command(epilog="Example: roost instance delete 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
-@click.argument("uuids", nargs=-1, required=True, metavar="UUID...")
+@click.argument("names", nargs=-1, required=True, metavar="INSTANCE...")
 @action_as_json
 @with_conductor
-def delete(conductor: ServiceClient, uuids: tuple[str, ...], as_json: bool) -> None:
+def delete(conductor: ServiceClient, names: tuple[str, ...], as_json: bool) -> None:
     """Delete instances. Their deletion is durable when this returns."""
+    uuids = [uuid_of(conductor, name) for name in names]
     for uuid in uuids:
         conductor.ask("DELETE", f"/v1/instances/{part_of_path(uuid)}")
     if as_json:
@@ -169,28 +178,28 @@ def delete(conductor: ServiceClient, uuids: tuple[str, ...], as_json: bool) -> N
 
 
 @instance.command(epilog="Example: roost instance watch 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
-@click.argument("uuids", nargs=-1, required=True, metavar="UUID...")
+@click.argument("names", nargs=-1, required=True, metavar="INSTANCE...")
 @action_as_json
 @with_conductor
-def watch(conductor: ServiceClient, uuids: tuple[str, ...], as_json: bool) -> None:
+def watch(conductor: ServiceClient, names: tuple[str, ...], as_json: bool) -> None:
     """Print each change of instances until all are active, in error or gone.
 
     Exit status 1: one is in error, or its guest is lost.
     """
-    _watch(conductor, uuids, as_json)
+    _watch(conductor, [uuid_of(conductor, name) for name in names], as_json)
 
 
 @instance.command(epilog="Example: roost instance history 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
-@click.argument("uuid")
+@click.argument("name", metavar="INSTANCE")
 @document_as_json
 @with_conductor
-def history(conductor: ServiceClient, uuid: str, as_json: bool) -> None:
+def history(conductor: ServiceClient, name: str, as_json: bool) -> None:
     """Show what happened to an instance, from its acceptance to its end.
 
     Each action with who asked for it, each event with its host and what came of it. An instance that is
     deleted has a history for [conductor] history_days.
     """
-    found = conductor.ask("GET", f"/v1/instances/{part_of_path(uuid)}/history")
+    found = conductor.ask("GET", f"/v1/instances/{part_of_path(uuid_of(conductor, name))}/history")
     if as_json:
         print_json(found)
     else:
@@ -198,16 +207,17 @@ def history(conductor: ServiceClient, uuid: str, as_json: bool) -> None:
 
 
 @instance.command("give-up", epilog="Example: roost instance give-up UUID --evidence 'rack 7 burned'")
-@click.argument("uuid")
+@click.argument("name", metavar="INSTANCE")
 @click.option("--evidence", required=True, help="How it is known that no guest of it runs.")
 @action_as_json
 @with_conductor
-def give_up(conductor: ServiceClient, uuid: str, evidence: str, as_json: bool) -> None:
+def give_up(conductor: ServiceClient, name: str, evidence: str, as_json: bool) -> None:
     """Give up an instance whose guest is gone for good.
 
     One that starts on a host that is down is tried on another host. One that is lost, or ran on a host that
     is down, is in error, and its claim is freed.
     """
+    uuid = uuid_of(conductor, name)
     given_up = conductor.ask("POST", f"/v1/instances/{part_of_path(uuid)}/give-up", {"evidence": evidence})
     if as_json:
         print_json(given_up or {"given_up": uuid})

@@ -154,6 +154,7 @@ def create_app(
         service,
         authenticator,
         Policy(rules or Rules(default_rules(), None, True)),
+        Conventions("conductor"),
         unavailable=(StorageError,),
         request_type=Request if proxies is None else through_proxies(Request, proxies),
         middleware=(Cors(options.cors),) if options.cors.allowed_origin else (),
@@ -207,6 +208,7 @@ async def create_instances(service: Service, req: Request, resp: Response) -> Ac
         ),
         instances=tuple(str(uuids.uuid4()) for _ in range(wanted.count)),
         min_count=wanted.min_count or wanted.count,
+        name=wanted.name,
     )
     warnings = await service.checks.warnings(request.spec)
     accepted = AcceptedInstances(request.request_id, request.instances, warnings)

@@ -47,6 +47,16 @@ _State = Literal[
     "destroyed",
 ]
 
+_InstanceName = Annotated[
+    str,
+    Meta(
+        pattern="^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$",
+        description="letters, digits, . _ -, at most 64, beginning with none of . -",
+    ),
+]
+_UuidPrefix = Annotated[
+    str, Meta(pattern="^[0-9a-f-]{4,36}$", description="four or more of the first characters of a uuid")
+]
 _Count = Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)]
 _Amount = Annotated[int, Meta(ge=0, le=MAX_INT)]
 _Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
@@ -175,10 +185,12 @@ class WantedGroup(msgspec.Struct, forbid_unknown_fields=True):
 class WantedInstances(msgspec.Struct, forbid_unknown_fields=True):
     """The body of a request. Without `min_count` all instances are placed or none.
 
+    `name` is what people call the instance; several are `name-1`, `name-2` and so on. Names may be the same.
     Filters judge a host or node that is requested. They do not judge one that is forced.
     """
 
     flavor: WantedFlavor
+    name: _InstanceName | None = None
     count: _Count = 1
     min_count: _Count | None = None
     availability_zone: str | None = None
@@ -280,6 +292,10 @@ class InstancesQuery(OfProjects, forbid_unknown_fields=True):
         float | None,
         Meta(description="Only those in cells that have changed since, in seconds since the epoch."),
     ] = None
+    name: Annotated[str | None, Meta(description="Only those with this name.")] = None
+    uuid_prefix: Annotated[
+        _UuidPrefix | None, Meta(description="Only those whose uuid begins so, by four characters at least.")
+    ] = None
     limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE, description="Instances on a page.")] = DEFAULT_PAGE
     marker: Annotated[
         str | None, Meta(description="`next` of the page before: the page begins after this uuid.")
@@ -311,6 +327,8 @@ class ShownInstance(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     is null then. `run` is the scheduler's run that placed it. `claim` is what it has in placement: provider
     -> class -> amount. `node` is the root provider of its node. `changed_at`: in seconds since the epoch.
 
+    `name` is null where nobody gave it one.
+
     A project sees no `cell`, `host`, `node`, `claim` and `attempts`, and a `reason` that names no host.
     """
 
@@ -329,6 +347,7 @@ class ShownInstance(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     claim: dict[str, dict[str, int]] | None = None
     attempts: list[BuildAttempt] = []
     changed_at: float | None = None
+    name: str | None = None
 
 
 class InstancePage(msgspec.Struct, forbid_unknown_fields=True):

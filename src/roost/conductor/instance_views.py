@@ -8,6 +8,8 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from roost.cells import Cell
 from roost.cells.searching import DescribedInstance, DescribeInstances, SearchInstances
 from roost.conductor.asking_cells import ask_cell
@@ -53,7 +55,11 @@ class InstanceViews:
     async def page(self, query: InstancesQuery, project_id: str | None) -> InstancePage:
         """Instances by page, of a project or of all."""
         silent: set[str] = set()
-        if query.host is not None or query.changed_since is not None or query.state not in _OF_MAPPINGS:
+        of_cells = (
+            query.host is not None or query.changed_since is not None or query.state not in _OF_MAPPINGS
+        )
+        named = query.name is not None or query.uuid_prefix is not None
+        if of_cells and not named:
             found = await self._searched(query, project_id, silent)
         else:
             cells: tuple[str, ...] | None = None if query.cell is None else (query.cell,)
@@ -67,6 +73,8 @@ class InstanceViews:
                     project_id=project_id,
                     cells=cells,
                     unplaced=query.state == SCHEDULING,
+                    name=query.name,
+                    prefix=query.uuid_prefix,
                 )
             )
         listed = found[: query.limit]
@@ -75,6 +83,10 @@ class InstanceViews:
         if query.state is not None:
             # Some have changed since they were found.
             shown = [each for each in shown if each.state == query.state]
+        if named and query.host is not None:
+            shown = [each for each in shown if each.host == query.host]
+        if named and (since := query.changed_since) is not None:
+            shown = [each for each in shown if each.changed_at is not None and each.changed_at >= since]
         return InstancePage(shown, following, sorted(silent))
 
     async def _searched(
@@ -136,7 +148,11 @@ class InstanceViews:
                 shown.append(again[mapping.instance_uuid])
             elif mapping.request_id in waiting:
                 shown.append(_on_its_way(waiting[mapping.request_id], mapping))
-        return shown
+        names = {mapping.instance_uuid: mapping.name for mapping in mappings if mapping.name is not None}
+        return [
+            msgspec.structs.replace(each, name=names[each.uuid]) if each.uuid in names else each
+            for each in shown
+        ]
 
     async def _moved(
         self, missing: Sequence[InstanceMapping], waiting: Mapping[str, BuildRequest]
@@ -237,6 +253,7 @@ def _instance(shown: ShownInstance) -> ShownInstance:
         reason=_reason(shown),
         run=shown.run,
         changed_at=shown.changed_at,
+        name=shown.name,
     )
 
 

@@ -55,7 +55,7 @@ ANYWHERE = -1
 class InstanceMapping(msgspec.Struct, frozen=True):
     """A mapping. ``cell`` is None until a host is claimed. ``epoch``: the owner of the request that wrote it
     last. ``deleted``: the deletion of the instance is accepted. ``accepted_at``: when the request was, in
-    seconds since the epoch; None where an earlier version wrote the mapping."""
+    seconds since the epoch; None where an earlier version wrote the mapping. ``name``: None without one."""
 
     instance_uuid: str
     cell: str | None
@@ -65,6 +65,7 @@ class InstanceMapping(msgspec.Struct, frozen=True):
     user_id: str
     deleted: bool
     accepted_at: float | None = None
+    name: str | None = None
 
 
 # For the owner of a request
@@ -160,7 +161,8 @@ class PageOfMappings(msgspec.Struct, frozen=True, kw_only=True):
     """Answers the first ``most`` mappings of instances after a uuid, in order of uuids.
 
     ``request_ids`` and ``project_id`` restrict them to some requests and to one project, ``cells`` to those
-    of some cells, ``unplaced`` to those of no cell.
+    of some cells, ``unplaced`` to those of no cell, ``name`` to those of a name, ``prefix`` to uuids that
+    begin with it.
     """
 
     most: int
@@ -169,6 +171,8 @@ class PageOfMappings(msgspec.Struct, frozen=True, kw_only=True):
     project_id: str | None = None
     cells: tuple[str, ...] | None = None
     unplaced: bool = False
+    name: str | None = None
+    prefix: str | None = None
 
     def __call__(self, connection: Connection) -> list[InstanceMapping]:
         columns = instance_mappings.c
@@ -181,6 +185,13 @@ class PageOfMappings(msgspec.Struct, frozen=True, kw_only=True):
             query = query.where(columns.cell.in_(self.cells))
         if self.unplaced:
             query = query.where(columns.cell.is_(None))
+        if self.name is not None:
+            query = query.where(columns.name == self.name)
+        if self.prefix is not None:
+            # "g" follows all characters of a uuid, so that an index finds the range.
+            query = query.where(
+                columns.instance_uuid >= self.prefix, columns.instance_uuid < f"{self.prefix}g"
+            )
         query = query.order_by(columns.instance_uuid).limit(self.most)
         values = {} if self.request_ids is None else {"requests": self.request_ids}
         return [InstanceMapping(*row) for row in connection.execute(query, values)]
@@ -352,9 +363,10 @@ def insert_mappings(connection: Connection, accepted: Sequence[tuple[BuildReques
             "user_id": request.spec.user_id,
             "deleted": False,
             "accepted_at": at,
+            "name": name,
         }
         for request, at in accepted
-        for uuid in request.instances
+        for uuid, name in zip(request.instances, request.names, strict=True)
     ]
     if rows:
         connection.execute(_INSERT, rows)

@@ -79,6 +79,9 @@ instance_mappings = sa.Table(
     sa.Column("deleted", sa.Boolean, nullable=False),
     # When its request was accepted. None where an earlier version wrote the mapping.
     sa.Column("accepted_at", sa.Double),
+    # None where nobody gave it one.
+    sa.Column("name", NAME),
+    sa.Index("instance_mappings_by_name", "name", "instance_uuid"),
     sa.Index("instance_mappings_by_project", "project_id", "instance_uuid"),
     sa.Index("instance_mappings_by_request", "request_id", "instance_uuid"),
     **EXACT,

@@ -40,6 +40,7 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     ``instances`` are uuids. If fewer than ``min_count`` of them can be placed, none is.
     ``global_request_id`` is the id that the user's client gave the request, None if it gave none.
     ``trace`` has the headers that continue the trace of the user's request; it is empty without a trace.
+    ``name`` is what people call the instances, None if nobody named them.
     """
 
     request_id: str
@@ -48,6 +49,14 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     min_count: int
     global_request_id: str | None = None
     trace: dict[str, str] = {}
+    name: str | None = None
+
+    @property
+    def names(self) -> tuple[str | None, ...]:
+        """The name of each instance. Several have numbers from 1. Source: nova's multi-create."""
+        if self.name is None or len(self.instances) == 1:
+            return (self.name,) * len(self.instances)
+        return tuple(f"{self.name}-{number + 1}" for number in range(len(self.instances)))
 
 
 class Instance(msgspec.Struct, frozen=True, kw_only=True):

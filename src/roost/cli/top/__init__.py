@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.live import Live
 
 from roost.cli.connection import Connection, connected_to
-from roost.cli.output import document_as_json
+from roost.cli.output import console, document_as_json
 from roost.cli.top.screen import screen
 from roost.cli.top.view import MOST_ANSWER_SECONDS, View, Watcher
 from roost.model.errors import OperatorError
@@ -51,7 +51,7 @@ def top(
     interval between two samples. The token is that of a user with the role admin or service.
     As JSON it prints a line for each interval.
     """
-    console = Console()
+    shown = console()
     headers = connection.headers()
     seconds = max(interval, MOST_ANSWER_SECONDS)
     with httpx.Client(timeout=seconds, verify=connection.trusted()) as client:
@@ -61,11 +61,11 @@ def top(
             raise OperatorError(f"--metrics {metrics} is not a URL: {error}") from error
         if once:
             view = _after_one_interval(watcher, metrics, interval)
-            _print(console, view, metrics, as_json)
+            _print(shown, view, metrics, as_json)
             raise SystemExit(SOMETHING_UNREACHABLE if view.problems else 0)
         if as_json:
             _follow_as_json(watcher, interval)
-        _follow(console, watcher, metrics, interval)
+        _follow(shown, watcher, metrics, interval)
 
 
 def _after_one_interval(watcher: Watcher, metrics: str | None, interval: float) -> View:

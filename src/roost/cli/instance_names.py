@@ -1,0 +1,54 @@
+"""Instances as people name them: by a uuid, the beginning of one, or a name."""
+
+import re
+from typing import Any
+
+from roost.cli.service_client import ServiceClient, ServiceRefused
+
+PATH = "/v1/instances"
+MOST_LISTED = 10
+"""Instances that an error lists at most."""
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_PREFIX = re.compile(r"[0-9a-f-]{4,35}", re.IGNORECASE)
+_FORBIDDEN = 403
+_NOT_FOUND = 404
+_CONFLICT = 409
+
+
+def uuid_of(conductor: ServiceClient, named: str) -> str:
+    """The uuid of the one instance that is named: of the token's project, else of all that it may see.
+
+    A name counts before the beginning of a uuid.
+
+    Raises:
+        ServiceRefused: none is named so, or several are.
+    """
+    if _UUID.fullmatch(named):
+        return named.lower()
+    looks: list[dict[str, object]] = [{"name": named}]
+    if _PREFIX.fullmatch(named):
+        looks.append({"uuid_prefix": named.lower()})
+    for of_all in (None, True):
+        for look in looks:
+            found = _listed(conductor, {**look, "all_projects": of_all, "limit": MOST_LISTED})
+            if len(found) == 1:
+                return str(found[0]["uuid"])
+            if found:
+                listed = ", ".join(f"{each['uuid']} ({each['state']})" for each in found)
+                more = " or more" if len(found) == MOST_LISTED else ""
+                raise ServiceRefused(
+                    _CONFLICT,
+                    f"{len(found)}{more} instances are named {named}: {listed}. Give the uuid of one",
+                )
+    raise ServiceRefused(_NOT_FOUND, f"no instance {named}")
+
+
+def _listed(conductor: ServiceClient, query: dict[str, object]) -> list[dict[str, Any]]:
+    try:
+        found: list[dict[str, Any]] = conductor.ask("GET", PATH, query=query)["instances"]
+        return found
+    except ServiceRefused as error:
+        if query["all_projects"] and error.status == _FORBIDDEN:
+            return []
+        raise
