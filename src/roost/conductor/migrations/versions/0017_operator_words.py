@@ -7,8 +7,8 @@ from sqlalchemy.dialects.mysql import LONGTEXT
 
 from roost.storage import EXACT
 
-revision = "0016"
-down_revision = "0015"
+revision = "0017"
+down_revision = "0016"
 branch_labels = None
 depends_on = None
 works_from = "0012"
