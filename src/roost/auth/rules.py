@@ -34,6 +34,9 @@ _PARSER = "oslo_policy._parser"
 _checks.extension_checks = {}
 
 
+_ROLE = re.compile(r"role:([^\s()%]+)")
+
+
 class Rules:
     """Decides whether an identity may act, by policy rules.
 
@@ -72,6 +75,11 @@ class Rules:
         self._look_at = 0.0
         if (error := self._load()) is not None:
             raise OperatorError(error)
+
+    @property
+    def roles(self) -> set[str]:
+        """The roles that the rules name, in lower case, as they are compared."""
+        return {role.lower() for check in self._enforcer.rules.values() for role in _ROLE.findall(str(check))}
 
     def allows(self, identity: Identity, rule: str, project_id: str | None) -> bool:
         """Whether a registered rule allows the identity to act on resources of a project."""

@@ -26,7 +26,7 @@ from roost.backup.new_folder import new_folder
 from roost.ledger import SCHEMA as LEDGER
 from roost.ledger.findings import Finding
 from roost.ledger.verify import verify
-from roost.storage import COMMAND_ANSWER_SECONDS, Database
+from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseUrl
 
 KINDS = {"sqlite": "sqlite", "postgresql": "postgresql", "mysql": "mariadb", "mariadb": "mariadb"}
 """The kind of database of each dialect."""
@@ -39,7 +39,7 @@ class Source(NamedTuple):
     """A database to back up, and its name in the backup."""
 
     name: str
-    url: str
+    url: DatabaseUrl | str
 
 
 class Made(NamedTuple):

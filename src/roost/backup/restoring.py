@@ -20,6 +20,7 @@ from roost.storage import (
     COMMAND_ANSWER_SECONDS,
     Database,
     DatabaseIdentity,
+    DatabaseUrl,
     as_url,
     read_identity,
 )
@@ -44,7 +45,12 @@ def choose_database(manifest: Manifest, folder: Path, name: str | None) -> Saved
 
 
 def restore_database(
-    folder: Path, name: str | None, url: str, replace: bool, progress: Progress, clock: Clock = time.time
+    folder: Path,
+    name: str | None,
+    url: DatabaseUrl | str,
+    replace: bool,
+    progress: Progress,
+    clock: Clock = time.time,
 ) -> DatabaseIdentity | None:
     """Fill a database from a backup. Its tables are upgraded to this program's revision.
 
@@ -145,7 +151,7 @@ def _remove(file: Path) -> None:
 
 
 def _restore_server(
-    saved: SavedDatabase, file: Path, url: str, replace: bool, progress: Progress, clock: Clock
+    saved: SavedDatabase, file: Path, url: DatabaseUrl | str, replace: bool, progress: Progress, clock: Clock
 ) -> DatabaseIdentity | None:
     def show(done: int, total: int | None) -> None:
         progress(f"restoring {saved.name}", "bytes", done, total)
@@ -207,7 +213,7 @@ def _check_empty(database: Database, replace: bool) -> Sequence[str]:
     return tables
 
 
-def _target(url: str, saved: SavedDatabase) -> URL:
+def _target(url: DatabaseUrl | str, saved: SavedDatabase) -> URL:
     given = as_url(url)
     target = given.parsed
     kind = KINDS.get(target.get_backend_name())

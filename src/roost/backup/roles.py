@@ -14,12 +14,12 @@ SCHEMAS = {schema.name: schema for schemas in ROLES.values() for schema in schem
 """All schemas by name."""
 
 
-def schemas_in(database: Database) -> list[Schema]:
-    """The schemas of all roles whose tables a database has; those of an API database if it has none."""
+def schemas_in(database: Database, role: str = "api") -> list[Schema]:
+    """The schemas of all roles whose tables a database has. ``role``: whose they are if it has none."""
     present = [
         schema
         for schemas in ROLES.values()
         if any(schema.revision(database) is not None for schema in schemas)
         for schema in schemas
     ]
-    return present or list(ROLES["api"])
+    return present or list(ROLES[role])

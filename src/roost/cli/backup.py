@@ -11,6 +11,7 @@ from roost.backup.data_directory import back_up_directory, restore_directory
 from roost.backup.making import Source, make_backup
 from roost.backup.restoring import restore_database
 from roost.backup.roles import schemas_in
+from roost.cli.databases import DatabaseChoice, choosing_database
 from roost.cli.failures import FOUND_WRONG
 from roost.cli.output import action_as_json, note, print_further, print_json, print_table
 from roost.cli.progress import Meter, no_progress, progress
@@ -18,14 +19,13 @@ from roost.cli.verification import Verified, verdict, verify_database
 from roost.conductor.verify import Unread
 from roost.ledger import SCHEMA as LEDGER
 from roost.ledger.findings import Finding
-from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseIdentity
+from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseIdentity, DatabaseUrl
 from roost.system.lock import locked
 from roost.system.system import API_DB
 
 DATABASE = "database"
 """The name in a backup of a database that is backed up by itself."""
 
-_url = click.option("--database", "url", metavar="URL", help="SQLAlchemy URL, as in sqlite:///roost.db")
 _data_dir = click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),
@@ -35,11 +35,11 @@ _data_dir = click.option(
 
 @click.command("backup", epilog="Example: roost db backup --database sqlite:///roost.db ./backup-1")
 @click.argument("folder", type=click.Path(path_type=Path))
-@_url
+@choosing_database
 @_data_dir
 @no_progress
 @action_as_json
-def backup_command(folder: Path, url: str | None, data_dir: Path | None, as_json: bool) -> None:
+def backup_command(folder: Path, choice: DatabaseChoice, data_dir: Path | None, as_json: bool) -> None:
     """Copy a database, or all of a data directory, into the new folder FOLDER; it may be in use.
 
     Each copy is one snapshot. Servers need the client programs of their database: pg_dump and pg_restore, or
@@ -47,12 +47,12 @@ def backup_command(folder: Path, url: str | None, data_dir: Path | None, as_json
 
     Exit status: 0 done, 1 done, but verification found differences (all are listed), 2 failed.
     """
-    _check_one(url, data_dir)
+    chosen = _named(choice, data_dir)
     with progress("backup") as meter:
-        if data_dir is not None:
-            made = back_up_directory(data_dir, folder, meter.show)
+        if isinstance(chosen, Path):
+            made = back_up_directory(chosen, folder, meter.show)
         else:
-            made = make_backup([Source(DATABASE, str(url))], folder, meter.show)
+            made = make_backup([Source(DATABASE, chosen)], folder, meter.show)
     findings = [
         Finding(each.kind, f"{name}: {each.subject}" if data_dir else each.subject, each.detail)
         for name, each in made.findings
@@ -85,7 +85,7 @@ def backup_command(folder: Path, url: str | None, data_dir: Path | None, as_json
 
 @click.command("restore", epilog="Example: roost db restore ./backup-1 --database sqlite:///roost.db")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@_url
+@choosing_database
 @_data_dir
 @click.option(
     "--only", metavar="NAME", help="The database of the backup, if it has several. With --database."
@@ -94,7 +94,12 @@ def backup_command(folder: Path, url: str | None, data_dir: Path | None, as_json
 @no_progress
 @action_as_json
 def restore_command(
-    folder: Path, url: str | None, data_dir: Path | None, only: str | None, replace: bool, as_json: bool
+    folder: Path,
+    choice: DatabaseChoice,
+    data_dir: Path | None,
+    only: str | None,
+    replace: bool,
+    as_json: bool,
 ) -> None:
     """Fill an empty database, or a new data directory, from the backup in FOLDER.
 
@@ -103,17 +108,17 @@ def restore_command(
 
     Exit status: 0 done, 1 done, but verification found differences (all are listed), 2 failed.
     """
-    _check_one(url, data_dir)
+    chosen = _named(choice, data_dir)
     if data_dir is not None and (only is not None or replace):
         raise click.UsageError("--only and --replace need --database")
     with progress("restore") as meter:
-        if data_dir is not None:
-            identities = restore_directory(folder, data_dir, meter.show)
-            with locked(data_dir):
-                findings, unread, verified = _verify(f"sqlite:///{data_dir.resolve() / API_DB}", meter)
+        if isinstance(chosen, Path):
+            identities = restore_directory(folder, chosen, meter.show)
+            with locked(chosen):
+                findings, unread, verified = _verify(f"sqlite:///{chosen.resolve() / API_DB}", meter)
         else:
-            identities = {only or DATABASE: restore_database(folder, only, str(url), replace, meter.show)}
-            findings, unread, verified = _verify(str(url), meter)
+            identities = {only or DATABASE: restore_database(folder, only, chosen, replace, meter.show)}
+            findings, unread, verified = _verify(chosen, meter)
     if as_json:
         restored = [
             {"name": name, "identity": each and each.uuid, "incarnation": each and each.incarnation}
@@ -135,12 +140,16 @@ def _row(name: str, identity: DatabaseIdentity | None) -> tuple[str, str, str]:
     return (name, "", "") if identity is None else (name, identity.uuid, str(identity.incarnation))
 
 
-def _check_one(url: str | None, data_dir: Path | None) -> None:
-    if (url is None) == (data_dir is None):
+def _named(choice: DatabaseChoice, data_dir: Path | None) -> DatabaseUrl | Path:
+    """What a command works on. Raises `UsageError` if both are named."""
+    if data_dir is None:
+        return choice.find().url
+    if choice.is_named:
         raise click.UsageError("give either --database or --data-dir")
+    return data_dir
 
 
-def _verify(url: str, meter: Meter) -> tuple[list[Finding], list[Unread], Verified | None]:
+def _verify(url: DatabaseUrl | str, meter: Meter) -> tuple[list[Finding], list[Unread], Verified | None]:
     """Verify a restored database; one without a ledger has been checked by its own means."""
     database = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:

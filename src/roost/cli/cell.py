@@ -48,14 +48,17 @@ def list_cells(conductor: ServiceClient, watch: float | None, as_json: bool) -> 
             (
                 each["name"],
                 each["section"] or "",
-                each["state"],
+                each["state"].replace("_", " "),
                 told_of(each),
                 str(each["conductors"]),
+                f"{each['hosts_up']} of {each['hosts']}",
                 "?" if each["instances"] is None else str(sum(each["instances"].values())),
             )
             for each in answer["cells"]
         ]
-        print_table(("cell", "section", "state", "new instances", "conductors", "instances"), rows, 2)
+        print_table(
+            ("cell", "section", "state", "new instances", "conductors", "hosts up", "instances"), rows, 3
+        )
 
     watched(show, watch)
 

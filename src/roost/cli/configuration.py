@@ -99,9 +99,10 @@ def tell_options(source: Source, command: str, *, schedules: bool = False, drive
     Raises:
         OperatorError: an option of the command line has no effect, or a file cannot be read.
     """
+    strategy = _auth_strategy(source)
     check_settings(source, command, driver)
     try:
-        lines = options_without_effect(source, _auth_strategy(source), schedules=schedules)
+        lines = options_without_effect(source, strategy, schedules=schedules)
     except OperatorError as error:
         try:
             # The options of Keystone cannot be known: what that is follows when they are read.

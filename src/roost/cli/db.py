@@ -3,22 +3,26 @@
 import asyncio
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import click
 
 from roost.backup.roles import ROLES, schemas_in
 from roost.cli.backup import backup_command, restore_command
+from roost.cli.databases import NamedDatabase, with_database
 from roost.cli.exchange import export_command, import_command
 from roost.cli.failures import COULD_NOT_RUN, FOUND_WRONG
-from roost.cli.options import config_files, database_url, settings
 from roost.cli.output import action_as_json, as_json, document_as_json, note, print_json, print_table
-from roost.cli.placement_config import placement_source
 from roost.cli.progress import no_progress, progress
 from roost.cli.verification import check_ledger, verdict, verify_database
+from roost.ledger.trim import TRIM_AT_ONCE
 from roost.ledger.trim import trim as trim_commits
 from roost.model.errors import OperatorError
-from roost.storage import COMMAND_ANSWER_SECONDS, Database, Schema
+from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseFull, Schema, make_room
+
+TRIM_SLOWED = 10
+"""How many times fewer commits are removed at once after a transaction for which there was no space."""
 
 
 @click.group()
@@ -31,12 +35,10 @@ for command in (import_command, export_command, backup_command, restore_command)
 
 
 @db.command(epilog="Example: roost db verify --database sqlite:///roost-data/api.db")
-@database_url
-@config_files
-@settings
+@with_database
 @no_progress
 @as_json
-def verify(url: str, config_files: tuple[str, ...], settings: tuple[str, ...], as_json: bool) -> None:
+def verify(named: NamedDatabase, as_json: bool) -> None:
     """Check a database for contradictions; it may be in use.
 
     The tables are compared with a fleet loaded from them and with all commits in the database, allocations
@@ -45,10 +47,9 @@ def verify(url: str, config_files: tuple[str, ...], settings: tuple[str, ...], a
 
     Exit status: 0 nothing found, 1 differences found (all are listed), 2 could not check everything.
     """
-    source = placement_source(config_files, settings)
     with progress("verify") as meter:
         meter.begin("verify", "commits")
-        findings, unread, verified = asyncio.run(verify_database(url, meter.count, source))
+        findings, unread, verified = asyncio.run(verify_database(named.url, meter.count, named.source))
     if as_json:
         print_json({"findings": findings, "not_checked": unread, "verified": verified._asdict()})
     else:
@@ -66,30 +67,30 @@ def verify(url: str, config_files: tuple[str, ...], settings: tuple[str, ...], a
 
 
 @db.command(epilog="Example: roost db upgrade --database postgresql+psycopg://roost@db.example/roost")
-@database_url
+@with_database
 @click.option(
     "--role",
     type=click.Choice(list(ROLES)),
-    help="Kind of the database. [default: its present kind; api for an empty database]",
+    help="Kind of the database. [default: its present kind; that of its section, or api, if it is empty]",
 )
 @click.option(
     "--rolling", is_flag=True, help="Refuse an upgrade with which the running processes would not work."
 )
 @no_progress
 @action_as_json
-def upgrade(url: str, role: str | None, rolling: bool, as_json: bool) -> None:
+def upgrade(named: NamedDatabase, role: str | None, rolling: bool, as_json: bool) -> None:
     """Create the tables, or bring them to this program's revision.
 
     Stop every process that uses the database first, unless `roost db version` says that the upgrade is
     rolling: then they go on, and are exchanged one by one afterwards. A database that a newer Roost has
     written is left as it is.
     """
-    database = Database(url, answer_seconds=COMMAND_ANSWER_SECONDS)
+    database = Database(named.url, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
-        schemas = ROLES[role] if role is not None else schemas_in(database)
+        schemas = ROLES[role] if role is not None else schemas_in(database, named.role or "api")
         before = [schema.known_revision(database) for schema in schemas]
         if rolling:
-            _check_rolling(url, schemas, before)
+            _check_rolling(database, schemas, before)
         with progress("upgrade") as meter:
             for schema in schemas:
                 left = schema.revisions_after(schema.revision(database))
@@ -105,15 +106,17 @@ def upgrade(url: str, role: str | None, rolling: bool, as_json: bool) -> None:
 
 
 @db.command(epilog="Example: roost db version --database sqlite:///roost-data/api.db")
-@database_url
+@with_database
 @as_json
-def version(url: str, as_json: bool) -> None:
+def version(named: NamedDatabase, as_json: bool) -> None:
     """Show the revision of the tables, and the one that this program needs. An upgrade is rolling if the
     processes that run go on working with the tables that it makes.
 
-    Exit status: 0 they are the same, 1 they are not, 2 the database cannot be read.
+    A database needs the tables of the services that use it alone: those of others are none.
+
+    Exit status: 0 they are the same, 1 they are not, or there are none, 2 the database cannot be read.
     """
-    database = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
+    database = Database(named.url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
         rows = [
             {
@@ -122,17 +125,17 @@ def version(url: str, as_json: bool) -> None:
                 "program": schema.newest,
                 "rolling": schema.leaves_working(at) if at is not None and at < schema.newest else None,
             }
-            for schema in schemas_in(database)
+            for schema in schemas_in(database, named.role or "api")
         ]
     finally:
         asyncio.run(database.close())
     _print_rows(rows, as_json)
-    if any(row["database"] != row["program"] for row in rows):
+    if {row["database"] == row["program"] for row in rows if row["database"] is not None} != {True}:
         sys.exit(FOUND_WRONG)
 
 
 @db.command(epilog="Example: roost db trim --database sqlite:///roost-data/api.db --keep 10000 --days 7")
-@database_url
+@with_database
 @click.option(
     "--keep", type=click.IntRange(1), default=100_000, show_default=True, help="Newest commits to keep."
 )
@@ -145,20 +148,20 @@ def version(url: str, as_json: bool) -> None:
 )
 @no_progress
 @document_as_json
-def trim(url: str, keep: int, days: float, as_json: bool) -> None:
+def trim(named: NamedDatabase, keep: int, days: float, as_json: bool) -> None:
     """Remove old commits of the ledger: all but the newest --keep, and all that are older than --days.
 
-    The newest commit always stays. The state itself is in the tables and is not touched.
+    The newest commit always stays. The state itself is in the tables and is not touched. On a full disk the
+    space of a SQLite file's write-ahead log is used first, and fewer commits are removed at once. The space
+    of removed commits is used again for new ones.
     """
-    database = Database(url, create=False, answer_seconds=COMMAND_ANSWER_SECONDS)
+    database = Database(named.url, create=False, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
         check_ledger(database)
         gone, older_than = 0, time.time() - days * 86_400
         with progress("trim") as meter:
             meter.begin("trim", "commits")
-            while removed := database.write_now(
-                lambda connection: trim_commits(connection, keep, older_than)
-            ):
+            for removed in _trimmed(database, keep, older_than):
                 gone += removed
                 meter.count(gone, None)
     finally:
@@ -169,13 +172,40 @@ def trim(url: str, keep: int, days: float, as_json: bool) -> None:
         click.echo(f"{gone} commit(s) removed")
 
 
-def _check_rolling(url: str, schemas: Sequence[Schema], before: Sequence[str | None]) -> None:
+def _trimmed(database: Database, keep: int, older_than: float) -> Iterator[int]:
+    """Remove commits, and yield the number of each transaction.
+
+    Raises:
+        OperatorError: the disk is so full that not even one commit can be removed.
+    """
+    at_once = TRIM_AT_ONCE
+    while True:
+        try:
+            removed = database.write_now(
+                partial(trim_commits, keep=keep, older_than=older_than, at_once=at_once)
+            )
+        except DatabaseFull as error:
+            make_room(database)
+            if at_once == 1:
+                raise OperatorError(
+                    f"{error}: not even one commit can be removed; free some MiB on the disk of the "
+                    "database, for example by moving old logs and backups away, and run this again"
+                ) from error
+            at_once = max(1, at_once // TRIM_SLOWED)
+            continue
+        if not removed:
+            break
+        yield removed
+    make_room(database)
+
+
+def _check_rolling(database: Database, schemas: Sequence[Schema], before: Sequence[str | None]) -> None:
     """Raises `OperatorError` if a program of now would not work after an upgrade."""
     for schema, was in zip(schemas, before, strict=True):
         if not schema.leaves_working(was):
             raise OperatorError(
-                f"the upgrade of {url} is not rolling: processes that work with {schema.name} revision {was} "
-                f"do not work with {schema.newest}; stop them all, and upgrade without --rolling"
+                f"the upgrade of {database} is not rolling: processes that work with {schema.name} revision "
+                f"{was} do not work with {schema.newest}; stop them all, and upgrade without --rolling"
             )
 
 

@@ -6,6 +6,7 @@ import sys
 import click
 
 from roost.cli.configuration import warn_of_options
+from roost.cli.databases import NamedDatabase, with_database
 from roost.cli.failures import FOUND_WRONG
 from roost.cli.options import database_url
 from roost.cli.output import action_as_json, note, print_further, print_json, print_table
@@ -55,10 +56,10 @@ def import_command(source: str, url: str, config_file: str | None, as_json: bool
     epilog="Example: roost db export-placement --to sqlite:///placement.db --database sqlite:///roost.db",
 )
 @click.option("--to", "target", metavar="URL", required=True, help="Database of OpenStack Placement.")
-@database_url
+@with_database
 @no_progress
 @action_as_json
-def export_command(target: str, url: str, as_json: bool) -> None:
+def export_command(target: str, named: NamedDatabase, as_json: bool) -> None:
     """Copy a database of Roost into an empty database of OpenStack Placement 16.0.
 
     The target has no tables, or those of 'placement-manage db sync'. The copy is one transaction: after an
@@ -66,7 +67,7 @@ def export_command(target: str, url: str, as_json: bool) -> None:
 
     Exit status: 0 copied, 1 copied with anomalies, 2 failed.
     """
-    opened = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
+    opened = Database(named.url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
         with progress("export") as meter:
             meter.begin("export", "providers and consumers")

@@ -1,15 +1,22 @@
 """``roost token``: the service tokens of a cloud without Keystone."""
 
+from difflib import get_close_matches
 from pathlib import Path
 
 import click
 
+from roost.auth import Source
+from roost.auth.rules import Rules
 from roost.auth.service_tokens import add_token, read_tokens, revoke_token
+from roost.cli.configuration import tell_options
 from roost.cli.options import config_files, settings
 from roost.cli.output import action_as_json, as_json, print_json, print_table
 from roost.cli.placement_config import placement_source
 from roost.model.errors import OperatorError
 from roost.placement.options import read_options
+
+ROLES = frozenset({"admin", "manager", "member", "reader", "service"})
+"""The roles that Keystone has by default."""
 
 _file = click.option(
     "--file", "file", type=click.Path(path_type=Path), help="The file of tokens; else [api] tokens_file."
@@ -43,8 +50,13 @@ def add(
     settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Make a token with the name NAME and print it. The file keeps its digest alone."""
-    made = add_token(_chosen(file, config_files, settings), name, user or name, project, roles)
+    """Make a token with the name NAME and print it. The file keeps its digest alone.
+
+    A role that neither Keystone has by default nor the policy files name is refused.
+    """
+    source = placement_source(config_files, settings)
+    _check_roles(source, roles)
+    made = add_token(_chosen(file, source), name, user or name, project, roles)
     if as_json:
         print_json({"name": name, "token": made})
     else:
@@ -60,7 +72,7 @@ def list_tokens(
     file: Path | None, config_files: tuple[str, ...], settings: tuple[str, ...], as_json: bool
 ) -> None:
     """List the names of tokens and what they prove."""
-    tokens = read_tokens(_chosen(file, config_files, settings))
+    tokens = read_tokens(_chosen(file, placement_source(config_files, settings)))
     if as_json:
         print_json(
             [
@@ -80,13 +92,27 @@ def list_tokens(
 @settings
 def revoke(name: str, file: Path | None, config_files: tuple[str, ...], settings: tuple[str, ...]) -> None:
     """Revoke the token with the name NAME."""
-    revoke_token(_chosen(file, config_files, settings), name)
+    revoke_token(_chosen(file, placement_source(config_files, settings)), name)
 
 
-def _chosen(file: Path | None, config_files: tuple[str, ...], settings: tuple[str, ...]) -> Path:
+def _check_roles(source: Source, roles: tuple[str, ...]) -> None:
+    """Raise `OperatorError` for a role with which nothing is allowed."""
+    known = ROLES | Rules((), source, True).roles
+    for role in roles:
+        if role.lower() not in known:
+            near = get_close_matches(role.lower(), sorted(known), 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
+            raise OperatorError(
+                f"no rule names the role {role!r}: {hint} "
+                "(--config-file names the policy files of further roles)"
+            )
+
+
+def _chosen(file: Path | None, source: Source) -> Path:
+    tell_options(source, "token", schedules=True)
     if file is not None:
         return file
-    configured = read_options(placement_source(config_files, settings)).tokens_file
+    configured = read_options(source).tokens_file
     if configured is None:
         raise OperatorError("no file of tokens: give --file, or set tokens_file in [api]")
     return Path(configured)

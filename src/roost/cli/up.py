@@ -39,6 +39,9 @@ from roost.system.server import serve
 
 DEFAULT_HOSTS = 100
 DEFAULT_CELLS = 3
+MOST_HOSTS = 100_000
+MOST_CELLS = 1_000
+"""Simulated hosts, and cells, of one process at most: more is a slip of a finger, and fills its memory."""
 
 
 @click.command(epilog="Example: roost up --port 8778 --data-dir ./roost-data --hosts 100 --cells 3")
@@ -57,8 +60,10 @@ DEFAULT_CELLS = 3
     show_default=True,
     help="Folder of the databases.",
 )
-@click.option("--hosts", type=click.IntRange(min=1), help=f"Simulated hosts. [default: {DEFAULT_HOSTS}]")
-@click.option("--cells", type=click.IntRange(min=1), help=f"Cells. [default: {DEFAULT_CELLS}]")
+@click.option(
+    "--hosts", type=click.IntRange(1, MOST_HOSTS), help=f"Simulated hosts. [default: {DEFAULT_HOSTS}]"
+)
+@click.option("--cells", type=click.IntRange(1, MOST_CELLS), help=f"Cells. [default: {DEFAULT_CELLS}]")
 @click.option(
     "--host-vcpus", type=click.IntRange(min=1), default=64, show_default=True, help="vCPUs of a host."
 )

@@ -19,7 +19,7 @@ from roost.ledger.tables import allocations, commits
 from roost.ledger.verify import verify as verify_ledger
 from roost.model.errors import OperatorError
 from roost.records.tables import SCHEMA as RECORDS
-from roost.storage import COMMAND_ANSWER_SECONDS, Database
+from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseUrl
 
 KINDS = {CELL: "a cell's database", RECORDS: "a records database", CONDUCTOR: "a conductor's database"}
 """The name of a database without a ledger in an error text, by its schema."""
@@ -43,7 +43,7 @@ def verdict(findings: Sequence[Finding], verified: Verified) -> str:
 
 
 async def verify_database(
-    url: str, progress: Progress = no_progress, source: Source | None = None
+    url: DatabaseUrl | str, progress: Progress = no_progress, source: Source | None = None
 ) -> tuple[list[Finding], list[Unread], Verified]:
     """Return the differences in a database, the cells that could not be read, and what was compared.
 

@@ -10,6 +10,16 @@ from roost.serving.processors import count_processors
 MIB = 1 << 20
 
 
+WORKERS_OF_A_PROCESSOR = 16
+LEAST_MOST_WORKERS = 64
+
+
+def most_workers() -> int:
+    """Worker processes that a service may have here: each takes memory, and beyond some for each processor
+    none of them makes it faster."""
+    return max(LEAST_MOST_WORKERS, WORKERS_OF_A_PROCESSOR * count_processors())
+
+
 class WorkerCount(click.ParamType[int]):
     """A positive number of worker processes, or ``auto``."""
 
@@ -18,7 +28,7 @@ class WorkerCount(click.ParamType[int]):
     def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if value == "auto":
             return count_processors()
-        return int(click.IntRange(1).convert(value, param, ctx))  # type: ignore[arg-type]
+        return int(click.IntRange(1, most_workers()).convert(value, param, ctx))  # type: ignore[arg-type]
 
 
 _OPTIONS = (

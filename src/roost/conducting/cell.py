@@ -5,6 +5,7 @@ from functools import partial
 
 from roost.agents.wire import POLL
 from roost.auth.rules import Rules
+from roost.cells import SCHEMA as CELL
 from roost.cells import Cell
 from roost.conducting.opening import open_asked
 from roost.conducting.options import ConductingOptions
@@ -33,7 +34,7 @@ async def open_cell(options: ConductingOptions, stack: AsyncExitStack) -> Served
     agents = open_agents(stack, options, cell, asked.placement, records, api=api)
     rules = Rules(default_rules(), options.source, http.enforce_new_defaults)
     application = create_app(agents, HostTokens(cell), rules)
-    health = conducting_health(f"cell {cell.name}", database, asked, http)
+    health = conducting_health(f"cell {cell.name}", database, CELL, asked, http)
     databases = [database] if asked.ledger is None else [database, asked.ledger.database]
     return Served(
         with_edge(application, asked.ledger, http, health, uncounted=(POLL,)),

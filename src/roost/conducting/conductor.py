@@ -43,7 +43,7 @@ async def open_conductor(options: ConductingOptions, stack: AsyncExitStack) -> S
         # It has no hosts and no process of its own, but what is deleted there must be forgotten.
         open_cell_conductor(stack, options, cells[CELL0], asked, records)
     application = conductor_application(conducting, options, open_authenticator(http), documented=True)
-    health = conducting_health("api database", api, asked, http)
+    health = conducting_health("api database", api, CONDUCTOR, asked, http)
     databases = [api] if asked.ledger is None else [api, asked.ledger.database]
     return Served(
         with_edge(application, asked.ledger, http, health),

@@ -6,17 +6,19 @@ import sqlalchemy as sa
 
 from roost.conducting.opening import Asked
 from roost.placement.options import PlacementOptions
-from roost.placement.readiness import keystone_checks, ledger_checks
-from roost.storage import Database
+from roost.placement.readiness import database_verdict, keystone_checks, ledger_checks
+from roost.storage import Database, Schema, check_writes
 from roost.web.health import Check, Health
 
 
-def conducting_health(name: str, database: Database, asked: Asked, options: PlacementOptions) -> Health:
-    """The checks of a conductor. ``name``: that of its database.
+def conducting_health(
+    name: str, database: Database, schema: Schema, asked: Asked, options: PlacementOptions
+) -> Health:
+    """The checks of a conductor. ``name``: that of its database, which has the tables of ``schema``.
 
     A cell that is down is none of the super conductor's checks: it serves all others.
     """
-    checks = [Check(name, partial(_read, database))]
+    checks = [Check(name, partial(_use, database, schema), database_verdict)]
     if asked.ledger is not None:
         checks += ledger_checks(asked.ledger, options.health)
     elif asked.http_placement is not None:
@@ -24,5 +26,6 @@ def conducting_health(name: str, database: Database, asked: Asked, options: Plac
     return Health((*checks, *keystone_checks(options)), options.health)
 
 
-async def _read(database: Database) -> None:
+async def _use(database: Database, schema: Schema) -> None:
     await database.read(lambda connection: connection.scalar(sa.select(1)))
+    await check_writes(database, schema)

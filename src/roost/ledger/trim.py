@@ -10,8 +10,8 @@ TRIM_AT_ONCE = 1000
 """Commits that one transaction removes at most, so that it does not delay other writes for long."""
 
 
-def trim(connection: Connection, keep: int, older_than: float) -> int:
-    """Delete the oldest commits, at most `TRIM_AT_ONCE`, and return their number.
+def trim(connection: Connection, keep: int, older_than: float, at_once: int = TRIM_AT_ONCE) -> int:
+    """Delete the oldest commits, at most ``at_once``, and return their number.
 
     A commit may be deleted if it is not among the newest ``keep``, or if it and all commits before it were
     made before ``older_than`` (seconds since the epoch).
@@ -24,5 +24,5 @@ def trim(connection: Connection, keep: int, older_than: float) -> int:
     first_recent = connection.execute(recent.order_by(commits.c.seq).limit(1)).scalar()
     first_kept = max(newest - max(keep, 1) + 1, newest if first_recent is None else first_recent)
     oldest = connection.execute(sa.select(sa.func.min(commits.c.seq))).scalar() or 0
-    goes = commits.c.seq < min(first_kept, oldest + TRIM_AT_ONCE)
+    goes = commits.c.seq < min(first_kept, oldest + at_once)
     return connection.execute(sa.delete(commits).where(goes)).rowcount

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from roost.auth import Source
-from roost.ledger import Ledger
+from roost.ledger import SCHEMA, Ledger
 from roost.placement.options import PlacementOptions
-from roost.storage import StorageError
+from roost.storage import DatabaseFull, DatabaseReadOnly, StorageError, check_writes
 from roost.web.health import Check, Health, HealthOptions, NoAnswer
 
 KEYSTONE_SECONDS = 10.0
@@ -38,16 +38,28 @@ def ledger_checks(ledger: Ledger, options: HealthOptions) -> Sequence[Check]:
     would get no requests, and would stay behind.
     """
     return (
-        Check("database", ledger.look, _database),
+        Check("database", partial(_use, ledger), database_verdict),
         Check("ledger", ledger.current, partial(_ledger, ledger, options)),
         Check("history", judge=lambda _: _history(ledger)),
     )
 
 
-def _database(failure: Exception | None) -> str | None:
+async def _use(ledger: Ledger) -> None:
+    await ledger.look()
+    await check_writes(ledger.database, SCHEMA)
+
+
+def database_verdict(failure: Exception | None) -> str | None:
+    """Why requests that use a database fail, None if they do not."""
     if failure is None:
         return None
-    return str(failure) if isinstance(failure, NoAnswer) else "it cannot be read; the log has the error"
+    if isinstance(failure, NoAnswer):
+        return str(failure)
+    if isinstance(failure, DatabaseFull):
+        return "it has no space left: every write fails, and what only reads is answered"
+    if isinstance(failure, DatabaseReadOnly):
+        return "it takes no writes now: every write fails, and what only reads is answered"
+    return "it cannot be read; the log has the error"
 
 
 def _ledger(ledger: Ledger, options: HealthOptions, failure: Exception | None) -> str | None:

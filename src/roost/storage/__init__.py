@@ -2,6 +2,7 @@
 
 database      one database: a reader thread, a writer thread, reads outside of transactions
 database_url  the URL of a database, which shows itself without its secrets
+refused_writes  whether a full database takes writes again, and room for them
 group_commit  writes that wait at the same time share a transaction
 lane          a thread for blocking calls, replaced when a call hangs
 deadlines     deadlines for futures, with one timer
@@ -37,6 +38,7 @@ from roost.storage.errors import (
 from roost.storage.identity import DatabaseIdentity, identity_table, read_identity
 from roost.storage.membership import one_of, one_of_constants
 from roost.storage.missing_rows import insert_missing
+from roost.storage.refused_writes import check_writes, make_room
 from roost.storage.row_inserts import insert_rows
 from roost.storage.schema import EXACT, Schema
 from roost.storage.statements import NAMES_PER_STATEMENT, deferred_exists, in_batches, pipelined
@@ -62,6 +64,7 @@ __all__ = [
     "SchemaTooOld",
     "StorageError",
     "as_url",
+    "check_writes",
     "deferred_exists",
     "driver_message",
     "identity_table",
@@ -69,6 +72,7 @@ __all__ = [
     "insert_missing",
     "insert_rows",
     "is_duplicate_key",
+    "make_room",
     "one_of",
     "one_of_constants",
     "pipelined",

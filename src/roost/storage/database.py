@@ -31,7 +31,9 @@ from roost.storage.engine import (
 from roost.storage.errors import (
     ConflictRolledBack,
     ConnectionLost,
+    DatabaseFull,
     DatabaseMisconfigured,
+    DatabaseReadOnly,
     DatabaseUnavailable,
 )
 from roost.storage.group_commit import GroupCommit, Work
@@ -60,6 +62,9 @@ class Database:
         deferred: the database is opened at the first operation, which raises if that fails; so one that is
             down keeps no process from starting.
 
+    ``refused``: why the last write was refused, if it was for want of space or as the database takes none;
+    None after a write that succeeds.
+
     Raises:
         DatabaseUnavailable: the database cannot be opened.
         DatabaseMisconfigured: nor will it be, before the URL is corrected or the driver installed.
@@ -78,6 +83,7 @@ class Database:
         self.url = self.given.parsed
         self.answer_seconds = answer_seconds
         self.stopping = False
+        self.refused: DatabaseUnavailable | None = None
         self._limit = None if self.is_sqlite else answer_seconds
         if self.is_sqlite:
             self._check_file(must_exist=read_only or not create)
@@ -87,10 +93,8 @@ class Database:
             self._write_engine = writing_engine(opened, read_only, answer_seconds)
             self._autocommit_engine = autocommit_engine(opened, answer_seconds)
         except ImportError as error:
-            raise DatabaseMisconfigured(
-                f"cannot open database {self}: its driver cannot be loaded ({error}); use one of "
-                f"{', '.join(DRIVERS)}"
-            ) from error
+            reason = f"its driver cannot be loaded ({error}); use one of {', '.join(DRIVERS)}"
+            raise DatabaseMisconfigured(f"cannot open database {self}: {reason}") from error
         except ArgumentError as error:
             raise DatabaseMisconfigured(f"cannot open database {self}: {self.hide(str(error))}") from None
         self._autocommit: Connection | None = None
@@ -247,11 +251,14 @@ class Database:
                 with self._write_engine.begin() as connection:
                     result = work(connection)
                     committing = True
+                self.refused = None
                 return result
             except DBAPIError as error:
                 ours = storage_error(error, self, committing)
                 if ours is None:
                     raise
+                if isinstance(ours, DatabaseFull | DatabaseReadOnly):
+                    self.refused = ours
                 if not isinstance(ours, ConflictRolledBack):
                     raise ours from error
                 conflict = ours
@@ -311,8 +318,7 @@ class Database:
                 pass
         except DBAPIError as error:
             raise opening_error(error, self) from error
-        except (ArgumentError, TypeError, ValueError) as error:
-            # A driver's own words for a parameter of the URL that it does not know, or whose value is wrong.
+        except (ArgumentError, TypeError, ValueError) as error:  # a driver's, for a parameter of the URL
             raise DatabaseMisconfigured(f"cannot open database {self}: {self.hide(str(error))}") from None
 
     def _check_open(self) -> None:

@@ -152,6 +152,11 @@ class Schema:
         """Like `revision`, in the transaction of a connection."""
         return self._at(connection)[0]
 
+    def write_same(self, connection: Connection) -> None:
+        """Write the revision of the tables as it is, to find out whether the database takes writes."""
+        version = self._version
+        connection.execute(sa.update(version).values({version.c.version_num: version.c.version_num}))
+
     def known_revision(self, database: Database) -> str | None:
         """Like `revision`, but only a revision of this program.
 

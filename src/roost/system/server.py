@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from roost.conducting.parts import conductor_application
 from roost.conducting.readiness import conducting_health
 from roost.conductor import http as conductor_http
+from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.placement.access import open_authenticator
 from roost.placement.http.edge import with_edge
 from roost.placement.http.worker import open_api
@@ -43,7 +44,7 @@ async def serve(
     """
     options = system.options.conducting
     http = options.http
-    health = conducting_health("api database", system.api, system.asked, http)
+    health = conducting_health("api database", system.api, CONDUCTOR, system.asked, http)
     async with AsyncExitStack() as stack:
         application, v1 = _application(stack, system, health)
         cut_clients_that_do_not_read(listeners.sockets[0], http.limits)

@@ -312,7 +312,8 @@ class System:
         )
         if not self._owns(cell.database):
             self._stack.push_async_callback(fleet.leave)
-        run_for_ever(self._stack, f"hosts of {name}", self._run_hosts(cell, agents, fleet), self._runtime)
+        if self.layout.cells[name]:
+            run_for_ever(self._stack, f"hosts of {name}", self._run_hosts(cell, agents, fleet), self._runtime)
         return fleet
 
     async def _run_hosts(self, cell: Cell, agents: AgentService, fleet: Hosting) -> None:

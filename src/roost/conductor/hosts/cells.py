@@ -1,6 +1,7 @@
 """The cells of a cloud, as operators add, disable and remove them while all runs."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -12,11 +13,12 @@ from roost.cells import Cell
 from roost.cells.disabled import ReadWordOfCell, Word
 from roost.cells.hosts import HostsAfter
 from roost.cells.tables import instances
+from roost.cells.watching import SESSION
 from roost.conductor.asking_cells import ask_cell
 from roost.conductor.cell_conductor import KIND
 from roost.conductor.cell_mappings import CELL0, CellMapping, KnowCell, hold_cell, mapped_cells, section_of
 from roost.conductor.hosts.errors import CellInUse, CellUnavailable, NoSuchCell
-from roost.conductor.hosts.watch import UP, ServiceWatch
+from roost.conductor.hosts.watch import DOWN, NO_CONDUCTOR, NO_HOST_UP, UP, ServiceWatch
 from roost.conductor.kept_answers import Once
 from roost.conductor.open_cells import OpenCells
 from roost.conductor.tables import cell_mappings, host_mappings, instance_mappings
@@ -62,11 +64,26 @@ class ForgetCell(msgspec.Struct, frozen=True):
 
 
 class SeenCell(msgspec.Struct, frozen=True):
-    """A cell. ``counts``: None if it cannot be asked. ``conductors``: cell conductors that are up."""
+    """A cell. ``counts``: None if it cannot be asked. ``conductors``: cell conductors that are up. ``hosts``:
+    those with an agent's session, and ``hosts_up``: those of them that are up."""
 
     mapping: CellMapping
     counts: CellCounts | None
     conductors: int
+    hosts: int = 0
+    hosts_up: int = 0
+
+    @property
+    def state(self) -> str:
+        """What works there: `DOWN` if the database does not answer, `NO_CONDUCTOR` and `NO_HOST_UP` if nobody
+        carries out what is asked, else `UP`."""
+        if self.counts is None:
+            return DOWN
+        if self.mapping.name == CELL0:
+            return UP
+        if not self.conductors:
+            return NO_CONDUCTOR
+        return NO_HOST_UP if self.hosts and not self.hosts_up else UP
 
 
 class CellRegistry:
@@ -92,8 +109,15 @@ class CellRegistry:
         for seen in self._watch.services(frozenset((KIND,))):
             up[seen.cell] = up.get(seen.cell, 0) + (seen.state == UP)
         said = await self._words.store.of_cells()
+        hosts = Counter((seen.cell, seen.state == UP) for seen in self._watch.services(frozenset((SESSION,))))
         return [
-            SeenCell(mapping, _as_said(counted, said.get(name)), up.get(name, 0))
+            SeenCell(
+                mapping,
+                _as_said(counted, said.get(name)),
+                up.get(name, 0),
+                hosts[name, True] + hosts[name, False],
+                hosts[name, True],
+            )
             for (name, mapping), counted in zip(mappings.items(), counts, strict=True)
         ]
 

@@ -30,7 +30,7 @@ from roost.conductor.hosts.types import (
     WantedHosts,
     WantedMove,
 )
-from roost.conductor.hosts.watch import DOWN, UNKNOWN, UP, ServiceWatch
+from roost.conductor.hosts.watch import UNKNOWN, ServiceWatch
 from roost.conductor.requester import owner_of, requester_of
 from roost.model.service_version import FEATURES
 from roost.placement.interface import Provider
@@ -219,11 +219,13 @@ def _cell(seen: SeenCell) -> ShownCell:
     return ShownCell(
         seen.mapping.name,
         seen.mapping.section,
-        DOWN if counts is None else UP,
+        seen.state,
         seen.conductors,
         None if counts is None else dict(sorted(counts.instances.items())),
         None if counts is None else counts.word is None,
         None if counts is None or counts.word is None else counts.word.reason,
+        seen.hosts,
+        seen.hosts_up,
     )
 
 

@@ -243,9 +243,11 @@ class WantedCell(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ShownCell(msgspec.Struct, forbid_unknown_fields=True):
-    """A cell. `section` is null where the API database has the URL. `state`: `up`, or `down` if it cannot be
-    asked; then `instances` and `enabled` are null, else `instances` has their numbers by state.
-    `conductors`: those that are up. `enabled` and `reason`: whether an operator lets it have new
+    """A cell. `section` is null where the API database has the URL. `state`: `down` if its database does not
+    answer; then `instances` and `enabled` are null, else `instances` has their numbers by state.
+    `no_conductor` if none of its conductors is up, `no_host_up` if it has hosts and none is up: then nothing
+    is built there. Else `up`. `conductors`: those that are up. `hosts`: those whose agent has a session, and
+    `hosts_up`: those of them that are up. `enabled` and `reason`: whether an operator lets it have new
     instances."""
 
     name: str
@@ -255,6 +257,8 @@ class ShownCell(msgspec.Struct, forbid_unknown_fields=True):
     instances: dict[str, int] | None
     enabled: bool | None = None
     reason: str | None = None
+    hosts: int = 0
+    hosts_up: int = 0
 
 
 class CellList(msgspec.Struct, forbid_unknown_fields=True):

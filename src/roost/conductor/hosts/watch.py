@@ -17,6 +17,10 @@ from roost.storage import Database, StorageError
 
 UP = "up"
 DOWN = "down"
+NO_CONDUCTOR = "no_conductor"
+NO_HOST_UP = "no_host_up"
+"""The states of a cell whose database answers, and in which nothing is built."""
+
 UNKNOWN = "unknown"
 """The state of a process whose database cannot be read."""
 

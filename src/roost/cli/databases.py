@@ -1,0 +1,120 @@
+"""The database that a command of `roost db` works on, by its URL or by the configuration of the services."""
+
+from collections.abc import Callable, Sequence
+from functools import reduce, wraps
+from typing import Any, NamedTuple
+
+import click
+from oslo_config import cfg
+
+from roost.auth import Source
+from roost.auth.source import MAIN_DATABASE, refused_value
+from roost.cli.configuration import tell_options
+from roost.cli.options import config_files, settings
+from roost.cli.placement_config import placement_source
+from roost.conductor.api_database import GROUP as API_DATABASE
+from roost.conductor.cell_mappings import CELL0, OPTIONS, section_of
+from roost.model.errors import OperatorError
+from roost.neighbours.options import GROUP as NEIGHBOURS
+from roost.neighbours.options import OPTIONS as NEIGHBOUR_OPTIONS
+from roost.placement.options import configured_url, read_options
+from roost.records.options import GROUP as RECORDS
+from roost.records.options import OPTIONS as RECORD_OPTIONS
+from roost.storage import DatabaseUrl
+
+_ROLES = {MAIN_DATABASE: "api", API_DATABASE: "api", RECORDS: "records", NEIGHBOURS: "neighbours"}
+"""The role of the database of each section. All others are those of cells."""
+
+_url_option = click.option(
+    "--database",
+    "database",
+    metavar="URL",
+    help="SQLAlchemy URL, as in sqlite:///roost.db; else that of --section.",
+)
+_section_option = click.option(
+    "--section",
+    metavar="SECTION",
+    help="The section of the configuration whose connection is the database: placement_database, "
+    f"api_database, cell0, cell_NAME, records or neighbours.  [default: {MAIN_DATABASE}]",
+)
+
+
+class NamedDatabase(NamedTuple):
+    """The database of a command. ``role``: that of its section, None if it has none."""
+
+    url: DatabaseUrl
+    role: str | None
+    source: Source
+
+
+class DatabaseChoice(NamedTuple):
+    """What a command line says of its database."""
+
+    database: str | None
+    section: str | None
+    source: Source
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the command line itself names a database."""
+        return self.database is not None or self.section is not None
+
+    def find(self) -> NamedDatabase:
+        """The database. Raises `OperatorError` if there is none, and `UsageError` if there are two."""
+        if self.database is not None and self.section is not None:
+            raise click.UsageError("give either --database or --section")
+        tell_options(self.source, "db", schedules=True)
+        if self.database is not None:
+            return NamedDatabase(DatabaseUrl(self.database), None, self.source)
+        section = self.section or MAIN_DATABASE
+        role = _ROLES.get(section, "cell")
+        if role == "cell" and section != CELL0 and not section.startswith(section_of("")):
+            known = ", ".join((*_ROLES, CELL0, section_of("NAME")))
+            raise OperatorError(f"--section {section} is not that of a database: {known}")
+        url = _configured(self.source, section)
+        if url is None:
+            raise OperatorError(
+                f"no database: give --database, or set connection in [{section}] of a configuration file "
+                "(--config-file) or in the environment"
+            )
+        return NamedDatabase(url, role, self.source)
+
+
+def _configured(source: Source, section: str) -> DatabaseUrl | None:
+    if section == MAIN_DATABASE:
+        url = read_options(source).database
+        return url if url is None or isinstance(url, DatabaseUrl) else DatabaseUrl(url)
+    options: dict[str, Sequence[cfg.Opt]] = {RECORDS: RECORD_OPTIONS, NEIGHBOURS: NEIGHBOUR_OPTIONS}
+    conf = source.open()
+    source.register(conf, section, options.get(section, OPTIONS))
+    try:
+        return configured_url(conf[section].connection, source, section)
+    except (cfg.Error, ValueError) as error:
+        raise refused_value(error) from error
+
+
+def choosing_database(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options to a command, which gets them as ``choice``: `DatabaseChoice`."""
+
+    @wraps(command)
+    def with_choice(
+        database: str | None,
+        section: str | None,
+        config_files: tuple[str, ...],
+        settings: tuple[str, ...],
+        **others: Any,
+    ) -> None:
+        command(choice=DatabaseChoice(database, section, placement_source(config_files, settings)), **others)
+
+    options = (_url_option, _section_option, config_files, settings)
+    return reduce(lambda decorated, option: option(decorated), reversed(options), with_choice)
+
+
+def with_database(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options to a command, which gets the database as ``named``: `NamedDatabase`."""
+
+    @wraps(command)
+    def with_named(choice: DatabaseChoice, **others: Any) -> None:
+        command(named=choice.find(), **others)
+
+    return choosing_database(with_named)
