@@ -8,12 +8,13 @@ from oslo_config import cfg
 
 from roost.auth import Source
 from roost.auth.source import refused_value
+from roost.conductor.agents.offer_limits import NO_LIMITS, OfferLimits
 from roost.conductor.audit.rounds import AuditOptions
 from roost.conductor.cell_mappings import OPTIONS as CELL_OPTIONS
 from roost.conductor.cell_mappings import CellMapping, section_of, url_of
 from roost.conductor.options import GROUP as CONDUCTOR
 from roost.conductor.options import OPTIONS as CONDUCTOR_OPTIONS
-from roost.conductor.options import audit_options_from, time_limits_from
+from roost.conductor.options import audit_options_from, offer_limits_from, time_limits_from
 from roost.conductor.time_limits import TimeLimits
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions
@@ -30,7 +31,7 @@ class ConductingOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     ``scheduling``: of placement, the API database and the scheduler. ``uses_service``: a scheduler over HTTP
     is asked. ``max_attempts``: hosts tried for an instance. ``sharing_providers``: names of those that agents
-    may write. ``cell``: that of a cell's conductor, and
+    may write. ``offers``: the most that agents may offer. ``cell``: that of a cell's conductor, and
     ``cell_database`` its URL; None: it is the super conductor.
     """
 
@@ -40,6 +41,7 @@ class ConductingOptions(msgspec.Struct, frozen=True, kw_only=True):
     time_limits: TimeLimits
     audits: AuditOptions = AuditOptions()
     sharing_providers: tuple[str, ...] = ()
+    offers: OfferLimits = NO_LIMITS
     cell: str | None = None
     cell_database: DatabaseUrl | str | None = None
 
@@ -82,6 +84,7 @@ def read_conducting_options(source: Source, cell: str | None = None) -> Conducti
         limits = time_limits_from(conf)
         audits = audit_options_from(conf)
         sharing = tuple(conf[CONDUCTOR].sharing_providers)
+        offers = offer_limits_from(conf)
     except (cfg.Error, ValueError) as error:
         raise refused_value(error) from error
     scheduling = read_scheduling_options(source, hosts_needed=False)
@@ -94,6 +97,7 @@ def read_conducting_options(source: Source, cell: str | None = None) -> Conducti
         time_limits=limits,
         audits=audits,
         sharing_providers=sharing,
+        offers=offers,
         cell=cell,
         cell_database=None if cell is None else url_of(CellMapping(cell, section_of(cell)), source),
     )

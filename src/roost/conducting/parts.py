@@ -79,7 +79,14 @@ def open_agents(
     if poll_seconds is not None:
         times = replace(times, poll=poll_seconds)
     agents = AgentService(
-        cell, placement, records, sharing=options.sharing_providers, api=api, times=times, clock=runtime.clock
+        cell,
+        placement,
+        records,
+        sharing=options.sharing_providers,
+        api=api,
+        limits=options.offers,
+        times=times,
+        clock=runtime.clock,
     )
     run_for_ever(stack, f"agents of {cell.name}", agents.run(), runtime)
     return agents

@@ -2,8 +2,10 @@
 
 from oslo_config import cfg
 
+from roost.conductor.agents.offer_limits import OfferLimits
 from roost.conductor.audit.rounds import AuditOptions
 from roost.conductor.time_limits import TimeLimits
+from roost.model.vocabulary import is_custom, standard_resource_classes
 
 GROUP = "conductor"
 
@@ -39,6 +41,18 @@ OPTIONS = [
         default=[],
         help="Names of sharing providers, such as pools of storage, that the agents of this cell's hosts may "
         "make and change. A host that may do so can change them for all hosts that they serve.",
+    ),
+    cfg.FloatOpt(
+        "agent_ratio_limit",
+        min=0.0,
+        help="The greatest allocation ratio of an inventory that the agents of this cell's hosts may offer. "
+        "Without it they may offer any.",
+    ),
+    cfg.DictOpt(
+        "agent_total_limits",
+        default={},
+        help="By resource class, the greatest total that the agent of a host may offer on one node and its "
+        "children, such as VCPU:512,MEMORY_MB:4194304. Classes that are not named have none.",
     ),
     cfg.FloatOpt(
         "tombstone_days",
@@ -96,3 +110,15 @@ def audit_options_from(conf: cfg.ConfigOpts) -> AuditOptions:
         settle=group.audit_settle_seconds,
         most_repairs=group.audit_repairs_limit,
     )
+
+
+def offer_limits_from(conf: cfg.ConfigOpts) -> OfferLimits:
+    """The most that agents may offer. Raises ValueError for what is no amount or no name of a class."""
+    totals: dict[str, int] = {}
+    for name, text in conf[GROUP].agent_total_limits.items():
+        if not is_custom(name) and name not in standard_resource_classes():
+            raise ValueError(f"[{GROUP}] agent_total_limits: {name!r} is no name of a resource class")
+        if not text.isascii() or not text.isdigit():
+            raise ValueError(f"[{GROUP}] agent_total_limits: {text!r} of {name} is no whole number")
+        totals[name] = int(text)
+    return OfferLimits(conf[GROUP].agent_ratio_limit, totals)

@@ -39,6 +39,7 @@ from roost.cells.watching import SESSION
 from roost.conductor.agents.name_owners import NodeNamesJudge
 from roost.conductor.agents.new_nodes import NewNodesJudge
 from roost.conductor.agents.new_work import Known, new_work
+from roost.conductor.agents.offer_limits import NO_LIMITS, OfferLimits
 from roost.conductor.agents.polls import NotStored, PollLate, PollStored, StorePoll
 from roost.conductor.agents.reshaping import settle_cut_off
 from roost.conductor.agents.sessions import CloseSession, HoldSession, OpenSession, refusal_of
@@ -113,7 +114,10 @@ class AgentEndpoint:
     What it keeps in memory saves work, and may be lost: digests that were compared, and which polls wait.
     """
 
-    def __init__(self, cell: str, times: EndpointTimes | None = None) -> None:
+    def __init__(
+        self, cell: str, times: EndpointTimes | None = None, limits: OfferLimits = NO_LIMITS
+    ) -> None:
+        self._limits = limits
         self.cell = cell
         self._database = f"cell/{cell}"
         times = times or EndpointTimes()
@@ -213,7 +217,11 @@ class AgentEndpoint:
         left_out = new.others | new.unsure
         kept = tuple(each for each in poll.reports if each.node not in left_out)
         names = yield from self._names.judge(poll.session, kept)
-        left_out |= names.refused.keys() | names.unsure
+        excessive = {e.node: why for e in kept if (why := self._limits.excess_of_report(e)) is not None}
+        if excessive:
+            values = {"host": host, "cell": self.cell, "nodes": excessive}
+            yield from Log("a host reports more than agents may offer", values, "error").do()
+        left_out |= excessive.keys() | names.refused.keys() | names.unsure
         kept = tuple(each for each in kept if each.node not in left_out)
         poll = msgspec.structs.replace(poll, reports=kept)
         stored = yield from self._stored(poll, began)

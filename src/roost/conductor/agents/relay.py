@@ -23,6 +23,7 @@ from roost.agents.types import (
     TreeClaim,
     Written,
 )
+from roost.conductor.agents.offer_limits import NO_LIMITS, OfferLimits
 from roost.conductor.agents.sharing import SharingProviders
 from roost.ledger import Held, LedgerError
 from roost.machine import Question, UnknownService
@@ -104,11 +105,14 @@ def _reading() -> Iterator[None]:
 class ProviderRelay:
     """Reads and writes trees of providers in a placement service, and the sharing providers that serve them.
 
-    ``sharing``: the names of the sharing providers that may be written.
+    ``sharing``: the names of the sharing providers that may be written. ``limits``: of what is offered.
     """
 
-    def __init__(self, placement: Placement, sharing: Collection[str] = ()) -> None:
+    def __init__(
+        self, placement: Placement, sharing: Collection[str] = (), limits: OfferLimits = NO_LIMITS
+    ) -> None:
         self._placement = placement
+        self._limits = limits
         self._sharing = SharingProviders(placement, sharing)
         self._is_away = False
 
@@ -182,6 +186,11 @@ class ProviderRelay:
                 judged = None
                 if write.uuid not in in_tree | {root}:
                     judged = await self._sharing.judge(write)
+                if isinstance(write, SetInventories):
+                    tree = in_tree if judged is None else ()
+                    offered = {write.uuid: write.inventories}
+                    if (excess := await self._limits.judge(self._placement, tree, offered)) is not None:
+                        return Written(done, excess)
                 if judged is None:
                     if (refusal := await self._check(root, in_tree, write)) is not None:
                         return Written(done, refusal)
@@ -234,6 +243,9 @@ class ProviderRelay:
             for each in inventories:
                 if (refusal := await self._check(root, in_tree, each)) is not None:
                     return refusal
+            offered = {each.uuid: each.inventories for each in inventories}
+            if (excess := await self._limits.judge(self._placement, in_tree, offered)) is not None:
+                return excess
             held = {each.consumer.uuid: each.consumer for each in await self._held([*claims])}
             if gone := sorted(claims.keys() - held.keys()):
                 return ProviderRefusal(f"consumer {gone[0]} holds nothing any more", conflict=True)

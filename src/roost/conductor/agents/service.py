@@ -11,6 +11,7 @@ from roost.agents.errors import AgentProtocolError, EndpointUnavailable
 from roost.cells import Cell
 from roost.conductor.agents.endpoint import AgentEndpoint, EndpointTimes
 from roost.conductor.agents.name_owners import NAMES, NameOwners
+from roost.conductor.agents.offer_limits import NO_LIMITS, OfferLimits
 from roost.conductor.agents.relay import PROVIDERS, ProviderRelay
 from roost.conductor.agents.sessions import FreeSessions
 from roost.machine import Performer, Question
@@ -28,6 +29,7 @@ class AgentService:
 
     ``sharing``: the names of the sharing providers that they may write. ``api``: the API database, which
     knows the owners of names in all cells; None where this process does not have it.
+    ``limits``: the most that agents may offer.
     """
 
     def __init__(
@@ -38,14 +40,15 @@ class AgentService:
         *,
         sharing: Collection[str] = (),
         api: Database | None = None,
+        limits: OfferLimits = NO_LIMITS,
         times: EndpointTimes | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._cell = cell
-        self._endpoint = AgentEndpoint(cell.name, times)
+        self._endpoint = AgentEndpoint(cell.name, times, limits)
         self._performer = Performer(
             lambda _: cell,
-            {PROVIDERS: ProviderRelay(placement, sharing).ask, NAMES: NameOwners(api).ask},
+            {PROVIDERS: ProviderRelay(placement, sharing, limits).ask, NAMES: NameOwners(api).ask},
             records=records,
             wakes=cell.wakes,
             clock=clock,
