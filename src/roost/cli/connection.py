@@ -2,7 +2,7 @@
 
 import os
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
@@ -153,6 +153,25 @@ def connected_to(service: Service, *names: str) -> Callable[[F], F]:
 
     ``names``: older names of its option ``--url``.
     """
+    return _with_options(service, names, lambda *chosen: {"connection": connection_to(service, *chosen)})
+
+
+def connected_to_all(command: F) -> F:
+    """Give a command the options of the conductor, and the connections to all services as ``connections``.
+
+    An address by option is that of all of them, as `roost up` serves them.
+    """
+
+    def connections(*chosen: Any) -> Mapping[str, Any]:
+        return {"connections": {service: connection_to(service, *chosen) for service in DEFAULTS}}
+
+    return _with_options("conductor", (), connections)(command)
+
+
+def _with_options(
+    service: Service, names: Sequence[str], arguments_of: Callable[..., Mapping[str, Any]]
+) -> Callable[[F], F]:
+    """Give a command the options of a service, and the arguments that they come to."""
     options = (
         click.option(
             "--url",
@@ -187,8 +206,7 @@ def connected_to(service: Service, *names: str) -> Callable[[F], F]:
             profile: str | None,
             **named: Any,
         ) -> Any:
-            connection = connection_to(service, url, token, ca_file, profile)
-            return command(*arguments, connection=connection, **named)
+            return command(*arguments, **arguments_of(url, token, ca_file, profile), **named)
 
         decorated: Any = run
         for option in reversed(options):

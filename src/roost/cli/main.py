@@ -46,6 +46,7 @@ COMMANDS = {
     "serve": "roost.cli.serve:serve",
     "server-group": "roost.cli.server_group:server_group",
     "service": "roost.cli.service:service",
+    "status": "roost.cli.status:status",
     "token": "roost.cli.token:token",
     "top": "roost.cli.top:top",
     "up": "roost.cli.up:up",

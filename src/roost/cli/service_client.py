@@ -59,13 +59,21 @@ class _Untold(OperatorError):
     """A service has not told whether it carried a request out."""
 
 
+class ServiceFailed(OperatorError):
+    """A service answers that it cannot do what is asked now. ``answer`` is the body of its response."""
+
+    def __init__(self, text: str, answer: Any) -> None:
+        super().__init__(text)
+        self.answer = answer
+
+
 class ServiceClient:
     """Asks a service over HTTP. ``seconds``: the time that it has for an answer. ``pause`` waits for seconds.
 
     Each POST has a key (`roost.web.idempotency`), and is sent again with it while nobody tells whether it was
     carried out.
 
-    Raises `ServiceRefused`, and `OperatorError` if it does not answer.
+    Raises `ServiceRefused`, `ServiceFailed`, and `OperatorError` if it does not answer.
     """
 
     def __init__(
@@ -137,7 +145,7 @@ class ServiceClient:
         if errors and errors[0].get("code") in _UNTOLD:
             raise _Untold(f"{self.connection} answers {answer.status_code}: {text}")
         if answer.status_code >= _SERVER_ERROR:
-            raise OperatorError(f"{self.connection} answers {answer.status_code}: {text}")
+            raise ServiceFailed(f"{self.connection} answers {answer.status_code}: {text}", decoded)
         raise ServiceRefused(answer.status_code, text, decoded if errors else None)
 
     def pages(self, path: str, key: str, query: Mapping[str, object]) -> Iterator[dict[str, Any]]:

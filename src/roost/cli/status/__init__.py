@@ -1,0 +1,58 @@
+"""``roost status``: what is wrong with a cloud now, worst first.
+
+finding    one thing that is wrong, and how bad it is
+checks     what each part of the cloud is asked, and what of its answer is wrong
+cloud      the services of a cloud, found from the one that a command names
+"""
+
+import sys
+import time
+from collections.abc import Mapping
+
+import click
+import msgspec
+
+from roost.cli.connection import Connection, connected_to_all
+from roost.cli.failures import FOUND_WRONG
+from roost.cli.output import as_json, note, output, print_json, print_table
+from roost.cli.profiles import Service
+from roost.cli.status.checks import checked
+from roost.cli.status.finding import Report
+from roost.cli.watching import watched, watching
+
+
+@click.command(epilog="Example: roost status --watch 5")
+@click.option(
+    "--minutes",
+    type=click.IntRange(min=1, max=1440),
+    default=10,
+    show_default=True,
+    help="Refusals of the last so many minutes.",
+)
+@watching
+@as_json
+@connected_to_all
+def status(
+    connections: Mapping[Service, Connection], minutes: int, watch: float | None, as_json: bool
+) -> None:
+    """Show what is wrong with a cloud, worst first: processes, cells, databases, hosts, refusals.
+
+    Scheduler and placement are asked too: at --url, or where their own environment variables or the profile
+    say. Exit status 1: something is wrong.
+    """
+    found: list[Report] = []
+
+    def show() -> None:
+        report = checked(connections, time.time(), minutes)
+        found[:] = [report]
+        if as_json:
+            print_json(msgspec.to_builtins(report))
+            return
+        if report.findings or not output().is_for_people:
+            rows = [(each.level, each.about, each.says) for each in report.findings]
+            print_table(("level", "about", "what"), rows)
+        note(report.summary)
+
+    watched(show, watch)
+    if found[0].wrong:
+        sys.exit(FOUND_WRONG)

@@ -1,0 +1,170 @@
+"""What each part of a cloud is asked, and what of its answer is wrong."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+
+from roost.cli.connection import Connection
+from roost.cli.output import utc
+from roost.cli.profiles import Service
+from roost.cli.service_client import ServiceClient, ServiceFailed, ServiceRefused
+from roost.cli.status.finding import Finding, Report
+from roost.model.errors import OperatorError
+
+MOST_NAMED = 5
+"""Names in one finding; of more there is the number."""
+
+MOST_RUNS = 1000
+"""The newest runs of the scheduler, whose refusals are counted by their reasons."""
+
+MANY_REFUSED = 5
+MANY_REFUSED_SHARE = 0.5
+"""So many refused runs, and so large a share of all, are the cloud's fault and not that of their users."""
+
+SECONDS = 10.0
+"""Seconds that a service has for an answer."""
+
+Counts = dict[str, int]
+"""How many there are, by what they are."""
+
+
+def checked(connections: Mapping[Service, Connection], now: float, minutes: int) -> Report:
+    """Ask all parts of a cloud. ``now``: seconds since the epoch; refusals of ``minutes`` before it count."""
+    clients = {service: ServiceClient(each, SECONDS) for service, each in connections.items()}
+    findings: list[Finding] = []
+    counts: Counts = {}
+    for service, client in clients.items():
+        findings += _readiness(service, client)
+    conductor = clients["conductor"]
+    findings += _answered("services", partial(_services, conductor, counts))
+    findings += _answered("cells", partial(_cells, conductor, counts))
+    findings += _answered("hosts", partial(_hosts, conductor, counts))
+    findings += _answered("audit", partial(_audit, conductor, counts))
+    refusals = partial(_refusals, clients["scheduler"], counts, now - 60 * minutes, minutes)
+    findings += _answered("refusals", refusals)
+    return Report.of(_once(findings), counts)
+
+
+def _answered(about: str, check: Callable[[], Iterable[Finding]]) -> list[Finding]:
+    """The findings of a check. One that is not answered is a note: the readiness of its service says why."""
+    try:
+        return list(check())
+    except OperatorError as error:
+        return [Finding("note", about, f"not known: {error}")]
+
+
+def _once(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings without those that another one tells: three services in one process say the same."""
+    return list(dict.fromkeys(findings))
+
+
+def _readiness(service: Service, client: ServiceClient) -> Iterator[Finding]:
+    """Databases, lag and other checks of the process that answers at the address of a service."""
+    url = client.connection.url
+    try:
+        report = client.ask("GET", "/readyz")
+    except ServiceFailed as error:
+        report = error.answer
+    except ServiceRefused:
+        report = None
+    except OperatorError as error:
+        if service != "conductor" and client.connection.by_default:
+            yield Finding("note", service, f"none is named, and none answers at {url}")
+        else:
+            yield Finding("fails", service, str(error))
+        return
+    if not isinstance(report, dict) or "checks" not in report:
+        yield Finding("fails", service, f"another program answers at {url}: it has no report of readiness")
+        return
+    for check in report["checks"]:
+        if not check["passed"]:
+            yield Finding("fails", url, f"{check['name']}: {check.get('reason') or 'the check fails'}")
+
+
+def _services(conductor: ServiceClient, counts: Counts) -> Iterator[Finding]:
+    answer = conductor.ask("GET", "/v1/services")
+    counts["processes"] = len(answer["services"])
+    for each in answer["services"]:
+        if each["state"] == "down":
+            where = "" if each["cell"] is None else f" of cell {each['cell']}"
+            since = utc(each["since"])
+            yield Finding("look", each["name"], f"the {each['kind']}{where} is down; it began {since} UTC")
+    for each in answer["features"]:
+        if each["held_back_by"]:
+            number = each["held_back_by"]
+            yield Finding(
+                "note", each["name"], f"off, as {number} processes and agents are of earlier versions"
+            )
+
+
+def _cells(conductor: ServiceClient, counts: Counts) -> Iterator[Finding]:
+    cells = conductor.ask("GET", "/v1/cells")["cells"]
+    counts["cells"] = len(cells)
+    for each in cells:
+        name = f"cell {each['name']}"
+        if each["instances"] is None:
+            yield Finding("fails", name, "its database cannot be asked")
+        elif not each["conductors"]:
+            yield Finding("fails", name, "no conductor is up: nothing is built or deleted there")
+        if each["enabled"] is False:
+            yield Finding("note", name, f"disabled{_why(each['reason'])}")
+
+
+def _hosts(conductor: ServiceClient, counts: Counts) -> Iterator[Finding]:
+    states: Counter[str] = Counter()
+    down: dict[str, list[str]] = {}
+    disabled: list[str] = []
+    for page in conductor.pages("/v1/hosts", "hosts", {}):
+        for each in page["hosts"]:
+            states[each["state"]] += 1
+            if each["state"] == "down" and each["added_at"] is not None:
+                down.setdefault(each["cell"], []).append(each["host"])
+            if each["enabled"] is False:
+                disabled.append(each["host"])
+            if each["held"]:
+                yield Finding(
+                    "look", f"host {each['host']}", f"its agent carries out no orders: {each['held']}"
+                )
+            if each["refused"]:
+                yield Finding(
+                    "look", f"host {each['host']}", f"placement refuses its report: {each['refused']}"
+                )
+    counts["hosts"] = states.total()
+    counts["hosts up"] = states["up"]
+    for cell, names in sorted(down.items()):
+        yield Finding("look", f"cell {cell}", f"{_some('hosts are down', 'host is down', names)}")
+    if disabled:
+        text = _some("hosts are disabled by an operator", "host is disabled by an operator", disabled)
+        yield Finding("note", "hosts", text)
+
+
+def _audit(conductor: ServiceClient, counts: Counts) -> Iterator[Finding]:
+    audit = conductor.ask("GET", "/v1/audit", query={"limit": 1})
+    if audit["asks"]:
+        yield Finding("look", "audit", audit["asks"])
+    elif audit["found"]:
+        text = f"{audit['found']:,} contradictions in round {audit['round']}: see roost audit"
+        yield Finding("look", "audit", text)
+
+
+def _refusals(scheduler: ServiceClient, counts: Counts, since: float, minutes: int) -> Iterator[Finding]:
+    """What was refused of the last runs. A few refusals are what users ask for; many are the cloud's."""
+    runs = []
+    for page in scheduler.pages("/v1/scheduler/records", "records", {"since": since, "limit": MOST_RUNS}):
+        runs += [each["run"] for each in page["records"]]
+    refused = [str(each["refusal"]) for each in runs if each.get("refusal") is not None]
+    counts[f"requests in {minutes} min"] = len(runs)
+    counts["refused"] = len(refused)
+    many = len(refused) >= MANY_REFUSED and len(refused) >= MANY_REFUSED_SHARE * len(runs)
+    for reason, number in Counter(refused).most_common(MOST_NAMED):
+        yield Finding("look" if many else "note", "refusals", f"{number:,} in {minutes} min: {reason}")
+
+
+def _some(many: str, one: str, names: list[str]) -> str:
+    """How many there are, and the first names."""
+    shown = ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
+    return f"{len(names):,} {one if len(names) == 1 else many}: {shown}"
+
+
+def _why(reason: str | None) -> str:
+    return f": {reason}" if reason else ""

@@ -1,0 +1,204 @@
+"""`roost status`: what of the answers of a cloud's services is wrong, worst first."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from roost.bench.loopback import free_port
+from roost.cli.connection import connection_to
+from roost.cli.status.checks import checked
+from roost.cli.status.finding import Report
+from support.processes import run_roost
+
+NOW = 1_000_000.0
+HOST = {
+    "host": "h1", "cell": "a", "state": "up", "enabled": True, "reason": None, "held": None, "refused": None,
+    "added_at": 1.0,
+}  # fmt: skip
+WELL: dict[str, Any] = {
+    "/readyz": {"ready": True, "checks": [{"name": "database", "passed": True}]},
+    "/v1/services": {
+        "services": [
+            {"name": "conductor m", "kind": "conductor", "cell": None, "state": "up", "since": 1.0},
+            {"name": "cell-conductor m", "kind": "cell-conductor", "cell": "a", "state": "up", "since": 1.0},
+        ],
+        "features": [{"name": "swaps", "held_back_by": 0}],
+        "cells_down": [],
+    },
+    "/v1/cells": {
+        "cells": [
+            {"name": "a", "instances": {"active": 3}, "conductors": 1, "enabled": True, "reason": None},
+            {"name": "cell0", "instances": {}, "conductors": 1, "enabled": True, "reason": None},
+        ]
+    },
+    "/v1/hosts": {"hosts": [HOST, {**HOST, "host": "h2"}], "next": None, "cells_down": []},
+    "/v1/audit": {"round": 3, "found": 0, "asks": None, "unread": {}, "findings": [], "next": None},
+    "/v1/scheduler/records": {"records": [], "next": None},
+}
+
+
+@contextmanager
+def served(answers: dict[str, Any], missing: tuple[str, ...] = ()) -> Iterator[str]:
+    """A service that answers with these bodies, with 503 where one says that it is not ready, by its path."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path = urlsplit(self.path).path
+            body = answers.get(path) if path not in missing else None
+            status = 404 if body is None else 503 if body.get("ready") is False else 200
+            text = json.dumps(body or {"errors": [{"detail": "no such path"}]}).encode()
+            self.send_response(status)
+            self.send_header("content-length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, format: str, *arguments: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def report(answers: dict[str, Any], missing: tuple[str, ...] = ()) -> Report:
+    with served(answers, missing) as url:
+        services = ("conductor", "scheduler", "placement")
+        return checked({each: connection_to(each, url, "admin") for each in services}, NOW, 10)
+
+
+def changed(path: str, *keys: str | int, to: object) -> dict[str, Any]:
+    """Answers of a cloud that is well but for one value."""
+    answers = deepcopy(WELL)
+    at = answers[path]
+    for key in keys[:-1]:
+        at = at[key]
+    at[keys[-1]] = to
+    return answers
+
+
+def test_a_cloud_that_is_well_has_no_findings() -> None:
+    found = report(WELL)
+    assert (found.findings, found.wrong) == ((), False)
+    assert found.counts == {
+        "processes": 2,
+        "cells": 2,
+        "hosts": 2,
+        "hosts up": 2,
+        "requests in 10 min": 0,
+        "refused": 0,
+    }
+    assert found.summary.startswith("nothing is wrong: 2 processes, 2 cells")
+
+
+@pytest.mark.parametrize(
+    ("answers", "level", "about", "says"),
+    [
+        (
+            changed(
+                "/readyz",
+                "checks",
+                0,
+                to={"name": "ledger", "passed": False, "reason": "60 commits behind"},
+            ),
+            "fails",
+            "http://",
+            "ledger: 60 commits behind",
+        ),
+        (changed("/v1/services", "services", 0, "state", to="down"), "look", "conductor m", "is down"),
+        (changed("/v1/services", "features", 0, "held_back_by", to=7), "note", "swaps", "7 processes"),
+        (changed("/v1/cells", "cells", 0, "instances", to=None), "fails", "cell a", "database"),
+        (changed("/v1/cells", "cells", 0, "conductors", to=0), "fails", "cell a", "no conductor is up"),
+        (changed("/v1/cells", "cells", 0, "enabled", to=False), "note", "cell a", "disabled"),
+        (changed("/v1/hosts", "hosts", 1, "state", to="down"), "look", "cell a", "1 host is down: h2"),
+        (changed("/v1/hosts", "hosts", 1, "held", to="restored"), "look", "host h2", "no orders: restored"),
+        (changed("/v1/hosts", "hosts", 1, "refused", to="no room"), "look", "host h2", "no room"),
+        (changed("/v1/hosts", "hosts", 1, "enabled", to=False), "note", "hosts", "1 host is disabled"),
+        (changed("/v1/audit", "asks", to="200 repairs at once"), "look", "audit", "200 repairs at once"),
+        (changed("/v1/audit", "found", to=4), "look", "audit", "4 contradictions"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_part_of_the_cloud(answers, level: str, about: str, says: str) -> None:
+    found = report(answers)
+    [finding] = found.findings
+    assert finding.level == level
+    assert about in finding.about
+    assert says in finding.says
+    assert found.wrong == (level != "note")
+
+
+@pytest.mark.parametrize(("placed", "level"), [(2, "look"), (6, "note")])
+def test_refusals_are_counted_by_their_reasons_and_want_a_look_if_most_are_refused(placed, level) -> None:
+    refusals = ["no room", "no zone", "no room", "no room", "no room", *[None] * placed]
+    runs = [{"run": {"refusal": reason}} for reason in refusals]
+    found = report(changed("/v1/scheduler/records", "records", to=runs))
+    assert [each.says for each in found.findings] == ["4 in 10 min: no room", "1 in 10 min: no zone"]
+    assert {each.level for each in found.findings} == {level}
+    assert found.counts["refused"] == 5
+
+
+def test_what_fails_comes_before_what_wants_a_look_and_that_before_notes() -> None:
+    answers = changed("/v1/hosts", "hosts", 0, "enabled", to=False)
+    answers["/v1/hosts"]["hosts"][1]["state"] = "down"
+    answers["/v1/cells"]["cells"][0]["conductors"] = 0
+    assert [each.level for each in report(answers).findings] == ["fails", "look", "note"]
+
+
+def test_more_names_than_a_line_has_room_for_are_a_number() -> None:
+    hosts = [{**HOST, "host": f"h{number}", "state": "down"} for number in range(1200)]
+    found = report(changed("/v1/hosts", "hosts", to=hosts))
+    assert [each.says for each in found.findings] == ["1,200 hosts are down: h0, h1, h2, h3, h4, ..."]
+
+
+def test_a_service_that_does_not_answer_fails_and_one_that_nobody_named_is_a_note() -> None:
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    with served(WELL) as url:
+        environment = {"ROOST_TOKEN": "admin"}
+        connections = {
+            "conductor": connection_to("conductor", url, "admin"),
+            "scheduler": connection_to("scheduler", nowhere, "admin"),
+        }
+        found = checked(connections, NOW, 10)
+        assert found.findings[0].level == "fails"
+        assert nowhere in found.findings[0].says
+        unnamed = connection_to("scheduler", environment=environment)
+        if unnamed.by_default:
+            connections["scheduler"] = unnamed
+            assert {each.level for each in checked(connections, NOW, 10).findings} <= {"note"}
+
+
+def test_an_address_of_another_program_is_told() -> None:
+    found = report(WELL, missing=("/readyz",))
+    assert {each.level for each in found.findings} == {"fails"}
+    assert all("no report of readiness" in each.says for each in found.findings)
+
+
+def test_a_part_that_a_token_may_not_see_is_not_known() -> None:
+    [finding] = report(WELL, missing=("/v1/audit",)).findings
+    assert (finding.level, finding.about) == ("note", "audit")
+    assert "not known" in finding.says
+
+
+def test_the_exit_status_says_whether_something_is_wrong() -> None:
+    with served(WELL) as url:
+        well = run_roost("status", "--url", url, "--token", "admin")
+        assert (well.returncode, well.stdout.startswith("nothing is wrong")) == (0, True), well.stderr
+    with served(changed("/v1/cells", "cells", 0, "conductors", to=0)) as url:
+        wrong = run_roost("status", "--url", url, "--token", "admin")
+        assert (wrong.returncode, "cell a" in wrong.stdout) == (1, True)
+        as_json = run_roost("status", "--url", url, "--token", "admin", "--json")
+        assert json.loads(as_json.stdout)["findings"][0]["about"] == "cell a"
+        assert as_json.returncode == 1
+    nobody = run_roost("status", "--url", f"http://127.0.0.1:{free_port()}", "--token", "admin")
+    assert nobody.returncode == 1
