@@ -35,7 +35,8 @@ class Clock:
 
 def holds() -> dict[str, int]:
     """The number of holds by operation."""
-    return {operation: sum(series.counts) for (operation,), series in LOOP_HOLDS.series.items()}
+    counts = {operation: sum(series.counts) for (operation,), series in LOOP_HOLDS.series.items()}
+    return {operation: number for operation, number in counts.items() if number}
 
 
 def test_all_holds_are_counted_and_of_the_long_ones_one_a_minute_is_logged_for_each_operation() -> None:

@@ -54,6 +54,8 @@ class LoopWatch:
     def begin(self) -> None:
         """Count and log from now on."""
         self._counts = True
+        # The series is there before its first hold, so that a rate shows that one too.
+        metrics.LOOP_HOLDS.labels(UNKNOWN)
 
     def note(self, operation: str, seconds: float) -> None:
         """Count a hold, and log it if it is long and its operation was not logged for a while."""
