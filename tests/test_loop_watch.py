@@ -47,22 +47,27 @@ def test_all_holds_are_counted_and_of_the_long_ones_one_a_minute_is_logged_for_e
         for _ in range(5):
             watch.note("GET /usages", 0.5)
             watch.note("GET /traits", 0.05)
-            watch.note("PUT /traits/{name}", 0.2)
+            watch.note("PUT /traits/{name}", 0.3)
         clock.now += SILENT_SECONDS
         watch.note("GET /usages", 0.7)
     assert holds() == {"GET /usages": 6, "GET /traits": 5, "PUT /traits/{name}": 5}
     assert [(line["operation"], line["milliseconds"]) for line in lines] == [
         ("GET /usages", 500),
-        ("PUT /traits/{name}", 200),
+        ("PUT /traits/{name}", 300),
         ("GET /usages", 700),
     ]
     assert lines[2]["more_since_the_last_line"] == 4
 
 
 def test_what_opens_a_process_counts_nothing() -> None:
-    watch = LoopWatch()
+    clock = Clock()
+    watch = LoopWatch(clock=clock)
     with capture_logs() as lines:
         watch.note("open", 3.0)
+        watch.turned()
+        clock.now += 30.0
+        watch.begin()
+        watch.turned()
     assert (holds(), lines) == ({}, [])
 
 

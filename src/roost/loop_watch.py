@@ -18,7 +18,7 @@ from roost.timed_steps import timed
 BEAT_SECONDS: Final = 0.5
 """Seconds between two beats."""
 
-LOGGED_SECONDS: Final = 0.1
+LOGGED_SECONDS: Final = 0.25
 """Seconds of a hold from which on it is logged."""
 
 SILENT_SECONDS: Final = 60.0
@@ -54,6 +54,8 @@ class LoopWatch:
     def begin(self) -> None:
         """Count and log from now on."""
         self._counts = True
+        # The time since the last beat began before.
+        self._turned_at = 0.0
         # The series is there before its first hold, so that a rate shows that one too.
         metrics.LOOP_HOLDS.labels(UNKNOWN)
 

@@ -39,7 +39,7 @@ writes = st.builds(
     ConsumerWrite,
     consumer=consumers,
     allocations=st.dictionaries(providers, resources, max_size=2),
-    project_id=st.just("project"),
+    project_id=st.sampled_from(["project", "another"]),
     user_id=st.sampled_from(["user", "other"]),
     consumer_type=st.sampled_from([None, "INSTANCE"]),
 )

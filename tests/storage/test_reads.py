@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -101,5 +102,30 @@ def test_a_read_sees_one_snapshot(place):
         assert await database.read(look) == (0, 0)
         assert things(database) == [1]
         await other.close()
+
+    using(place, use)
+
+
+def test_no_short_read_waits_for_a_long_one(place):
+    async def use(database: Database) -> None:
+        began, ended = threading.Event(), threading.Event()
+
+        def long(connection: sa.Connection) -> int:
+            found = count(connection)
+            began.set()
+            ended.wait()
+            return found
+
+        reading = asyncio.create_task(database.read(long))
+        await asyncio.to_thread(began.wait)
+        try:
+            assert await database.autocommit_read(count) == 0
+            assert await database.read(count, by_key=True) == 0
+            assert await database.load(count) == 0
+            await database.write(put(1))
+            assert not reading.done()
+        finally:
+            ended.set()
+        assert await reading == 0
 
     using(place, use)

@@ -97,6 +97,10 @@ def snapshot(fleet: Fleet) -> dict[str, Any]:
             for group in fleet.groups.names()
         },
         "assigned": {node: dict(fleet.assigned.on(node)) for node in fleet.assigned.nodes()},
+        "owners": {
+            owner: fleet.owner_usages.usages(owner.project_id, owner.user_id)
+            for owner in sorted(fleet.owner_usages.owners())
+        },
         "in aggregate": {name: named(fleet.in_aggregate(name).rows().tolist()) for name in AGGREGATES},
     }
 

@@ -11,8 +11,9 @@ from roost.auth import NoAuth
 from roost.auth.rules import Rules
 from roost.web.admission import Admission, Arrival, Cause, Load, arrival_of, decide
 from roost.web.app import Kernel, create_app
-from roost.web.dispatch import Application, Message
+from roost.web.dispatch import Application, Message, Receive, Send
 from roost.web.edge import Edge
+from roost.web.heads import head_bytes
 from roost.web.limits import Limits
 from roost.web.observation import LONG, Observation
 from roost.web.operation import LARGEST_BODY, OPEN, Operation
@@ -45,6 +46,47 @@ def test_a_request_is_refused_by_the_limit_that_it_would_exceed(
     load: Load, arrival: Arrival, cause: Cause | None
 ) -> None:
     assert decide(load, arrival, LIMITS) is cause
+
+
+def test_a_head_of_more_than_64_kib_is_refused_on_every_path_and_one_of_64_kib_is_not() -> None:
+    served: list[str] = []
+
+    async def show(service: object, req: Request, resp: Response) -> dict[str, str]:
+        served.append(req.path)
+        return {}
+
+    async def health(scope: Message, receive: Receive, send: Send) -> None:
+        served.append(scope["path"])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body"})
+
+    operations = (Operation("GET", "/things", OPEN, show),)
+    app: Application = create_app(operations, Kernel(None, NoAuth(), Policy(Rules((), None, True))))
+    edge = Edge(app, {"/healthz": health}, admission=Admission(app, LIMITS))
+
+    async def statuses() -> list[int]:
+        transport = httpx.ASGITransport(edge)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            return [
+                (await client.get(path, headers={"x-long": "x" * size})).status_code
+                for path in ("/things", "/healthz")
+                for size in (60_000, 2**16, 90_000)
+            ]
+
+    assert asyncio.run(statuses()) == [200, 431, 431, 200, 431, 431]
+    assert served == ["/things", "/healthz"]
+
+
+def test_all_parts_of_a_head_count() -> None:
+    head = b"GET /a%20b?c=d HTTP/1.1\r\nhost: test\r\nx-a: bc\r\n"
+    scope = {
+        "method": "GET",
+        "path": "/a b",
+        "raw_path": b"/a%20b",
+        "query_string": b"c=d",
+        "headers": [(b"host", b"test"), (b"x-a", b"bc")],
+    }
+    assert head_bytes(scope) == len(head)
 
 
 @pytest.mark.parametrize("seed", range(20))

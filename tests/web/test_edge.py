@@ -4,6 +4,8 @@ import asyncio
 
 import httpx
 import pytest
+import structlog
+from structlog.testing import capture_logs
 
 from roost.auth import NoAuth
 from roost.auth.rules import Rules
@@ -170,3 +172,27 @@ def test_other_scopes_pass() -> None:
 
     asyncio.run(Edge(lifespan)({"type": "lifespan"}, nothing, send))
     assert scopes == ["lifespan"]
+
+
+def test_an_outage_of_a_backend_has_one_line_and_not_one_a_request() -> None:
+    structlog.reset_defaults()
+
+    class Away(Exception):
+        """The backend does not answer."""
+
+    async def fail(service: object, req: Request, resp: Response) -> None:
+        raise Away("no answer")
+
+    operations = (Operation("GET", "/failing", OPEN, fail),)
+    app: Application = create_app(
+        operations, Kernel(None, NoAuth(), Policy(Rules((), None, True)), unavailable=(Away,))
+    )
+
+    async def statuses() -> set[int]:
+        return {(await get(Edge(app), "/failing")).status_code for _ in range(50)}
+
+    with capture_logs() as lines:
+        assert asyncio.run(statuses()) == {503}
+    assert [(line["event"], line["operation"]) for line in lines] == [
+        ("a backend does not serve requests", "GET /failing")
+    ]

@@ -6,6 +6,7 @@
     wire       paths and codes of the protocol over HTTPS
     client     the endpoint over HTTPS, as an agent asks it
     tokens     what an agent proves its host with
+    exposure   whether what an agent says can be read on the way
     digest     the digest of a host's guests, which changes with each guest that comes or goes
     errors     what can go wrong
 

@@ -7,14 +7,11 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 
-import structlog
-
 from roost.auth.authenticator import IdentityUnavailable
 from roost.auth.identity import Identity
 from roost.auth.source import Source
 from roost.auth.token_check import TOKEN_HEADERS, TokenCheck, TokenRequest, ValidatedToken
-
-_log = structlog.get_logger()
+from roost.logs.outages import OutageLines
 
 THREADS = 8
 """Threads that validate tokens."""
@@ -53,6 +50,7 @@ class Keystone:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="keystone")
         self._cached: dict[bytes, tuple[Identity, float]] = {}
         self._validations: dict[bytes, asyncio.Future[ValidatedToken | None]] = {}
+        self._away = OutageLines(__name__, "tokens cannot be validated", "tokens are validated again")
 
     @property
     def challenge(self) -> str:
@@ -86,8 +84,9 @@ class Keystone:
             # Shielded, because other requests may wait for the result when this one is cancelled.
             token = await asyncio.shield(validation)
         except IdentityUnavailable as error:
-            _log.error("tokens cannot be validated", error=str(error))
+            self._away.failed(error=str(error))
             raise
+        self._away.succeeded()
         self._cache(key, token)
         return token
 

@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 import click
 
 from roost import tracing
+from roost.agents.exposure import CHANGE, exposure_of
 from roost.auth import Source
-from roost.cli.configuration import tell_options
+from roost.cli.configuration import print_warnings, tell_options
 from roost.cli.options import config_files, metrics_host, metrics_port, settings
 from roost.cli.placement_config import placement_source
 from roost.compute.drivers.loading import BUILT_IN
@@ -115,6 +116,8 @@ def agent(
         if chosen in BUILT_IN:
             # The options of other drivers are known to these alone.
             tell_options(source, "agent", schedules=True, driver=chosen)
+        if (exposure := exposure_of(endpoint)) is not None:
+            print_warnings([f"{exposure}: {CHANGE}"])
         logs, tracing_from = read_log_options(source)
         plan = AgentPlan(
             hosts=directories,

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-import structlog
 from sqlalchemy.engine import Connection
 
 from roost.cells import Cell
+from roost.logs.outages import OutageLines
 from roost.model.text import error_text
 from roost.storage import StorageError
 
@@ -16,7 +16,7 @@ CELL_SECONDS = 3.0
 
 T = TypeVar("T")
 
-_log = structlog.get_logger()
+_away = OutageLines(__name__, "a cell cannot be asked", "a cell can be asked again", level="warning")
 
 
 async def ask_cell(cell: Cell | None, work: Callable[[Connection], T]) -> T | None:
@@ -25,7 +25,9 @@ async def ask_cell(cell: Cell | None, work: Callable[[Connection], T]) -> T | No
         return None
     try:
         async with asyncio.timeout(CELL_SECONDS):
-            return await cell.read(work)
+            found = await cell.read(work)
     except (StorageError, TimeoutError) as error:
-        _log.warning("a cell cannot be asked", cell=cell.name, error=error_text(error))
+        _away.failed(cell.name, cell=cell.name, error=error_text(error))
         return None
+    _away.succeeded(cell.name, cell=cell.name)
+    return found

@@ -19,6 +19,7 @@ Data
     inventory_columns  inventories and use of one resource class
     inverted_index     names by provider and providers by name, for traits and aggregates
     groups             the members of server groups, by host
+    owner_usages       what projects and users hold in sum
     rowset             a set of rows, sparse or dense
     columns            array types, and columns that grow in place
     invalidation_log   the rows that have changed, for caches

@@ -14,6 +14,7 @@ from roost.fleet.errors import FleetError, Inconsistent
 from roost.fleet.groups import GroupMembers, Groups
 from roost.fleet.inventory_columns import CAPACITY_LIMIT, InventoryColumns, InventoryRecords
 from roost.fleet.inverted_index import InvertedIndex, NameSets
+from roost.fleet.owner_usages import OwnerUsages
 from roost.fleet.provider_forest import ProviderColumns, ProviderForest
 from roost.fleet.rowset import RowSet
 from roost.fleet.work import Meter
@@ -49,9 +50,10 @@ class Fleet(ProviderForest):
     """All providers with inventories, use, traits and aggregates, at ``version`` of the ledger.
 
     ``resource_classes`` and ``traits``: name -> id in the tables, of all that exist. ``groups``: the
-    members of server groups. ``assigned``: the assignments of consumers. ``word``: the mark of the operator's
-    word that was announced last, 0 for none. ``caches``: what others keep of this fleet, by type; a copy
-    begins with none. ``meter``: what is computed on the fleet spends from it.
+    members of server groups. ``assigned``: the assignments of consumers. ``owner_usages``: of projects and
+    users. ``word``: the mark of the operator's word that was announced last, 0 for none. ``caches``: what
+    others keep of this fleet, by type; a copy begins with none. ``meter``: what is computed on the fleet
+    spends from it.
     """
 
     def __init__(self) -> None:
@@ -62,6 +64,7 @@ class Fleet(ProviderForest):
         self.groups = Groups()
         self.assigned = AssignedOnNodes()
         self.word = 0
+        self.owner_usages = OwnerUsages()
         self.caches: dict[type, object] = {}
         self.meter = Meter()
         self._inventories: dict[str, InventoryColumns] = {}
@@ -78,6 +81,7 @@ class Fleet(ProviderForest):
         used: Mapping[str, tuple[Rows, Int64]],
         members: GroupMembers = NO_MEMBERS,
         assignments: Iterable[tuple[str, Assignment]] = (),
+        owner_usages: OwnerUsages | None = None,
     ) -> "Fleet":
         """A fleet from the columns of the tables. ``used``: resource class -> rows, and the use of each.
 
@@ -97,6 +101,8 @@ class Fleet(ProviderForest):
             fleet._inventories.setdefault(name, InventoryColumns()).use_all(rows, amounts)
         fleet.groups = Groups.load(members, fleet.hosts_of)
         fleet.assigned = AssignedOnNodes.load(assignments)
+        if owner_usages is not None:
+            fleet.owner_usages = owner_usages
         return fleet
 
     # Data of providers
@@ -207,6 +213,7 @@ class Fleet(ProviderForest):
         other.traits = self.traits.copy()
         other.groups = self.groups.copy()
         other.assigned = self.assigned.copy()
+        other.owner_usages = self.owner_usages.copy()
         other._inventories = {name: columns.copy() for name, columns in self._inventories.items()}
         other._traits = self._traits.copy()
         other._aggregates = self._aggregates.copy()
@@ -322,6 +329,7 @@ class Fleet(ProviderForest):
             for node in {each.node for each in (had, has) if each is not None}:
                 if (row := self.find_row(node)) >= 0:
                     self.invalidations.append(row)
+        self.owner_usages.apply(change)
 
     def _apply_member(self, change: AllocationsChanged, before: str | None, after: str | None) -> None:
         """Apply the change of a consumer that was in server group ``before``, and is in ``after`` then."""

@@ -31,7 +31,6 @@ Replicas:
 Tables:
     tables           the commits, and the relational state that they add up to
     holdings         consumers and what they hold, read from the tables
-    usages           what projects and users hold in sum
     verify           whether commits, tables and fleet agree; with audit_snapshot, breaches,
                      history, findings
     errors           what can go wrong

@@ -77,7 +77,9 @@ class Follower:
     async def check_head(self, uuids: Sequence[str]) -> Head:
         """The head of the database, and the holdings of the named consumers."""
         if len(uuids) > NAMES_PER_STATEMENT:
-            return await self.database.read(lambda connection: check_head_of_many(connection, uuids))
+            return await self.database.read(
+                lambda connection: check_head_of_many(connection, uuids), by_key=True
+            )
         return await self.database.autocommit_read(lambda connection: check_head(connection, uuids))
 
     async def follow(self, uuids: Sequence[str]) -> Delta:

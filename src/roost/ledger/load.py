@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.fleet import Fleet
-from roost.fleet.columns import Int64, Rows
+from roost.fleet.columns import Int32, Int64, Rows
 from roost.fleet.groups import GroupMembers
 from roost.fleet.inventory_columns import InventoryRecords
 from roost.fleet.inverted_index import NameSets
+from roost.fleet.owner_usages import Owner, OwnerUsages
 from roost.fleet.provider_forest import ProviderColumns
 from roost.ledger import tables
 from roost.ledger.assignment_text import assignment_from_text
@@ -26,6 +27,7 @@ _AT_ONCE = 20_000
 
 Column = npt.NDArray[Any]
 Columns = Sequence[Sequence[Any]]
+Used = tuple[Rows, Int64]
 
 
 def head(connection: Connection) -> int:
@@ -46,14 +48,16 @@ def load(connection: Connection) -> Fleet:
     classes = _names(connection, tables.resource_classes)
     traits = _names(connection, tables.traits)
     providers = _providers(connection)
+    held = _allocations(connection)
     fleet = Fleet.load(
         providers,
         dict(_inventories(connection, classes)),
         _traits(connection, traits),
         _aggregates(connection),
-        dict(_used(connection, classes, providers.rows)),
+        dict(_used(held, classes, providers.rows)),
         _members(connection),
         _assignments(connection),
+        _owner_usages(connection, held, classes),
     )
     fleet.resource_classes = {name: number for number, name in classes.items()}
     fleet.traits = {name: number for number, name in traits.items()}
@@ -118,23 +122,74 @@ def _aggregates(connection: Connection) -> NameSets:
     return inside.items()
 
 
-def _used(
-    connection: Connection, classes: dict[int, str], providers: Rows
-) -> Iterator[tuple[str, tuple[Rows, Int64]]]:
+class _Allocations(NamedTuple):
+    """All allocations, as parallel columns. ``consumer``: the id in the tables, ``provider``: the row."""
+
+    consumer: Int64
+    provider: Rows
+    class_id: Int32
+    used: Int64
+
+
+def _allocations(connection: Connection) -> _Allocations:
+    """All allocations, by one scan of the table.
+
+    Two sums by the database, by provider and by owner, take twice as long on SQLite, which sorts for them.
+    """
     table = tables.allocations
-    keys = (table.c.provider_id, table.c.resource_class_id)
-    query = sa.select(*keys, sa.cast(sa.func.sum(table.c.used), sa.BigInteger)).group_by(*keys)
-    rows, class_ids, amounts = _columns(_read(connection, query), (np.intp, np.int64, np.int64))
-    numbers = np.unique(class_ids).tolist()
+    query = sa.select(table.c.consumer_id, table.c.provider_id, table.c.resource_class_id, table.c.used)
+    return _Allocations(*_columns(_read(connection, query), (np.int64, np.intp, np.int32, np.int64)))
+
+
+def _used(held: _Allocations, classes: dict[int, str], providers: Rows) -> Iterator[tuple[str, Used]]:
+    """The use of each resource class: the providers, and the amount of each."""
+    numbers = np.unique(held.class_id).tolist()
     # The table has no foreign keys.
-    no_provider = np.setdiff1d(rows, providers).tolist()
+    no_provider = np.setdiff1d(held.provider, providers).tolist()
     no_class = [number for number in numbers if number not in classes]
     for what, unknown in (("provider", no_provider), ("class", no_class)):
         if unknown:
             raise _damaged(f"allocations of resource {what}", unknown[0])
+    size = int(providers.max()) + 1 if len(providers) else 0
     for number in numbers:
-        places = np.flatnonzero(class_ids == number)
-        yield classes[number], (rows[places], amounts[places])
+        amounts = _sums(held, number, held.provider, size)
+        rows = np.flatnonzero(amounts)
+        yield classes[number], (rows, amounts[rows])
+
+
+def _owner_usages(connection: Connection, held: _Allocations, classes: dict[int, str]) -> OwnerUsages:
+    """What projects and users hold in sum. Allocations without their consumer belong to nobody."""
+    table = tables.consumers
+    query = sa.select(table.c.id, table.c.project_id, table.c.user_id, table.c.consumer_type)
+    places: dict[Owner, int] = {}
+
+    def owned() -> Iterator[Columns]:
+        for ids, *names in _read(connection, query.order_by(table.c.id)):
+            owners = map(Owner, *names)
+            yield ids, [places.setdefault(owner, len(places)) for owner in owners]
+
+    ids, owner_of = _columns(owned(), (np.int64, np.intp))
+    at = np.searchsorted(ids, held.consumer)
+    known = at < len(ids)
+    known[known] = ids[at[known]] == held.consumer[known]
+    held = _Allocations(held.consumer[known], held.provider[known], held.class_id[known], held.used[known])
+    owner = owner_of[at[known]]
+    return OwnerUsages.load(
+        list(places),
+        np.bincount(owner_of, minlength=len(places)).astype(np.int64),
+        {
+            classes[number]: _sums(held, number, owner, len(places))
+            for number in np.unique(held.class_id).tolist()
+        },
+    )
+
+
+def _sums(held: _Allocations, class_id: int, by: Rows, size: int) -> Int64:
+    """The amounts of a resource class, summed up by the numbers ``by``, one for each allocation."""
+    sums = np.zeros(size, dtype=np.int64)
+    of_class = held.class_id == class_id
+    np.add.at(sums, by[of_class], held.used[of_class])
+    return sums
 
 
 def _members(connection: Connection) -> GroupMembers:

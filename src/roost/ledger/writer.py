@@ -292,7 +292,7 @@ class _Batch:
     async def _answers(self) -> bool:
         """Whether the database can be read."""
         try:
-            await self._database.read(newest)
+            await self._database.read(newest, by_key=True)
         except DatabaseUnavailable:
             if self._database.stopping:
                 raise

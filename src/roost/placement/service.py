@@ -16,6 +16,7 @@ from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTra
 from roost.placement.commands.word import AnnounceWord
 from roost.placement.errors import DuplicateName, NotFound
 from roost.placement.interface import Provider
+from roost.storage import NAMES_PER_STATEMENT
 
 
 class PlacementService:
@@ -112,7 +113,8 @@ class PlacementService:
         return (await self.holdings((consumer,))).get(consumer)
 
     async def holdings(self, consumers: Collection[str]) -> dict[str, Held]:
-        return await self.ledger.database.read(lambda connection: held_by(connection, consumers))
+        few = len(consumers) <= NAMES_PER_STATEMENT
+        return await self.ledger.database.read(lambda connection: held_by(connection, consumers), by_key=few)
 
     async def consumers_on(self, provider: str) -> frozenset[str]:
         provider_row(await self.ledger.current(), provider)

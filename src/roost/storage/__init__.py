@@ -1,6 +1,6 @@
 """Databases: connections, reads and writes off the event loop, schemas.
 
-database      one database: a reader thread, a writer thread, reads outside of transactions
+database      one database: threads of short reads, of long ones and of writes
 database_url  the URL of a database, which shows itself without its secrets
 refused_writes  whether a full database takes writes again, and room for them
 group_commit  writes that wait at the same time share a transaction

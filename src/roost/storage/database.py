@@ -1,4 +1,7 @@
-"""One database: reads in one thread, writes in another.
+"""One database: short reads in one thread, long ones in another, writes in a third.
+
+Short reads are the head checks and deltas that every claim needs. The rows of a long one may grow with the
+cloud, such as those of all consumers of a provider, and no claim waits for it.
 
 A server that hangs accepts connections, and its kernel acknowledges what it receives, but it does not answer.
 So each operation has a time limit, `ANSWER_SECONDS` by default. After it the caller gets an error even if the
@@ -99,6 +102,7 @@ class Database:
             raise DatabaseMisconfigured(f"cannot open database {self}: {self.hide(str(error))}") from None
         self._autocommit: Connection | None = None
         self._reader = Lane("reader")
+        self._long_reader = Lane("long reader")
         self._writes = GroupCommit(self.write_now, lambda: self._limit, self.no_answer)
         self._closed = False
         self._opened = False
@@ -140,8 +144,11 @@ class Database:
         else:
             self._preparations.append(prepare)
 
-    async def read(self, work: Work[T]) -> T:
-        """Run ``work`` in the reader thread, in a transaction that sees one snapshot.
+    async def read(self, work: Work[T], *, by_key: bool = False) -> T:
+        """Run ``work`` in the thread of long reads, in a transaction that sees one snapshot.
+
+        ``by_key``: its rows are named, so they are few however large the cloud is. It runs in the thread of
+        short reads, and does not wait for long ones.
 
         A work whose type says ``is_short = True`` is one short statement, or several of which each may see
         another snapshot: it needs no transaction, and is run as by `autocommit_read`. So a statement costs
@@ -152,18 +159,23 @@ class Database:
         """
         if getattr(work, "is_short", False):
             return await self.autocommit_read(work)
-        return await self._read_within(self._limit, lambda: self.read_now(work))
+        lane = self._reader if by_key else self._long_reader
+        return await self._read_within(self._limit, lambda: self.read_now(work), lane)
 
     async def load(self, work: Work[T]) -> T:
         """Run ``work`` like `read`, but without a time limit for the whole: it may read the whole database.
 
+        It runs in the thread of short reads. These have nothing to say before a replica is loaded or has
+        followed, for which it is meant.
+
         Raises:
             DatabaseUnavailable: the database cannot be reached or does not answer a statement in time.
         """
-        return await self._read_within(self._limit if self.stopping else None, lambda: self.read_now(work))
+        seconds = self._limit if self.stopping else None
+        return await self._read_within(seconds, lambda: self.read_now(work), self._reader)
 
     async def autocommit_read(self, work: Work[T]) -> T:
-        """Run ``work``, one short query, outside of transactions.
+        """Run ``work``, one short query, in the thread of short reads and outside of transactions.
 
         On SQLite it runs in the calling thread, which takes less time than to wake another one: readers of
         SQLite do not wait for writers. The first operation of a database, which opens it, does not.
@@ -174,12 +186,12 @@ class Database:
         if self.is_sqlite and self._opened:
             self._check_open()
             return self._autocommit_read_now(work)
-        return await self._read_within(self._limit, lambda: self._autocommit_read_now(work))
+        return await self._read_within(self._limit, lambda: self._autocommit_read_now(work), self._reader)
 
-    async def _read_within(self, seconds: float | None, call: Callable[[], T]) -> T:
+    async def _read_within(self, seconds: float | None, call: Callable[[], T], lane: Lane) -> T:
         self._check_open()
         try:
-            return await self._reader.run(call, seconds)
+            return await lane.run(call, seconds)
         except CallTimedOut as error:
             raise DatabaseUnavailable(self.no_answer()) from error
 
@@ -277,6 +289,7 @@ class Database:
         if self._limit is not None:
             self._limit = min(self._limit, seconds)
             self._reader.give_up_after(self._limit)
+            self._long_reader.give_up_after(self._limit)
             self._writes.give_up_after(self._limit)
 
     async def close(self) -> None:
@@ -284,6 +297,7 @@ class Database:
         self._closed = True
         await self._writes.close()
         await self._reader.close(self._limit)
+        await self._long_reader.close(self._limit)
         kept, self._autocommit = self._autocommit, None
         _drop(kept)
         for engine in (self._autocommit_engine, self._engine, self._write_engine):

@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 from roost.metrics import catalogue as metrics
 from roost.web.dispatch import Application, Message
-from roost.web.errors import TooSlow, Unavailable
+from roost.web.errors import HeadTooLarge, TooSlow, Unavailable
+from roost.web.heads import LARGEST_HEAD, is_head_too_large
 from roost.web.limits import Limits
 from roost.web.observation import Observation
 from roost.web.operation import LARGEST_BODY
@@ -107,6 +108,9 @@ class Admission:
         """Admit a request, with None, or return the application that refuses it."""
         scope = request.scope
         request.send_long = self._send_long
+        if is_head_too_large(scope):
+            scope[REFUSAL_KEY] = HeadTooLarge(f"URL and headers may have at most {LARGEST_HEAD} bytes.")
+            return self._application
         if scope["path"] in self._uncounted:
             return None
         arrival = arrival_of(scope)

@@ -30,6 +30,7 @@ import structlog
 
 from roost.auth import Authenticator, IdentityUnavailable
 from roost.deadlines import Deadlines
+from roost.logs.outages import OutageLines
 from roost.metrics import catalogue as metrics
 from roost.model.visibility import visible
 from roost.web.admission import REFUSAL_KEY, Overloaded
@@ -88,14 +89,15 @@ def create_app(operations: Sequence[Operation], kernel: Kernel) -> falcon.asgi.A
     for middleware in kernel.middleware:
         app.add_middleware(middleware)
     open_paths = frozenset(operation.path for operation in operations if operation.rule is OPEN)
-    app.add_middleware(_Gate(kernel, open_paths))
+    backends = _Backends()
+    app.add_middleware(_Gate(kernel, open_paths, backends))
     bodies, keyed = _Bodies(kernel.body_seconds), KeyedRequests(kernel.answers)
     by_path: dict[str, dict[str, Operation]] = {}
     for operation in operations:
         by_path.setdefault(operation.path, {})[operation.method] = operation
     for path, methods in by_path.items():
         app.add_route(path, _Resource(kernel, methods, bodies, keyed))
-    _add_error_handlers(app, kernel)
+    _add_error_handlers(app, kernel, backends)
     return app
 
 
@@ -114,10 +116,31 @@ class _Resource:
             setattr(self, f"on_{method.lower()}", _responder(kernel, operation, bodies, keyed))
 
 
+class _Backends:
+    """The log's lines about backends that do not serve requests. An operation that failed ends the outage."""
+
+    def __init__(self) -> None:
+        self._lines = OutageLines(
+            __name__, "a backend does not serve requests", "a backend serves requests again"
+        )
+        self._failing: set[str] = set()
+
+    def failed(self, operation: str, error: Exception) -> None:
+        """A backend did not serve a request."""
+        self._failing.add(operation)
+        self._lines.failed(operation=operation, error=str(error))
+
+    def succeeded(self, operation: str) -> None:
+        """A request was served."""
+        if operation in self._failing and self._lines.succeeded():
+            self._failing.clear()
+
+
 class _Gate:
     """Middleware for steps 1 to 3: authentication, the service's checks, methods that a path lacks."""
 
-    def __init__(self, kernel: Kernel, open_paths: frozenset[str]) -> None:
+    def __init__(self, kernel: Kernel, open_paths: frozenset[str], backends: _Backends) -> None:
+        self._backends = backends
         self._authenticator = kernel.authenticator
         self._conventions = kernel.conventions
         self._open_paths = open_paths
@@ -147,6 +170,8 @@ class _Gate:
     async def process_response(
         self, req: Request, resp: Response, resource: object, req_succeeded: bool
     ) -> None:
+        if req_succeeded:
+            self._backends.succeeded(req.observation.operation)
         resp.set_header("x-openstack-request-id", req.request_id)
         self._conventions.finish(req, resp)
 
@@ -247,7 +272,11 @@ class _Bodies:
         return TooSlow(f"The body must arrive within {self._seconds:g} seconds.")
 
 
-def _add_error_handlers(app: falcon.asgi.App, kernel: Kernel) -> None:  # type: ignore[type-arg]
+def _add_error_handlers(
+    app: falcon.asgi.App,  # type: ignore[type-arg]
+    kernel: Kernel,
+    backends: _Backends,
+) -> None:
     def refuse(req: Request, resp: Response, error: HTTPError) -> None:
         resp.status = error.status
         resp.set_headers(dict(error.headers))
@@ -265,7 +294,7 @@ def _add_error_handlers(app: falcon.asgi.App, kernel: Kernel) -> None:  # type: 
 
     async def failed(req: Request, resp: Response, error: Exception, _: object) -> None:
         if isinstance(error, kernel.unavailable):
-            _log.error("a backend did not serve a request", error=str(error))
+            backends.failed(req.observation.operation, error)
             summary = getattr(error, "summary", _BUSY)
             known = getattr(error, "outcome_known", True)
             refuse(req, resp, Unavailable(summary) if known else OutcomeUncertain(summary))

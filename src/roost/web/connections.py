@@ -14,11 +14,8 @@ from granian.constants import HTTPModes
 from granian.http import HTTP1Settings
 
 from roost.web.dispatch import Message
+from roost.web.heads import LARGEST_HEAD
 from roost.web.limits import Limits
-
-LARGEST_HEAD: Final = 64 * 1024
-"""Bytes of the head of a request. The server answers a longer one with 431. Also the bytes of a body that it
-reads at once."""
 
 SPARE_FILES: Final = 256
 """Open files of a process beside its connections: databases, libraries, logs."""

@@ -8,7 +8,7 @@ completes (`Observation.operation`), and calls the parts that it is composed of:
                    └─▶ its own application        └─▶ the refusal, instead of the application
 
 - ``open_paths``: applications for single paths that always answer, such as health. They need no token, are
-  not watched, and are not counted as in flight.
+  not watched, and are not counted as in flight. A request with too large a head does not reach them.
 - ``watches``: see each request at its beginning and at its end, refused ones too: metrics, the access line,
   the request ids of log lines, the span of a trace. `Watch.begin` and `Watch.end` run in the context of the
   request, so a context variable that `begin` sets is seen by the application.
@@ -26,6 +26,7 @@ from typing import Protocol
 
 from roost.timed_steps import Holds, TimedSteps
 from roost.web.dispatch import Application, Message, Receive, Send
+from roost.web.heads import is_head_too_large
 from roost.web.observation import SCOPE_KEY, Observation
 
 _NO_PATHS: Mapping[str, Application] = MappingProxyType({})
@@ -78,7 +79,7 @@ class Edge:
             await self._application(scope, receive, send)
             return
         open_path = self._open_paths.get(scope["path"])
-        if open_path is not None:
+        if open_path is not None and not is_head_too_large(scope):
             await open_path(scope, receive, send)
             return
         request = scope[SCOPE_KEY] = Observation(scope, send)

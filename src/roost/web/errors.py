@@ -15,6 +15,7 @@ HTTPError
 ├── Unsupported        415  the body has a wrong media type
 ├── Unprocessable      422  the request contradicts an earlier one
 ├── TooMany            429  too many requests of this kind are under way
+├── HeadTooLarge       431  URL and headers are too large
 ├── Unavailable        503  a service that this one needs does not answer; nothing was done
 └── OutcomeUncertain   503  whether the request was carried out is not known
 
@@ -124,6 +125,13 @@ class Unprocessable(HTTPError):
     """The request contradicts an earlier one that it refers to."""
 
     status = 422
+
+
+class HeadTooLarge(HTTPError):
+    """The head of the request, its URL and headers, is too large. The connection is closed."""
+
+    status = 431
+    headers = MappingProxyType({"connection": "close"})
 
 
 class TooMany(HTTPError):

@@ -1,7 +1,6 @@
 """Checks of `roost agent`: its options, tokens and directories, and the endpoint of its cell."""
 
 import asyncio
-import ipaddress
 import ssl
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ import msgspec
 
 from roost.agents.client import HttpEndpoint, tls_context
 from roost.agents.errors import AccessRefused, AgentProtocolError, EndpointUnavailable, SessionLost
+from roost.agents.exposure import CHANGE, exposure_of
 from roost.agents.questions import ReadTree
 from roost.agents.types import SessionKey
 from roost.auth import Source
@@ -114,9 +114,8 @@ def check_endpoint(agent: CheckedAgent) -> Iterator[Verdict]:
     """The endpoint answers, with a certificate that is trusted, and its cell's database does too."""
     url = agent.endpoint.rstrip("/")
     parts = urlsplit(url)
-    if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
-        says = f"tokens and orders travel to {parts.hostname} without encryption"
-        yield Verdict("warn", says, "serve the endpoint with --tls-cert, and write https:// in --endpoint")
+    if (exposure := exposure_of(url)) is not None:
+        yield Verdict("warn", exposure, CHANGE)
     try:
         tls = True if parts.scheme == "http" else tls_context(agent.authority, agent.certificate, agent.key)
     except OSError as error:
@@ -183,13 +182,6 @@ async def _try(url: str, host: str, tokens: tuple[str, ...], verify: ssl.SSLCont
         pass  # it knows the host by its token
     finally:
         await endpoint.close()
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 CHECKS = (

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 import msgspec
-import structlog
 from sqlalchemy.engine import Connection
 
 from roost.cells import Cell
@@ -14,6 +13,7 @@ from roost.conductor.history.past import FindKnown, KnownInstance
 from roost.conductor.history.telling import actions_of
 from roost.conductor.history.types import InstanceHistory
 from roost.conductor.instance_types import SCHEDULING, UNKNOWN
+from roost.logs.outages import OutageLines
 from roost.model.history import GONE
 from roost.model.instance import DELETING
 from roost.records import RecordQueue, RecordsError, RunWithAttempts, Search, SearchableRecords
@@ -30,8 +30,6 @@ RECORDS = "records"
 
 EVENTS = "events"
 """What a history lacks if transitions were left out, or cannot be read."""
-
-_log = structlog.get_logger()
 
 
 class KnownHistory(msgspec.Struct, frozen=True):
@@ -85,6 +83,9 @@ class Histories:
         self._api = api
         self._cells = cells
         self._records = records
+        self._away = OutageLines(
+            __name__, "the records cannot be asked", "the records can be asked again", level="warning"
+        )
 
     async def find(self, uuid: str) -> KnownHistory | None:
         """All that is known of an instance; None if it is unknown, or forgotten.
@@ -116,9 +117,11 @@ class Histories:
         if isinstance(backend, SearchableRecords):
             try:
                 async with asyncio.timeout(CELL_SECONDS):
-                    return await backend.find(Search(instance=uuid), MOST_RUNS)
+                    found = await backend.find(Search(instance=uuid), MOST_RUNS)
+                self._away.succeeded()
+                return found
             except (RecordsError, TimeoutError) as error:
-                _log.warning("the records cannot be asked", error=str(error))
+                self._away.failed(error=str(error))
         missing.append(RECORDS)
         return []
 

@@ -35,7 +35,9 @@ async def write_allocations(service: Service, req: Request, resp: Response) -> N
 
 async def show_allocations(service: Service, req: Request, resp: Response, consumer: str) -> None:
     """Show the allocations of a consumer."""
-    found = await service.ledger.database.read(partial(allocations_of_consumer, consumer=consumer))
+    found = await service.ledger.database.read(
+        partial(allocations_of_consumer, consumer=consumer), by_key=True
+    )
     document = {"allocations": {}} if found is None else _describe(req, found)
     answer(req, resp, document, modified=None if found is None else found.written_at)
 

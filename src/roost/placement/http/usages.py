@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from roost.ledger.usages import Usage, usages_of
+from roost.fleet.owner_usages import Usage
 from roost.placement.addressing import provider_row
 from roost.placement.http.answers import answer
 from roost.placement.http.service import Service
@@ -15,7 +15,7 @@ async def list_usages(service: Service, req: Request, resp: Response) -> None:
     """List the usages of a project, or of one of its users."""
     parameters = req.query
     project, user = last(parameters, "project_id") or "", last(parameters, "user_id")
-    found = await service.ledger.database.read(lambda connection: usages_of(connection, project, user))
+    found = (await service.ledger.current()).owner_usages.usages(project, user)
     if req.version >= Since.CONSUMER_TYPES:
         usages = _by_type(found, last(parameters, "consumer_type"))
     else:

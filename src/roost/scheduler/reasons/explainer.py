@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from roost.ledger import Ledger, LedgerError
+from roost.logs.outages import OutageLines
 from roost.metrics import catalogue as metrics
 from roost.model.node_event import NodeEvent
 from roost.model.reasons import Reasons
@@ -83,6 +84,9 @@ class Explainer:
         self._waiting: dict[bytes, list[tuple[Job, asyncio.Future[Reasons | None]]]] = {}
         self._number = 0
         self._working: asyncio.Task[None] | None = None
+        self._away = OutageLines(
+            __name__, "a refusal is not explained", "refusals are explained again", level="warning"
+        )
         self._process: _Process | None = None
         self._pacing = Pacing()
 
@@ -116,11 +120,13 @@ class Explainer:
             if job.newest:
                 await self._ledger.current()
             process = await self._process_for(job)
-            return await process.explain(job)
+            reasons = await process.explain(job)
+            self._away.succeeded()
+            return reasons
         except _FAILURES as error:
-            _log.warning("a refusal is not explained", error=str(error))
+            self._away.failed(error=str(error))
         except (StorageError, LedgerError) as error:
-            _log.warning("a refusal is not explained: the ledger cannot be read", error=str(error))
+            self._away.failed(error=f"the ledger cannot be read: {error}")
         return None
 
     async def _process_for(self, job: Job) -> "_Process":
