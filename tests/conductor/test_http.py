@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from roost.storage import DatabaseUnavailable
-from support.conductor_api import FLAVOR, OPERATOR, OTHER, api, asked_for, detail, hold
+from support.conductor_api import ADMIN, FLAVOR, OPERATOR, OTHER, TOKEN, api, asked_for, detail, hold
 
 
 def test_asked_for_looked_at_and_deleted(tmp_path) -> None:
@@ -252,8 +252,8 @@ def test_instances_are_found_by_name_and_by_the_beginning_of_their_uuid(tmp_path
     async def run() -> None:
         async with api(tmp_path) as (now, client):
 
-            async def found(**query: str) -> list[str]:
-                answer = await client.get("/v1/instances", params=query)
+            async def found(as_whom: dict[str, str] = TOKEN, **query: str) -> list[str]:
+                answer = await client.get("/v1/instances", params=query, headers=as_whom)
                 assert answer.status_code == 200, answer.text
                 return [each["name"] for each in answer.json()["instances"]]
 
@@ -267,9 +267,10 @@ def test_instances_are_found_by_name_and_by_the_beginning_of_their_uuid(tmp_path
             assert await found(name="db-2") == ["db-2"]
             first, _ = accepted["instances"]
             assert await found(uuid_prefix=first[:13]) == ["db-1"]
-            [host] = [(await client.get(f"/v1/instances/{first}")).json()["host"]]
-            assert await found(name="db-1", host=host, state="active") == ["db-1"]
-            assert await found(name="db-1", host="other") == []
+            shown = (await client.get(f"/v1/instances/{first}", headers=ADMIN)).json()
+            everywhere = {"name": "db-1", "all_projects": "true"}
+            assert await found(ADMIN, host=shown["host"], state="active", **everywhere) == ["db-1"]
+            assert await found(ADMIN, host="other", **everywhere) == []
             assert None in await found()
             for wrong in ("", "-a", "a b", "a\u200b", "x" * 65):
                 refused = await client.post("/v1/instances", json={"flavor": FLAVOR, "name": wrong})
