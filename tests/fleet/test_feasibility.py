@@ -37,6 +37,7 @@ from support.fleets import (
     worlds,
 )
 from support.oracle import SHARING, Provider, World
+from support.steps import lines_of
 
 
 def check(fleet: Fleet, query: CandidateQuery, kept: Feasibility) -> None:
@@ -358,3 +359,16 @@ def test_splits_that_are_kept_are_those_found_anew_at_length(
     data: st.DataObject, world: World, query: CandidateQuery, many: bool
 ) -> None:
     change_and_check(data, nine_of_each(world) if many else world, [query], 8)
+
+
+def test_trees_are_numbered_before_the_first_query_where_they_are_prepared() -> None:
+    """What is numbered is not counted, so that it must not be left to a query."""
+
+    def first_query(*, prepared: bool) -> int:
+        fleet = fleet_of(hosts(200))
+        kept = feasibilities(fleet)
+        if prepared:
+            kept.prepare()
+        return lines_of(lambda: kept.of(ON_A_NODE))
+
+    assert first_query(prepared=True) < first_query(prepared=False)

@@ -35,6 +35,13 @@ class Feasibilities:
     def __len__(self) -> int:
         return len(self._of)
 
+    def prepare(self) -> None:
+        """Number the trees of the fleet now: some 4 µs for each, and 30 µs for one that is alike no other.
+
+        Otherwise the first query or decision does it, in the event loop.
+        """
+        self._current_forms()
+
     def of(self, query: CandidateQuery) -> Feasibility:
         """The feasibility of a query, found now if it is not kept. Call `catch_up` before reading it."""
         return self._of_key(_encode(query), query)

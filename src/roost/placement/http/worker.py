@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from roost.fleet.feasibility import feasibilities
 from roost.ledger import Ledger
 from roost.ledger.capacity_metrics import CapacityMetrics
 from roost.ledger.retention import keep_trimming
@@ -59,6 +60,9 @@ class Worker(worker.Worker):
         stack.push_async_callback(database.close)
         ledger = await Ledger.open(database)
         stack.push_async_callback(ledger.close)
+        fleet = ledger.known()
+        if fleet.has_trees:
+            feasibilities(fleet).prepare()
         health = placement_health(ledger, self._options)
         placement, v1 = open_api(stack, ledger, self._options, DOCUMENTED)
         services = dispatch({"/v1": v1}, placement)
