@@ -83,3 +83,16 @@ def test_a_zone_that_the_scheduler_does_not_know_yet_is_looked_up(tmp_path, monk
             assert (await client.post("/v1/instances", json=body)).status_code == 202
 
     asyncio.run(run())
+
+
+def test_an_instance_tells_its_zone(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            body = {"flavor": FLAVOR, "availability_zone": "nova"}
+            [one] = (await client.post("/v1/instances", json=body)).json()["instances"]
+            assert (await client.get(f"/v1/instances/{one}")).json()["availability_zone"] == "nova"
+            await now.settle()
+            shown = (await client.get(f"/v1/instances/{one}")).json()
+            assert (shown["state"], shown["availability_zone"]) == ("active", "nova")
+
+    asyncio.run(run())

@@ -14,7 +14,7 @@ EXPECTED = [
     f"compute-1 claimed: {{'{NODE}1': {{'VCPU': 2, 'MEMORY_MB': 2048}}}}; alternate: compute-3",
     f"compute-2 claimed: {{'{NODE}2': {{'VCPU': 2, 'MEMORY_MB': 2048}}}}; alternate: compute-3",
     "refused: only 4 of 5 instances fit: none of 3 hosts has 2 VCPU free; "
-    "the closest, compute-1, lacks 2 of 2 VCPU",
+    "the closest, compute-1, has 0 of the 2 VCPU wanted",
 ]
 
 

@@ -130,7 +130,7 @@ def test_dedicated_processors_are_taken_from_pcpu_and_where_there_are_none_from_
         reason = await room.refusal(3, 0, 3, **DEDICATED)
         assert reason == (
             "only 2 of 3 instances fit: none of 3 hosts has 3 PCPU free; "
-            "the closest, host0, lacks 2 of 3 PCPU; it fits with 1 PCPU instead of 3"
+            "the closest, host0, has 1 of the 3 PCPU wanted; it fits with 1 PCPU instead of 3"
         )
         assert "has 5 PCPU free" in await room.refusal(1, 0, 5, **DEDICATED)
 

@@ -131,7 +131,7 @@ def test_refused_run_says_how_many_hosts_each_step_left(within: Within) -> None:
 def test_refusal_by_placement_names_the_class(within: Within) -> None:
     async def work(room: Room) -> None:
         assert await room.refusal(1, 0, 99) == (
-            "none of 2 hosts has 99 VCPU free; the closest, host0, lacks 91 of 99 VCPU; "
+            "none of 2 hosts has 99 VCPU free; the closest, host0, has 8 of the 99 VCPU wanted; "
             "it fits with 8 VCPU instead of 99"
         )
 

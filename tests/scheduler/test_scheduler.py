@@ -37,7 +37,7 @@ def test_all_or_nothing_leaves_nothing_claimed(within: Within) -> None:
     async def work(room: Room) -> None:
         assert await room.refusal(5, 0, 4) == (
             "only 4 of 5 instances fit: none of 2 hosts has 4 VCPU free; "
-            "the closest, host0, lacks 4 of 4 VCPU"
+            "the closest, host0, has 0 of the 4 VCPU wanted"
         )
         assert room.held() == {}
         assert await room.place(5, 0, 4, min_count=3) == ["host0", "host1", "host0", "host1"]

@@ -5,6 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from roost.fleet import Fleet
 from roost.fleet.constraint import Constraint, constraints_of, with_amount, without
 from roost.ledger import State
 from roost.ledger.feed import Commit, encode_changes
@@ -22,6 +23,8 @@ from roost.scheduler.query import placement_queries
 from roost.scheduler.question import Question
 from roost.scheduler.reasons.copy import Copy, Message, Refused, decode_answer, encode_message
 from roost.scheduler.reasons.explained import explained
+from roost.scheduler.reasons.relaxing import Excusing
+from roost.scheduler.reasons.survey import constraint_name
 from roost.scheduler.request_filters import Facts
 from roost.scheduler.selection import Plugins
 from support.clouds import uuid_of
@@ -166,7 +169,7 @@ class ExplainedWorld(World):
         spec = question.spec
         match relaxation.kind:
             case "amount":
-                constraint = named(question, relaxation)
+                constraint = named(question, relaxation, self.fleet)
                 changed = in_each(question, constraint, with_amount, relaxation.after or 0)
                 flavor = spec.flavor
                 if (
@@ -177,7 +180,10 @@ class ExplainedWorld(World):
                     flavor = replace(flavor, vcpus=relaxation.after)
                 changed = replace(changed, spec=replace(spec, flavor=flavor))
             case "constraint":
-                changed = in_each(question, named(question, relaxation), without)
+                constraint = named(question, relaxation, self.fleet)
+                changed = in_each(question, constraint, without)
+                same = [each for each in filters if hasattr(each, "same_cause")]
+                return changed, [Excusing(each, constraint) if each in same else each for each in filters]
             case "filter":
                 assert any(each.name == relaxation.name for each in filters)
                 return question, [each for each in filters if each.name != relaxation.name]
@@ -217,10 +223,13 @@ class ExplainedWorld(World):
         )
 
 
-def named(question: Question, relaxation: Relaxation) -> Constraint:
+def named(question: Question, relaxation: Relaxation, fleet: Fleet) -> Constraint:
     """The constraint that a relaxation is of, of whichever query."""
     [constraint] = {
-        each for query in question.queries for each in constraints_of(query) if str(each) == relaxation.name
+        each
+        for query in question.queries
+        for each in constraints_of(query)
+        if constraint_name(each, fleet) == relaxation.name
     }
     return constraint
 

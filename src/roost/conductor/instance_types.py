@@ -326,6 +326,7 @@ class ShownInstance(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     Its `state` is `scheduling` until it is in a cell, and `unknown` while its cell cannot be asked: `flavor`
     is null then. `run` is the scheduler's run that placed it. `claim` is what it has in placement: provider
     -> class -> amount. `node` is the root provider of its node. `changed_at`: in seconds since the epoch.
+    `availability_zone` is that of its host when it was placed there; before, the one that was asked for.
 
     `name` is null where nobody gave it one.
 
@@ -348,6 +349,7 @@ class ShownInstance(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     attempts: list[BuildAttempt] = []
     changed_at: float | None = None
     name: str | None = None
+    availability_zone: str | None = None
 
 
 class InstancePage(msgspec.Struct, forbid_unknown_fields=True):

@@ -23,7 +23,7 @@ from roost.conductor.instance_types import (
 )
 from roost.conductor.mappings import InstanceMapping, PageOfMappings
 from roost.conductor.requests import Requests
-from roost.model.instance import ABANDONED, DELETING, ERROR, FAILED, LOST, BuildRequest
+from roost.model.instance import ABANDONED, DELETING, ERROR, FAILED, LOST, BuildRequest, Instance
 from roost.model.visibility import BUILD_FAILED, NO_VALID_HOST, seen, seen_by_project, shown_whole
 
 _OF_MAPPINGS = (None, SCHEDULING, UNKNOWN)
@@ -201,7 +201,14 @@ def _of_cell(described: DescribedInstance, cell: str | None) -> ShownInstance:
         claim=None if claimed is None else dict(claimed.allocations),
         attempts=described.attempts,
         changed_at=described.changed_at,
+        availability_zone=_zone_of(instance),
     )
+
+
+def _zone_of(instance: Instance) -> str | None:
+    if instance.selection is not None and instance.selection.zone is not None:
+        return instance.selection.zone
+    return None if instance.spec is None else instance.spec.availability_zone
 
 
 def _on_its_way(request: BuildRequest, mapping: InstanceMapping) -> ShownInstance:
@@ -216,6 +223,7 @@ def _on_its_way(request: BuildRequest, mapping: InstanceMapping) -> ShownInstanc
         host=None,
         attempt=0,
         reason=None,
+        availability_zone=request.spec.availability_zone,
     )
 
 
@@ -254,6 +262,7 @@ def _instance(shown: ShownInstance) -> ShownInstance:
         run=shown.run,
         changed_at=shown.changed_at,
         name=shown.name,
+        availability_zone=shown.availability_zone,
     )
 
 

@@ -98,6 +98,9 @@ class Filter(Protocol):
     - ``narrow(host, candidates, question) -> Sequence[Candidate]``: drops and orders the allocation
       candidates of one host, just before one of them is claimed. ``candidates`` are those that fit, in
       placement's order as far as other plugins left it. A host without candidates left is passed over.
+    - ``same_cause(constraint, hosts, question) -> Bools | None``: for each host whether the filter excludes
+      it for nothing but what the constraint of the query asks for as well; None if it has nothing to do with
+      the constraint. Explanations take both for one condition.
     - ``lack(host, question, progress) -> Lack | None``: in words what a host lacks that the filter excludes,
       by its verdict or because ``narrow`` leaves nothing. Only explanations of refusals ask it. ``host`` is a
       `OneHost`.

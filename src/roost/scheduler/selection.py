@@ -35,6 +35,7 @@ from roost.scheduler.outcome import (
 from roost.scheduler.outstanding import taken_by
 from roost.scheduler.plugins import Filter, Weigher
 from roost.scheduler.question import Progress, Question
+from roost.scheduler.requested.wanted_hardware import WORDS
 
 Random = Callable[[int], int]
 """``random(n)`` gives a number from 0 to n - 1."""
@@ -244,6 +245,10 @@ class _Run:
             reason = "every host left is full"
         else:
             reason = _EMPTY.get(cause, f"no host left after {cause}")
+            if cause in WORDS:
+                # Explanations may come too late, or not at all: the amounts are known without them.
+                spec, options = self._question.spec, self._question.options
+                reason += f": hosts that pass it {WORDS[cause](spec, options)}"
         if not placed:
             return reason
         return f"only {placed} of {len(self._question.instances)} instances fit: {reason}"

@@ -64,8 +64,8 @@ def explain(
 def test_a_refusal_names_the_closest_host_and_what_it_lacks(tmp_path: Path) -> None:
     reasons = explain(tmp_path, spec(6, extra_specs=FAST))
     assert reasons.sentence == (
-        "placement has no candidates for it on any of 4 hosts; the closest, host0, lacks 2 of 6 VCPU; "
-        "it fits with 4 VCPU instead of 6"
+        "placement has no candidates for it on any of 4 hosts; "
+        "the closest, host0, has 4 of the 6 VCPU wanted; it fits with 4 VCPU instead of 6"
     )
     assert [(each.kind, each.text, each.host) for each in reasons.relaxations] == [
         ("amount", "4 VCPU instead of 6", "host0"),

@@ -35,7 +35,7 @@ def test_one_process_follows_claims_commits_and_reports(within: Within) -> None:
 
     async def work(room: Room) -> None:
         others = children()
-        assert "the closest, host0, lacks 1 of 9 VCPU" in await room.refusal(1, 0, 9)
+        assert "the closest, host0, has 8 of the 9 VCPU wanted" in await room.refusal(1, 0, 9)
         [process] = children() - others
         assert await room.place(2, 0, 8) == ["host0", "host1"]
         assert (await reason(room, 1)).startswith("it fits: 1 host may be used, and host2 is the best")
@@ -77,11 +77,11 @@ def test_no_change_is_told_that_admits_a_host_without_a_weight(within: Within) -
 def test_a_process_that_died_is_replaced_and_costs_one_explanation_at_most(within: Within) -> None:
     async def work(room: Room) -> None:
         others = children()
-        assert "lacks 1 of 9 VCPU" in await room.refusal(1, 0, 9)
+        assert "has 8 of the 9 VCPU wanted" in await room.refusal(1, 0, 9)
         [process] = children() - others
         os.kill(process, signal.SIGKILL)
         said = [await room.refusal(1, 0, 10), await room.refusal(1, 0, 11)]
-        assert "lacks 3 of 11 VCPU" in said[-1]
+        assert "has 8 of the 11 VCPU wanted" in said[-1]
         assert process not in children()
 
     within(flat(3), work, PATIENT)
@@ -93,10 +93,10 @@ def test_the_process_ends_when_no_refusals_come(within: Within, monkeypatch: pyt
 
     async def work(room: Room) -> None:
         others = children()
-        assert "lacks 1 of 9 VCPU" in await room.refusal(1, 0, 9)
+        assert "has 8 of the 9 VCPU wanted" in await room.refusal(1, 0, 9)
         while children() - others:
             await asyncio.sleep(0.01)
         assert await room.place(3, 0, 8) == ["host0", "host1", "host2"]
-        assert "lacks 2 of 2 VCPU" in await room.refusal(1, 0, 2)
+        assert "has 0 of the 2 VCPU wanted" in await room.refusal(1, 0, 2)
 
     within(flat(3), work, PATIENT)

@@ -5,6 +5,8 @@ from collections.abc import Hashable
 import numpy as np
 
 from roost.fleet.columns import Bools
+from roost.fleet.constraint import MEMBER_OF, Constraint
+from roost.model.aggregate import AVAILABILITY_ZONE
 from roost.scheduler.offers import HostView, OneHost
 from roost.scheduler.plugins import Lack, Looks
 from roost.scheduler.question import Progress, Question
@@ -29,6 +31,14 @@ class AvailabilityZoneFilter:
         if zones is None:
             return np.full(len(hosts), is_default)
         return zones.judged(lambda values: zone in values if values else is_default, hosts.index) > 0
+
+    def same_cause(self, constraint: Constraint, hosts: HostView, question: Question) -> Bools | None:
+        """A zone is some aggregates, which queries ask for."""
+        zone = question.spec.availability_zone
+        if constraint.kind != MEMBER_OF or zone is None:
+            return None
+        of_zone = hosts.table.aggregates_with(AVAILABILITY_ZONE, zone)
+        return np.ones(len(hosts), dtype=np.bool_) if frozenset(constraint.names) == of_zone else None
 
     def lack(self, host: OneHost, question: Question, progress: Progress) -> Lack:
         zones = host.table.metadata("availability_zone")

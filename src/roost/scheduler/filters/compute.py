@@ -3,6 +3,8 @@
 import math
 
 from roost.fleet.columns import Bools
+from roost.fleet.constraint import FORBIDDEN, ROOT_FORBIDDEN, Constraint
+from roost.model.vocabulary import DISABLED_TRAIT
 from roost.scheduler.offers import HostView, OneHost
 from roost.scheduler.plugins import Lack, Looks
 from roost.scheduler.question import Progress, Question
@@ -18,6 +20,13 @@ class ComputeFilter:
         table = hosts.table
         up: Bools = table.enabled[hosts.index] & table.seen_since(question.oldest_heartbeat)[hosts.index]
         return up
+
+    def same_cause(self, constraint: Constraint, hosts: HostView, question: Question) -> Bools | None:
+        """An agent gives a host that is disabled a trait, which queries forbid."""
+        if constraint.kind not in (FORBIDDEN, ROOT_FORBIDDEN) or constraint.names != (DISABLED_TRAIT,):
+            return None
+        alive: Bools = hosts.table.seen_since(question.oldest_heartbeat)[hosts.index]
+        return alive
 
     def lack(self, host: OneHost, question: Question, progress: Progress) -> Lack | None:
         table, index = host.table, host.index.item(0)

@@ -295,7 +295,7 @@ class _Explanation:
                         host=self._name(judged, host),
                         kind="query",
                         name=str(constraint),
-                        text=f"lacks {wanted - free} of {wanted} {name}",
+                        text=f"has {free} of the {wanted} {name} wanted",
                         distance=round((wanted - free) / wanted, 4),
                         resource_class=name,
                         wanted=wanted,

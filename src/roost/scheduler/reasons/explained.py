@@ -16,7 +16,7 @@ from roost.scheduler.reasons.proposal import working
 from roost.scheduler.reasons.relaxing import proposals
 from roost.scheduler.reasons.scratch import Scratch, without_limits
 from roost.scheduler.reasons.sentence import sentences, user_way_out, way_out
-from roost.scheduler.reasons.survey import Clock, Survey
+from roost.scheduler.reasons.survey import Clock, Survey, constraint_name
 from roost.scheduler.reasons.weighed import weighed_hosts
 from roost.scheduler.selection import Plugins
 
@@ -105,7 +105,7 @@ def _counted(survey: Survey, stages: tuple[Stage, ...], sentence: str, public: s
         public=public,
         version=survey.fleet.version,
         node_version=survey.table.version,
-        query=tuple(map(str, constraints_of(survey.asked.query))),
+        query=tuple(constraint_name(each, survey.fleet) for each in constraints_of(survey.asked.query)),
         hosts=survey.hosts,
         trees=len(survey.roots),
         providers=len(survey.fleet),

@@ -1,9 +1,11 @@
 """Relaxations: single changes of a request with which it is placed, each tried by really deciding it."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
+from roost.fleet.columns import Bools
 from roost.fleet.constraint import SPLIT_RESOURCES, Constraint, with_amount, without
 from roost.fleet.fits import largest_part
 from roost.fleet.fleet import Fleet
@@ -13,9 +15,10 @@ from roost.model.allocation import ANTI_AFFINITY
 from roost.model.spec import Flavor, RequestSpec
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
+from roost.scheduler.offers import HostView
 from roost.scheduler.places import Place
 from roost.scheduler.plugins import Filter
-from roost.scheduler.question import Question
+from roost.scheduler.question import Progress, Question
 from roost.scheduler.reasons.misses import UNMEASURED, Near
 from roost.scheduler.reasons.proposal import Proposal
 from roost.scheduler.reasons.survey import Condition, Survey
@@ -50,7 +53,7 @@ def changed_on(
     index = survey.index.item(position)
     if isinstance(subject, Constraint):
         if not subject.is_amount:
-            return _without_constraint(question, condition, subject, UNMEASURED, (index,))
+            return _without_constraint(question, survey, condition, UNMEASURED, (index,), filters)
         most = _most_on(survey, subject, position)
         return _with_less(question, condition, subject, most, index) if most else None
     if isinstance(subject, Place):
@@ -70,7 +73,7 @@ def _proposed(
     if isinstance(subject, Constraint):
         asking = replace(question, query=survey.asked.query, fallbacks=())
         if not subject.is_amount:
-            yield _without_constraint(asking, condition, subject, distance, near.index)
+            yield _without_constraint(asking, survey, condition, distance, near.index, filters)
             return
         for miss, index in zip(near.raw, near.index, strict=True):
             amount = _admitted(survey.fleet, subject, miss)
@@ -90,17 +93,41 @@ def _proposed(
 
 
 def _without_constraint(
-    question: Question, condition: Condition, constraint: Constraint, distance: float, hosts: Sequence[int]
+    question: Question,
+    survey: Survey,
+    condition: Condition,
+    distance: float,
+    hosts: Sequence[int],
+    filters: Sequence[Filter],
 ) -> Proposal:
+    """Without a constraint; filters that exclude hosts for the same cause let these pass."""
+    constraint = condition.subject
+    assert isinstance(constraint, Constraint)
+    repeating = survey.repeating.get(constraint)
     return Proposal(
         "constraint",
         condition.name,
-        without_what(constraint),
+        without_what(constraint, survey.fleet),
         distance,
         replace(question, query=without(question.query, constraint)),
         hosts,
+        None if not repeating else [Excusing(x, constraint) if x in repeating else x for x in filters],
         group=constraint.group,
     )
+
+
+class Excusing:
+    """A filter that lets those hosts pass too that it excludes for the same cause as a constraint."""
+
+    def __init__(self, plugin: Any, constraint: Constraint) -> None:
+        self.name: str = plugin.name
+        self._plugin = plugin
+        self._constraint = constraint
+
+    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+        passing: Bools | None = self._plugin.mask(hosts, question, progress)
+        same: Bools | None = self._plugin.same_cause(self._constraint, hosts, question)
+        return passing if passing is None or same is None else passing | same
 
 
 def _with_less(

@@ -14,7 +14,7 @@ import numpy as np
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
 from roost.fleet.columns import Bools, Rows
-from roost.fleet.constraint import TOGETHER, Constraint
+from roost.fleet.constraint import IN_TREE, TOGETHER, Constraint
 from roost.fleet.feasibility import feasibilities
 from roost.fleet.reach import Reach, is_flat, reach_of
 from roost.fleet.removals import Removal, removals
@@ -115,6 +115,7 @@ class Survey:
         self.progress = progress_at_start(question, table, fleet)
         self._claimed = _claimed_members(question, table, fleet)
         self.conditions: list[Condition] = []
+        self.repeating: dict[Constraint, list[Filter]] = {}
         self._survey_query()
         self._every = EveryHost(fleet, self.roots[self.is_host], self.index[self.is_host])
         self._view = HostView(table, self._every)
@@ -195,7 +196,8 @@ class Survey:
         left = np.ones(len(self.roots), dtype=np.bool_)
         for step in asked.steps:
             kept = left & (step.left | others)[self.roots]
-            condition = Condition("query", str(step.constraint), step.constraint, left & ~kept)
+            name = constraint_name(step.constraint, fleet)
+            condition = Condition("query", name, step.constraint, left & ~kept)
             if step.constraint.kind != TOGETHER:
                 condition.failing = step.failing[self.roots]
                 condition.providers_alone = step.providers_alone
@@ -223,7 +225,25 @@ class Survey:
                 some = self._failing(plugin, self.left)
                 self._remove(Condition("filter", plugin.name, plugin, self.left if some is None else some))
             else:
+                failing &= ~self._repeated(plugin, failing)
                 self._remove(Condition("filter", plugin.name, plugin, failing, failing))
+
+    def _repeated(self, plugin: Filter, failing: Bools) -> Bools:
+        """Of the hosts that a filter excludes those that a constraint of the query excludes for the same
+        cause: one cause is one condition, which may be the only one that a host fails."""
+        repeated = np.zeros(len(self.roots), dtype=np.bool_)
+        for condition in self.conditions:
+            subject = condition.subject
+            if condition.failing is None or not isinstance(subject, Constraint):
+                continue
+            positions = np.flatnonzero(failing & condition.failing)
+            if len(positions) and hasattr(plugin, "same_cause"):
+                hosts = self._view.some(np.searchsorted(self._hosts, positions))
+                same = plugin.same_cause(subject, hosts, self.question)
+                if same is not None:
+                    repeated[positions[same]] = True
+                    self.repeating.setdefault(subject, []).append(plugin)
+        return repeated
 
     def _failing(self, plugin: Filter, among: Bools) -> Bools | None:
         """Which of some hosts a filter excludes; None if it fails on one of them."""
@@ -342,6 +362,14 @@ def _claimed_members(question: Question, table: NodeTable, fleet: Fleet) -> Prog
         return Progress()
     spec = msgspec.structs.replace(question.spec, group=msgspec.structs.replace(group, hosts=()))
     return progress_at_start(msgspec.structs.replace(question, spec=spec), table, fleet)
+
+
+def constraint_name(constraint: Constraint, fleet: Fleet) -> str:
+    """A constraint as text, with the name of a provider in place of its uuid."""
+    if constraint.kind == IN_TREE:
+        names = tuple(fleet.name(fleet.row(each)) if each in fleet else each for each in constraint.names)
+        constraint = msgspec.structs.replace(constraint, names=names)
+    return str(constraint)
 
 
 def _local(fleet: Fleet, query: CandidateQuery) -> Bools:

@@ -1,7 +1,5 @@
 """The words of conditions: what hosts have that meet one, and what a near miss lacks."""
 
-from collections.abc import Sequence
-
 from roost.fleet import Fleet
 from roost.fleet.constraint import (
     FORBIDDEN,
@@ -20,10 +18,9 @@ from roost.fleet.constraint import (
 )
 from roost.fleet.near_misses import NearMiss
 from roost.model.vocabulary import DISABLED_TRAIT
-from roost.scheduler.question import Question
 from roost.scheduler.reasons.survey import CLAIMS, Condition, Survey
-from roost.scheduler.requested.guest_topology import wanted_topology
-from roost.scheduler.requested.pci import pci_requests
+from roost.scheduler.requested.wanted_hardware import WORDS
+from roost.scheduler.requested.wanted_hardware import listed as listed
 
 _SINGULAR = {"have": "has", "are": "is", "pass": "passes", "fit": "fits"}
 
@@ -57,10 +54,8 @@ def plural(condition: Condition, survey: Survey) -> str:
         return f"fit by {condition.name}"
     if condition.name == "AvailabilityZoneFilter":
         return f"are in the availability zone {survey.question.spec.availability_zone}"
-    if condition.name == "NUMATopologyFilter":
-        return _room_in_cells(survey.question)
-    if condition.name == "PciPassthroughFilter":
-        return _devices(survey.question)
+    if condition.name in WORDS:
+        return WORDS[condition.name](survey.question.spec, survey.question.options)
     return _FILTERS.get(condition.name, f"pass {condition.name}")
 
 
@@ -71,33 +66,6 @@ def publicly(condition: Condition, survey: Survey) -> str:
     if isinstance(subject, Constraint) and subject.kind in (IN_TREE, MEMBER_OF, FORBIDDEN_AGGREGATES):
         return "are where the request may be placed"
     return plural(condition, survey)
-
-
-def _room_in_cells(question: Question) -> str:
-    guest = wanted_topology(question.spec)
-    if guest is None:
-        return "have room in NUMA cells"
-    cells = "1 cell" if len(guest.cells) == 1 else f"{len(guest.cells)} cells"
-    pinned = sum(cell.pinned for cell in guest.cells)
-    shared = sum(cell.shared for cell in guest.cells)
-    memory = sum(cell.memory_mb for cell in guest.cells)
-    amounts = [f"{pinned} dedicated"] * bool(pinned) + [f"{shared} shared"] * bool(shared)
-    wanted = f"{cells}, {listed(amounts)} vCPUs, {memory} MiB" if amounts else f"{cells}, {memory} MiB"
-    near = " near its PCI devices" if pci_requests(question.spec, question.options) else ""
-    networks = question.spec.network_metadata
-    if networks is not None and (networks.physnets or networks.tunneled):
-        near = f"{near} and networks" if near else " near its networks"
-    return f"have room in NUMA cells for the guest ({wanted}){near}"
-
-
-def _devices(question: Question) -> str:
-    requests = pci_requests(question.spec, question.options)
-    wanted = [
-        f"{each.count} for "
-        + (f"port {each.requester_id or each.id}" if each.alias is None else f"alias {each.alias}")
-        for each in requests
-    ]
-    return f"have enough PCI devices free ({listed(wanted)})" if wanted else "have PCI devices free"
 
 
 def singular(words: str) -> str:
@@ -116,10 +84,8 @@ def negated(words: str) -> str:
 
 def of_constraint(constraint: Constraint, fleet: Fleet) -> str:
     """What hosts do that meet a constraint of the query."""
-    names = " or ".join(constraint.names)
+    names = _named(constraint, fleet)
     kind = constraint.kind
-    if kind == IN_TREE and names in fleet:
-        names = fleet.name(fleet.row(names))
     if kind in (FORBIDDEN, ROOT_FORBIDDEN) and constraint.names == (DISABLED_TRAIT,):
         return "are enabled"
     where = f" for group {constraint.group}" if constraint.group else ""
@@ -161,7 +127,7 @@ _LACKS = {
 def lack_of(miss: NearMiss, fleet: Fleet) -> str:
     """What the host of a near miss of the query lacks."""
     constraint = miss.constraint
-    names = " or ".join(constraint.names)
+    names = _named(constraint, fleet)
     on = ""
     if miss.provider is not None and miss.provider != miss.root:
         on = f" on {fleet.name(fleet.row(miss.provider))}"
@@ -171,18 +137,23 @@ def lack_of(miss: NearMiss, fleet: Fleet) -> str:
         return _LACKS[constraint.kind].format(names=names, groups=", ".join(constraint.names)) + on
     wanted, free = constraint.amount, miss.free or 0
     if miss.unit is None:
-        return f"lacks {wanted - free} of {wanted} {names}{on}"
+        return f"has {free} of the {wanted} {names} wanted{on}"
     return f"has an inventory whose {miss.unit} forbids {wanted} {names}{on}"
 
 
-def without_what(constraint: Constraint) -> str:
-    """A constraint that is left out, in words."""
+def without_what(constraint: Constraint, fleet: Fleet | None = None) -> str:
+    """A constraint that is left out, in words. ``fleet`` has the names of providers, if that is known."""
     if constraint.names == (DISABLED_TRAIT,):
         return "with disabled hosts"
+    if constraint.kind == IN_TREE and fleet is not None:
+        return f"without the place {_named(constraint, fleet)}"
     return f"without {constraint}"
 
 
-def listed(words: Sequence[str]) -> str:
-    """Some things in words: ``a``, ``a and b``, ``a, b and c``."""
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
+def _named(constraint: Constraint, fleet: Fleet) -> str:
+    """The names of a constraint; of a provider its name in place of its uuid."""
+    if constraint.kind == IN_TREE:
+        return " or ".join(
+            fleet.name(fleet.row(each)) if each in fleet else each for each in constraint.names
+        )
+    return " or ".join(constraint.names)
