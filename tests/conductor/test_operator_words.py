@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from roost.cells.disabled import EnableHost, ReadFlags
+from roost.conductor.build_requests import AcceptRequest
 from roost.conductor.hosts.cells import CellRegistry
 from roost.conductor.hosts.registry import Hosts
+from roost.conductor.instance_types import InstancesQuery
+from roost.conductor.instance_views import InstanceViews
 from roost.conductor.node_feed import NodeFeed
 from roost.conductor.words.store import WordStore
 from roost.ledger import Ledger
@@ -24,7 +27,7 @@ from roost.scheduler.errors import NoAlternate, WordsInTheWay
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.operator_words import OperatorWords
-from support.conducting import HOSTS, NOW, Conductors, Memory, conducting
+from support.conducting import HOSTS, NOW, Conductors, Memory, conducting, request
 
 
 class Cloud:
@@ -276,5 +279,27 @@ def test_new_node_of_a_disabled_host_is_disabled(tmp_path: Path) -> None:
             index = table.index_of_node("node-a2")
             assert index is not None
             assert not table.enabled[index]
+
+    asyncio.run(run())
+
+
+def test_drained_host_is_empty_only_when_no_claim_is_on_its_way(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with cloud(tmp_path) as made:
+            now = made.conductors
+            views = InstanceViews(now.requests, now.cells, now.placement)
+            there = RequestedDestination(host="a")
+            await now.ledger.database.write(
+                AcceptRequest(request(requested_destination=there), NOW, "somebody")
+            )
+            await made.schedulers[1].select_destinations(
+                wanted(requested_destination=there), 1, instances=["i0"]
+            )
+            await made.hosts.enable("a", False)
+            page = await views.page(InstancesQuery(host="a"), None)
+            assert [(each.uuid, each.state) for each in page.instances] == [("i0", "scheduling")]
+            assert not (await views.page(InstancesQuery(host="b"), None)).instances
+            await now.placement.delete_allocations(["i0"])
+            assert not (await views.page(InstancesQuery(host="a"), None)).instances
 
     asyncio.run(run())

@@ -371,7 +371,7 @@ def test_a_cell_that_is_down_hides_its_own_instances_alone(tmp_path, monkeypatch
 
         for name in ("read", "write"):
             monkeypatch.setattr(now.cells["cell2"].database, name, gone)
-        views = InstanceViews(now.requests, now.cells)
+        views = InstanceViews(now.requests, now.cells, now.placement)
         listed = (await views.page(InstancesQuery(), "project")).instances
         assert {each.uuid: each.state for each in listed} == {
             f"i{number}": "unknown" if f"i{number}" in down else ACTIVE for number in range(8)

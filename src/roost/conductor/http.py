@@ -129,7 +129,7 @@ def create_app(
     found for histories. ``neighbours``: who knows ports and device profiles; None: nobody.
     ``documented``: it has the OpenAPI document of these operations, as in a process that serves nothing else.
     """
-    instances = InstanceViews(requests, conductor.cells)
+    instances = InstanceViews(requests, conductor.cells, placement)
     histories = Histories(requests.database, conductor.cells, records)
     hosts = Hosts(requests.database, conductor.cells, placement, conductor.watch, aggregates.words)
     known = CellRegistry(requests.database, conductor.cells, conductor.watch, aggregates.words)

@@ -7,10 +7,12 @@ what the mapping says.
 import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import msgspec
 
 from roost.cells import Cell
+from roost.cells.hosts import NodesOfHost
 from roost.cells.searching import DescribedInstance, DescribeInstances, SearchInstances
 from roost.conductor.asking_cells import ask_cell
 from roost.conductor.instance_types import (
@@ -25,6 +27,11 @@ from roost.conductor.mappings import InstanceMapping, PageOfMappings
 from roost.conductor.requests import Requests
 from roost.model.instance import ABANDONED, DELETING, ERROR, FAILED, LOST, BuildRequest, Instance
 from roost.model.visibility import BUILD_FAILED, NO_VALID_HOST, seen, seen_by_project, shown_whole
+from roost.placement.errors import NotFound
+from roost.placement.interface import Placement
+
+NODES_AT_ONCE = 32
+"""Nodes of a host whose claims are asked for at the same time."""
 
 _OF_MAPPINGS = (None, SCHEDULING, UNKNOWN)
 """States of which mappings are asked: None for any."""
@@ -40,10 +47,16 @@ NOT_KNOWN_NOW = "The instance cannot be looked up now."
 
 
 class InstanceViews:
-    """Finds instances. Raises `StorageError` if the API database cannot be used."""
+    """Finds instances. Raises `StorageError` if the API database cannot be used.
 
-    def __init__(self, requests: Requests, cells: Mapping[str, Cell]) -> None:
+    The instances of a host are those that its cell has there, and those that hold a claim there and have not
+    reached the cell: a host that takes no more is empty when there are none. Such a search raises what
+    placement raises.
+    """
+
+    def __init__(self, requests: Requests, cells: Mapping[str, Cell], placement: Placement) -> None:
         self._requests = requests
+        self._placement = placement
         self._cells = cells
 
     async def find(self, uuid: str) -> ShownInstance | None:
@@ -80,6 +93,8 @@ class InstanceViews:
         listed = found[: query.limit]
         following = listed[-1].instance_uuid if len(found) > query.limit else None
         shown = await self._shown(listed, silent)
+        if query.host is not None:
+            shown = [each for each in shown if each.host in (None, query.host)]
         if query.state is not None:
             # Some have changed since they were found.
             shown = [each for each in shown if each.state == query.state]
@@ -105,9 +120,38 @@ class InstanceViews:
         names = list(self._cells) if query.cell is None else [query.cell]
         answers = await asyncio.gather(*(ask_cell(self._cells.get(name), search) for name in names))
         silent.update(name for name, answer in zip(names, answers, strict=True) if answer is None)
-        uuids = sorted({uuid for answer in answers for uuid in answer or ()})[: query.limit + 1]
+        found = {uuid for answer in answers for uuid in answer or ()}
+        on_their_way = set[str]()
+        if query.host is not None and query.changed_since is None and query.state in (None, SCHEDULING):
+            claimed = await self._claimed_on(query.host, names, silent) - found
+            missing = await self._requests.mappings(sorted(claimed))
+            on_their_way = {
+                each.instance_uuid for each in missing.values() if _is_asked(each, query, project_id)
+            }
+        uuids = sorted(found | on_their_way)[: query.limit + 1]
         mappings = await self._requests.mappings(uuids)
         return [mappings[uuid] for uuid in uuids if uuid in mappings]
+
+    async def _claimed_on(self, host: str, names: Sequence[str], silent: set[str]) -> set[str]:
+        """The consumers with claims on the nodes of a host. Adds cells that cannot be asked to ``silent``."""
+        answers = await asyncio.gather(
+            *(ask_cell(self._cells.get(name), NodesOfHost(host)) for name in names)
+        )
+        silent.update(name for name, answer in zip(names, answers, strict=True) if answer is None)
+        roots = [node.node for answer in answers for node in answer or ()]
+        claimed = set[str]()
+        for first in range(0, len(roots), NODES_AT_ONCE):
+            some = roots[first : first + NODES_AT_ONCE]
+            claimed.update(*await asyncio.gather(*map(self._claimed_in, some)))
+        return claimed
+
+    async def _claimed_in(self, root: str) -> set[str]:
+        """The consumers with claims on the providers of a tree."""
+        claimed = set[str]()
+        for provider in await self._placement.tree(root):
+            with suppress(NotFound):
+                claimed |= await self._placement.consumers_on(provider.uuid)
+        return claimed
 
     async def _silent(self, only: Sequence[str] | None) -> tuple[str, ...]:
         """The cells that cannot be asked now."""
@@ -180,6 +224,15 @@ class InstanceViews:
     async def _in_cell(self, name: str, uuids: Sequence[str]) -> Mapping[str, DescribedInstance] | None:
         """Those of the instances that a cell has; None if it cannot be asked."""
         return await ask_cell(self._cells.get(name), DescribeInstances(tuple(uuids)))
+
+
+def _is_asked(mapping: InstanceMapping, query: InstancesQuery, project_id: str | None) -> bool:
+    """Whether an instance that no cell has found is one of those that a query asks for."""
+    return (
+        mapping.instance_uuid > (query.marker or "")
+        and project_id in (None, mapping.project_id)
+        and (not query.request_ids or mapping.request_id in query.request_ids)
+    )
 
 
 def _of_cell(described: DescribedInstance, cell: str | None) -> ShownInstance:
