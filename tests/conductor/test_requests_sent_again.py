@@ -94,6 +94,17 @@ def test_a_key_is_of_its_project_user_and_operation(tmp_path) -> None:
     asyncio.run(run())
 
 
+def test_a_body_that_utf8_cannot_encode_has_the_same_answer_with_a_key(tmp_path) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (_, client):
+            body = b'{"flavor": {"vcpus": 1, "memory_mb": 0}, "scheduler_hints": {"build_near": "\\ud800"}}'
+            plain = await client.post("/v1/instances", content=body)
+            with_key = await client.post("/v1/instances", content=body, headers=keyed("k", TOKEN))
+            assert with_key.status_code == plain.status_code < 500
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("key", ["", " ", "a b", "a,b", "x" * 256, "caf\u00e9", "\x7f"])
 def test_a_key_that_is_none_is_refused_and_creates_nothing(tmp_path, key: str) -> None:
     async def run() -> None:

@@ -198,4 +198,9 @@ def _replayed(resp: Response, key: IdempotencyKey, kept: KeyedAnswer) -> bytes:
 
 
 def _digest(value: object) -> str:
-    return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()
+    try:
+        text = msgspec.json.encode(value, order="deterministic")
+    except UnicodeEncodeError:
+        # A lone surrogate, which JSON can escape and UTF-8 cannot encode.
+        text = repr(value).encode(errors="backslashreplace")
+    return hashlib.sha256(text).hexdigest()
