@@ -5,9 +5,12 @@ from typing import Final
 from roost.fleet.work import Work
 from roost.scheduler.question import Question
 
-_UNITS_OF_DECISION: Final = 200_000
+_UNITS_OF_DECISION: Final = 100_000
 """Units of work that a decision inside the ledger's writer may take to search trees for candidates: some
-60 ms. A plain flavor takes some hundreds for a tree that is alike no other."""
+50 ms. A plain flavor takes some hundreds for a tree that is alike no other."""
+
+_UNITS_OF_INSTANCE: Final = 5_000
+"""Units that each instance of a request adds: each claim leaves a tree that is searched anew."""
 
 TOO_MUCH_WORK: Final = (
     "the search for hosts takes more work than one decision may: there are too many ways in which the "
@@ -16,12 +19,12 @@ TOO_MUCH_WORK: Final = (
 """Why a decision is refused that takes more."""
 
 
-def decision_work() -> Work:
-    """The work of one decision, which holds the ledger's writer and can go to no other process.
+def decision_work(instances: int) -> Work:
+    """The work of a decision on some instances. It holds the writer, and can go to no other process.
 
     What is found out about a fleet once and kept does not count: a decision cannot do without it.
     """
-    return Work(_UNITS_OF_DECISION, counts_kept=False)
+    return Work(_UNITS_OF_DECISION + instances * _UNITS_OF_INSTANCE, counts_kept=False)
 
 
 class Bounds:
