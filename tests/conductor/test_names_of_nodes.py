@@ -8,7 +8,7 @@ import pytest
 
 from roost.agents.questions import Opening, Poll
 from roost.agents.types import SessionKey
-from roost.cells.hosts import AddHost, NodesOfHost
+from roost.cells.hosts import AddHosts, NodesOfHost
 from roost.conductor.agents.endpoint import EndpointTimes
 from roost.conductor.agents.service import AgentService
 from roost.conductor.hosts.errors import HostElsewhere
@@ -62,7 +62,7 @@ def using(directory: Path, use: Any) -> None:
 def test_a_node_may_not_have_the_name_of_another_host(tmp_path: Path) -> None:
     async def use(now: Conductors) -> None:
         agents = Agents(now, "cell1")
-        await agents.cell.write(AddHost("added", 1.0))
+        await agents.cell.write(AddHosts({"added": "0" * 64}, 1.0))
         for name in ("b", "added"):
             assert await agents.report("a", **{name: MINE}) == ["a"], name
         # One bad node does not stop the others, nor the host.
@@ -124,7 +124,7 @@ def test_a_request_for_a_host_by_the_name_of_its_node_gets_that_host() -> None:
 
 def test_a_host_may_not_be_added_under_the_name_of_anothers_node(tmp_path: Path) -> None:
     async def use(now: Conductors) -> None:
-        hosts = Hosts(now.ledger.database, now.cells, now.placement, now.super.watch)
+        hosts = Hosts(now.ledger.database, now.cells, now.placement, now.super.watch, now.aggregates.words)
         assert await Agents(now, "cell1").report("a", wanted=MINE) == ["a", "wanted"]
         with pytest.raises((Conflict, HostElsewhere), match=r"'wanted'.*'a'"):
             await hosts.add("cell2", ["wanted"])

@@ -6,7 +6,8 @@ import pytest
 
 from roost.agents.errors import AccessRefused
 from roost.agents.questions import Opening, Poll, ReadTree, WriteProviders
-from roost.agents.types import CreateProvider, SetTraits
+from roost.agents.types import CreateProvider, MoveProvider, SetTraits
+from roost.cells.hosts import AddHosts
 from roost.model.node import NodeReport
 from roost.storage import DatabaseUnavailable
 from support.agents import hosts
@@ -26,6 +27,26 @@ def test_a_root_that_nobody_knows_is_made_under_the_name_of_its_host_or_after_a_
             named = WriteProviders(session, "metal", (CreateProvider("metal", "metal", None),))
             assert (await there.service.ask(named)).refusal is None
             assert {each.name for each in await there.placement.tree("metal")} == {"metal"}
+
+    asyncio.run(run())
+
+
+def test_no_provider_gets_the_name_of_another_host(tmp_path) -> None:
+    """Placement would refuse the host its own name later."""
+
+    async def run() -> None:
+        async with hosts(tmp_path) as there:
+            await there.cell.write(AddHosts({"later": "0" * 64}, 1.0))
+            session = (await there.service.ask(Opening(host="a", nonce="n"))).session
+            own = WriteProviders(session, "own", (CreateProvider("own", "a", None),))
+            assert (await there.service.ask(own)).refusal is None
+            for write in (CreateProvider("child", "later", "own"), MoveProvider("own", "later", None)):
+                written = await there.service.ask(WriteProviders(session, "own", (write,)))
+                assert written.done == 0
+                assert "later" in written.refusal.text
+            child = WriteProviders(session, "own", (CreateProvider("child", "a-later", "own"),))
+            assert (await there.service.ask(child)).refusal is None
+            assert {each.name for each in await there.placement.tree("own")} == {"a", "a-later"}
 
     asyncio.run(run())
 

@@ -110,6 +110,22 @@ class HostsAfter(msgspec.Struct, frozen=True):
         return list(connection.execute(query.order_by(every.c.host).limit(self.most)).scalars())
 
 
+class HostsCalled(msgspec.Struct, frozen=True):
+    """Those of some names that are the names of hosts: added ones, and those with nodes."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> list[str]:
+        return sorted(
+            {
+                name
+                for some in in_batches(self.names)
+                for column in (cell_hosts.c.host, nodes.c.host)
+                for name in connection.execute(sa.select(column).where(column.in_(some))).scalars()
+            }
+        )
+
+
 class DescribeHosts(msgspec.Struct, frozen=True):
     """What there is to be said of those of some hosts that the cell knows, by name."""
 

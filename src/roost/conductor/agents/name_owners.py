@@ -14,7 +14,8 @@ from sqlalchemy.engine import Connection
 
 from roost.agents.errors import EndpointUnavailable
 from roost.agents.types import SessionKey
-from roost.cells.tables import cell_hosts, nodes
+from roost.cells.hosts import HostsCalled
+from roost.cells.tables import nodes
 from roost.conductor.hosts.node_names import ClaimNames
 from roost.machine import Ask, Log, Machine, Question, Read, UnknownService
 from roost.model.names import IDENTIFIER_RULE, is_identifier
@@ -139,7 +140,5 @@ def _read_names(connection: Connection, host: str, named: Mapping[str, str]) -> 
     for some in in_batches({*named.values()}):
         others = sa.select(*columns).where(nodes.c.nodename.in_(some), nodes.c.host != host)
         owners.update((row.nodename, row.host) for row in connection.execute(others))
-        for column in (nodes.c.host, cell_hosts.c.host):
-            known = sa.select(column).where(column.in_(some)).distinct()
-            owners.update((name, name) for name in connection.execute(known).scalars())
+    owners.update((name, name) for name in HostsCalled((*named.values(),))(connection))
     return _Names(frozenset(stored), owners, frozenset(foreign))

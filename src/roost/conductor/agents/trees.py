@@ -8,8 +8,16 @@ from sqlalchemy.engine import Connection
 
 from roost.agents.errors import AccessRefused
 from roost.agents.questions import ReadClaims, ReadTree, Reshape, WriteProviders
-from roost.agents.types import CreateProvider, ProviderState, ProviderWrite, SessionKey
-from roost.cells.hosts import NoteProviders
+from roost.agents.types import (
+    CreateProvider,
+    MoveProvider,
+    ProviderRefusal,
+    ProviderState,
+    ProviderWrite,
+    SessionKey,
+    Written,
+)
+from roost.cells.hosts import HostsCalled, NoteProviders
 from roost.cells.reshapes import FindReshapeMark, ReshapeMark
 from roost.conductor.agents.relay import (
     PROVIDERS,
@@ -41,6 +49,12 @@ def answer_of_tree(database: str, question: ReadTree | ReadClaims | WriteProvide
             return (yield from reshape(database, question, {each.uuid: each for each in tree}))
     if not tree:
         yield from _check_new_root(database, session, root, question.writes)
+    given = {each.name for each in question.writes if isinstance(each, CreateProvider | MoveProvider)}
+    if names := tuple(sorted(given - {session.host})):
+        for name in (yield from Read(database, HostsCalled(names)).do()):
+            return Written(
+                0, ProviderRefusal(f"a provider cannot have the name {name}: it is another host's")
+            )
     made = tuple(
         each.uuid
         for each in question.writes
