@@ -134,7 +134,9 @@ def test_verify_is_silent_about_what_is_right(roost, placement, region):
 
 def test_verify_of_a_ledger_alone(roost, placement):
     answer = roost("db", "verify", "--database", url(placement), "--json")
-    assert (answer.status, json.loads(answer.out)) == (0, {"findings": [], "not_checked": []})
+    document = json.loads(answer.out)
+    assert (answer.status, document["findings"], document["not_checked"]) == (0, [], [])
+    assert document["verified"]["commits"] > 0
 
 
 def test_verify_lists_every_difference(roost, placement):
@@ -300,7 +302,8 @@ def test_upgrade_makes_an_api_database(roost, tmp_path):
 
 
 def test_upgrade_adds_what_a_placement_database_lacks(roost, placement):
-    assert roost("db", "version", "--database", url(placement)).status == 1
+    # What `roost serve` has made is healthy: it needs no tables of the conductors.
+    assert roost("db", "version", "--database", url(placement)).status == 0
     answer = roost("db", "upgrade", "--database", url(placement), "--json")
     assert [step["from"] for step in json.loads(answer.out)] == [LEDGER.newest, None]
     assert roost("db", "version", "--database", url(placement)).status == 0
