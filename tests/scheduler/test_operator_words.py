@@ -1,0 +1,128 @@
+"""Operators' words around runs whose claims cannot be conditional on them: look, claim, look again."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from roost.model.node_event import AggregateRemoved, MembershipsSet, NodeEvent, WordSaid
+from roost.model.operator_word import Subject
+from roost.model.spec import Destination, Flavor, RequestSpec, Selection
+from roost.scheduler import Scheduler, SchedulerOptions
+from roost.scheduler.gateways import Decided
+from roost.scheduler.gateways.looking import LookingGateway
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.operator_words import OperatorWords, Taken
+from roost.scheduler.outcome import Outcome
+from roost.scheduler.question import Question
+
+NODE = Subject("cell1", "a", "node-a")
+SPEC = RequestSpec(project_id="p", user_id="u", flavor=Flavor("f", 1, 0))
+
+
+class Nobody:
+    """Records nothing."""
+
+    def put(self, *_: object) -> None: ...
+
+
+class Placement:
+    """Claims node-a each time. ``meanwhile``: what operators say while each claim is made."""
+
+    def __init__(self, said: list[NodeEvent], meanwhile: Sequence[NodeEvent | None]) -> None:
+        self.said = said
+        self.meanwhile = list(meanwhile)
+        self.held: list[str] = []
+        self.given_back = 0
+
+    async def decide(self, question: Question, *_: Any) -> Decided:
+        event = self.meanwhile.pop(0)
+        if event is not None:
+            self.said.append(event)
+        self.held += question.instances
+        selected = Selection(host="a", node="node-a", cell="cell1", allocations={}, mappings={}, weight=0.0)
+        found = tuple(Destination(question.run, each, selected, ()) for each in question.instances)
+        return Decided(Outcome(found, (), (), None), None, 0.0)
+
+    async def give_back(self, question: Question) -> None:
+        self.given_back += 1
+        self.held = [each for each in self.held if each not in question.instances]
+
+    def forget_answers(self) -> None: ...
+
+
+def scheduled(*meanwhile: NodeEvent | None) -> Placement:
+    """Placement after one run, during whose claims operators said something."""
+    said: list[NodeEvent] = []
+
+    async def read() -> Sequence[NodeEvent]:
+        new = [*said]
+        said.clear()
+        return new
+
+    placement = Placement(said, meanwhile)
+    words = OperatorWords(read)
+    gateway: Any = LookingGateway(placement, words)  # type: ignore[arg-type]
+    scheduler = Scheduler(gateway, NodeTable(), Nobody(), SchedulerOptions(), lambda: 1.0, words=words)
+    asyncio.run(scheduler.select_destinations(SPEC, 1, instances=["i"]))
+    return placement
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        WordSaid("cell1", "a", "", False),
+        WordSaid("cell1", "", "", False),
+        WordSaid(*NODE, False),
+        MembershipsSet("node-a", ("zone",)),
+        AggregateRemoved("zone"),
+    ],
+)
+def test_claim_that_a_word_concerns_is_given_back_and_decided_anew(event: NodeEvent) -> None:
+    placement = scheduled(event, None)
+    assert placement.given_back == 1
+    assert placement.held == ["i"]
+    assert not placement.meanwhile
+
+
+@pytest.mark.parametrize(
+    "event", [None, WordSaid("cell1", "b", "", False), MembershipsSet("node-b", ("zone",))]
+)
+def test_claim_that_no_word_concerns_stays(event: NodeEvent | None) -> None:
+    placement = scheduled(event)
+    assert placement.given_back == 0
+    assert placement.held == ["i"]
+
+
+def test_claim_that_cannot_be_looked_at_again_is_given_back() -> None:
+    said: list[NodeEvent] = []
+    placement = Placement(said, [None])
+
+    async def read() -> Sequence[NodeEvent]:
+        if placement.held:
+            raise OSError("the database is away")
+        return ()
+
+    words = OperatorWords(read)
+    gateway: Any = LookingGateway(placement, words)  # type: ignore[arg-type]
+    scheduler = Scheduler(gateway, NodeTable(), Nobody(), SchedulerOptions(), lambda: 1.0, words=words)
+    with pytest.raises(Exception, match="the database is away"):
+        asyncio.run(scheduler.select_destinations(SPEC, 1, instances=["i"]))
+    assert not placement.held
+
+
+def test_more_events_than_are_kept_concern_everybody() -> None:
+    many: list[NodeEvent] = [MembershipsSet(f"node-{number}", ()) for number in range(2_000)]
+
+    async def run() -> None:
+        async def read() -> Sequence[NodeEvent]:
+            return many
+
+        words = OperatorWords(read)
+        await words.take(7)
+        assert words.taken == Taken(7, 2_000)
+        assert words.concern(Taken(), [Subject("c", "h", "n")])
+        assert not words.concern(Taken(7, 1_500), [Subject("c", "h", "n")])
+
+    asyncio.run(run())
