@@ -148,7 +148,7 @@ def test_zones_count_at_once_also_without_the_mirror(tmp_path: Path) -> None:
             zone = await aggregates.create("zone", {AVAILABILITY_ZONE: "az1"})
             await aggregates.change_members(zone.uuid, ["a", "d"], [])
             for scheduler in made.schedulers:
-                await scheduler.check(wanted(availability_zone="az1"))
+                await scheduler.check_request(wanted(availability_zone="az1"))
             assert await made.reached(availability_zone="az1") == {"a", "d"}
             # A zone is left while nothing is there.
             await made.conductors.placement.delete_allocations([f"p{made.made}"])

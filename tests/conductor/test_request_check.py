@@ -57,7 +57,7 @@ def test_a_request_is_accepted_while_the_scheduler_is_away(tmp_path, monkeypatch
             async def away(spec: object) -> tuple[UnreadKey, ...]:
                 raise SchedulerUnavailable("it is away")
 
-            monkeypatch.setattr(now.scheduler, "check", away)
+            monkeypatch.setattr(now.scheduler, "check_request", away)
             answer = await client.post("/v1/instances", json=flavored(trait__CUSTOM_NO="required"))
             assert answer.status_code == 202
             await now.settle()
@@ -76,7 +76,7 @@ def test_a_zone_that_the_scheduler_does_not_know_yet_is_looked_up(tmp_path, monk
             async def unknown(spec: object) -> tuple[UnreadKey, ...]:
                 raise UnknownZone("there is no availability zone 'new'")
 
-            monkeypatch.setattr(now.scheduler, "check", unknown)
+            monkeypatch.setattr(now.scheduler, "check_request", unknown)
             body = {"flavor": FLAVOR, "availability_zone": "new"}
             assert (await client.post("/v1/instances", json=body)).status_code == 400
             await now.aggregates.create("one", {"availability_zone": "new"})

@@ -122,7 +122,7 @@ class Alternates(Protocol):
 class SchedulerLike(Alternates, Protocol):
     """What conductors ask of a scheduler; `roost.scheduler.Scheduler` has it."""
 
-    async def check(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
+    async def check_request(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
         """Check that a request can be served on some hosts, and return the keys that have no effect."""
 
     async def select_destinations(

@@ -42,7 +42,7 @@ class RequestCheck:
             StorageError: of the API database.
         """
         try:
-            return await self._scheduler.check(spec)
+            return await self._scheduler.check_request(spec)
         except UnknownZone as error:
             if await self._is_zone(spec.availability_zone):
                 return ()

@@ -327,7 +327,7 @@ class Scheduler:
         """
         return self._keys.unread(spec, self.table, of_nova=of_nova)
 
-    async def check(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
+    async def check_request(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
         """Check that a request can be served on some hosts, if perhaps not on those that there are.
 
         Returns the keys that have no effect. Nothing is claimed or recorded.

@@ -136,8 +136,8 @@ class HttpScheduler:
         found = await self._asked("/v1/select_destinations", body, ShownDestinations, Moving(), key=run)
         return found.destinations or ()
 
-    async def check(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
-        """As `roost.scheduler.Scheduler.check`. It is asked once, and for a few seconds.
+    async def check_request(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
+        """As `roost.scheduler.Scheduler.check_request`. It is asked once, and for a few seconds.
 
         Raises what that raises, and `SchedulerUnavailable` and `SchedulerRefused`.
         """

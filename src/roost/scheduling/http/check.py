@@ -30,4 +30,4 @@ async def check(service: Service, req: Request, resp: Response) -> CheckedReques
         language = language_of(wanted.request_spec, service.scheduler.table)
         spec = language.read_spec(wanted.request_spec, wanted.operation).spec
         await service.refresh()
-        return CheckedRequest(await service.scheduler.check(spec))
+        return CheckedRequest(await service.scheduler.check_request(spec))

@@ -37,7 +37,7 @@ async def explain(service: Service, req: Request, resp: Response) -> Reasons:
         asked = language.read_spec(wanted.request_spec, wanted.operation)
         await service.refresh()
         if not asked.of_nova:
-            await service.scheduler.check(asked.spec)
+            await service.scheduler.check_request(asked.spec)
         reasons = await service.scheduler.explain(asked.spec, wanted.count)
     if reasons is None:
         raise Unavailable(

@@ -59,7 +59,7 @@ async def what_if(service: Service, req: Request, resp: Response) -> WhatIf:
         language = language_of(wanted.request_spec, service.scheduler.table)
         asked = language.read_spec(wanted.request_spec, wanted.operation)
         await service.refresh()
-        warnings = () if asked.of_nova else await service.scheduler.check(asked.spec)
+        warnings = () if asked.of_nova else await service.scheduler.check_request(asked.spec)
         found = await service.scheduler.what_if(asked.spec, wanted.limit, scenario)
     if found is None and service.ledger is None:
         raise Unavailable(
