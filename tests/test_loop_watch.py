@@ -1,6 +1,7 @@
 """The watch of the event loop: what it counts, what it logs, and that it shows that the loop turns."""
 
 import asyncio
+import inspect
 import time
 from collections.abc import Iterator
 
@@ -122,3 +123,24 @@ def test_a_loop_that_turns_beats() -> None:
 
     asyncio.run(run())
     assert len(beats) == 3
+
+
+def test_a_task_that_is_cancelled_before_its_first_step_leaves_no_coroutine_behind() -> None:
+    async def never() -> None:
+        raise AssertionError("it began")
+
+    async def run() -> None:
+        watch = LoopWatch()
+        watch.start(asyncio.get_running_loop())
+        try:
+            begun = never()
+            task = asyncio.get_running_loop().create_task(begun)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await asyncio.sleep(0)
+            assert task.cancelled()
+            assert inspect.getcoroutinestate(begun) == inspect.CORO_CLOSED
+        finally:
+            watch.stop(asyncio.get_running_loop())
+
+    asyncio.run(run())

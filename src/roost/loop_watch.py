@@ -105,7 +105,10 @@ class LoopWatch:
     def _task(self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> "asyncio.Task[Any]":
         # The name of a task may be that of a host; those of functions are as many as the program has.
         name = getattr(coroutine, "__qualname__", type(coroutine).__qualname__)
-        return asyncio.Task(timed(coroutine, lambda: name, self), loop=loop, **options)
+        task = asyncio.Task(timed(coroutine, lambda: name, self), loop=loop, **options)
+        # One that is cancelled before its first step has not begun its coroutine: Python would warn of it.
+        task.add_done_callback(lambda _: coroutine.close())
+        return task
 
 
 _watch: LoopWatch | None = None

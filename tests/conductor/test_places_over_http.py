@@ -31,7 +31,7 @@ def spec_of(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, body: dict[str, Any]
             async def unchecked(spec: RequestSpec) -> tuple[UnreadKey, ...]:
                 return ()  # The hosts and devices of these requests are not there.
 
-            monkeypatch.setattr(now.scheduler, "check", unchecked)
+            monkeypatch.setattr(now.scheduler, "check_request", unchecked)
             answer = await client.post("/v1/instances", json={"flavor": FLAVOR, **body}, headers=ADMIN)
             assert answer.status_code == 202, answer.text
             found.extend([each.spec async for each in now.requests.waiting()])
