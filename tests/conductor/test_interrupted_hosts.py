@@ -106,6 +106,8 @@ def test_removal_goes_on_where_it_stopped(tmp_path) -> None:
         await now.super.watch.look()
         _, cut = await until_done(now, after, lambda: client.delete(f"/v1/hosts/{host}", headers=ADMIN), 200)
         assert not await in_cell(now, "cell1", host) and await mapped(now, host) is None
+        said = await now.words.store.of_hosts((host,))
+        assert all(word.enabled for word in said.values()), "a later host of the name begins anew"
         assert (await client.delete(f"/v1/hosts/{host}", headers=ADMIN)).status_code == 404
         return cut
 

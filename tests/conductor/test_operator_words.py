@@ -224,6 +224,21 @@ def test_removed_host_begins_anew(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_word_on_a_host_that_is_gone_flags_nothing_else_in_its_cell(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with cloud(tmp_path) as made:
+            words = made.conductors.words
+            # As between the steps of the removal of a host.
+            await words.say(Subject("cell1", "gone"), False, "it is being removed")
+            await words.say(Subject("cell1", "gone", "node-gone"), False, "disk")
+            await words.mirror.heal()
+            assert await made.conductors.cells["cell1"].read(ReadFlags("cell1")) == frozenset()
+            await made.conductors.feed.refresh()
+            assert await made.reached() == {*HOSTS}
+
+    asyncio.run(run())
+
+
 def test_nothing_is_read_while_nobody_says_anything(tmp_path: Path) -> None:
     async def run() -> None:
         async with cloud(tmp_path) as made:

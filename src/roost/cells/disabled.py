@@ -102,28 +102,25 @@ class ReadFlags(msgspec.Struct, frozen=True):
 
 
 class MirrorWords(msgspec.Struct, frozen=True):
-    """Set the flags of subjects in the cell to what operators have said. Answers how many were set.
+    """Set the flags of subjects in the cell to what operators have said.
 
     A host or node that is not there gets none.
     """
 
     words: tuple[SaidWord, ...]
 
-    def __call__(self, connection: Connection) -> int:
+    def __call__(self, connection: Connection) -> None:
         there = ReadFlags("")(connection)
-        number = 0
         for word in self.words:
             _, host, node = word.subject
             if word.enabled != (Subject("", host, node) in there):
                 continue
-            number += 1
             if node:
                 EnableNode(host, node, word.enabled, word.reason, word.at)(connection)
-            elif host and _knows(connection, host):
-                EnableHost(host, word.enabled, word.reason, word.at)(connection)
-            else:
+            elif not host:
                 EnableCell(word.enabled, word.reason, word.at)(connection)
-        return number
+            elif _knows(connection, host):
+                EnableHost(host, word.enabled, word.reason, word.at)(connection)
 
 
 class ReadOffered(msgspec.Struct, frozen=True):

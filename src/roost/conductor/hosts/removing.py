@@ -59,6 +59,8 @@ class HostRemoval:
         """
         described = (await cell.read(DescribeHosts((host,)))).get(host)
         if described is None:
+            # A removal that was interrupted has not withdrawn its word.
+            await self._words.store.withdraw(cell.name, host)
             return None
         self._check_down(cell.name, described)
         if evidence is None:
