@@ -1,14 +1,14 @@
-"""Whether what an agent says to its endpoint can be read on the way."""
+"""The check that messages of an agent cannot be read on their way to its endpoint."""
 
 import ipaddress
 from urllib.parse import urlsplit
 
 CHANGE = "serve the endpoint with --tls-cert, and write https:// in --endpoint"
-"""What an operator does about it."""
+"""The advice for an operator."""
 
 
 def exposure_of(endpoint: str) -> str | None:
-    """What is wrong with the URL of an endpoint that others can read along with; None if they cannot."""
+    """Return why others can read what is sent to the URL of an endpoint; None if they cannot."""
     parts = urlsplit(endpoint)
     host = parts.hostname or ""
     if parts.scheme != "http" or _is_loopback(host):

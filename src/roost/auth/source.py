@@ -119,7 +119,7 @@ def variable(group: str, option: str) -> str:
 
 
 def _elsewhere(group: str, option: cfg.Opt) -> list[Setting]:
-    """What the environment says of an option by another of its names: oslo.config looks for its own alone."""
+    """Return the value of an option under another of its names: oslo.config looks for its own name alone."""
     own, *others = option_names(group, option)
     if variable(*own) in os.environ:
         return []

@@ -1,4 +1,4 @@
-"""What an operator disables in a cell, as the cell's database has it: hosts, single nodes, or the whole cell.
+"""The cell database's mirror of what an operator has disabled: hosts, single nodes, or the whole cell.
 
 The operator's word is kept in the API database (`roost.conductor.words`), and the flags here are its mirror:
 the cell's endpoint tells agents by them. A flag on whose subject nothing is in the API database is the word
@@ -188,7 +188,7 @@ def _say(connection: Connection, kind: str, name: str, word: tuple[str | None, f
 
 
 def _knows(connection: Connection, host: str) -> bool:
-    """Whether a host was added or has nodes. One that was removed must not come back by its flag."""
+    """Return whether a host was added or has nodes. One that was removed must not come back by its flag."""
     rows = [sa.select(table.c.host).where(table.c.host == host).limit(1) for table in (cell_hosts, nodes)]
     return any(connection.execute(query).one_or_none() is not None for query in rows)
 

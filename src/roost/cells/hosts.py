@@ -111,7 +111,7 @@ class HostsAfter(msgspec.Struct, frozen=True):
 
 
 class HostsCalled(msgspec.Struct, frozen=True):
-    """Those of some names that are the names of hosts: added ones, and those with nodes."""
+    """Return the names that are names of hosts: added ones, and those with nodes."""
 
     names: tuple[str, ...]
 

@@ -141,7 +141,7 @@ def _row(name: str, identity: DatabaseIdentity | None) -> tuple[str, str, str]:
 
 
 def _named(choice: DatabaseChoice, data_dir: Path | None) -> DatabaseUrl | Path:
-    """What a command works on. Raises `UsageError` if both are named."""
+    """The databases that a command works on. Raises `UsageError` if both are named."""
     if data_dir is None:
         return choice.find().url
     if choice.is_named:

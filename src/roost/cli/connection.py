@@ -119,7 +119,7 @@ def connection_to(
 
 @dataclass(frozen=True)
 class _Access:
-    """What one of the places says about who asks, and whose certificates are trusted."""
+    """Credentials and trusted authorities, as one of the places has them."""
 
     token: str | None = None
     ca_file: Path | None = None

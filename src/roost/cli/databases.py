@@ -48,7 +48,7 @@ class NamedDatabase(NamedTuple):
 
 
 class DatabaseChoice(NamedTuple):
-    """What a command line says of its database."""
+    """The database that a command line names."""
 
     database: str | None
     section: str | None
@@ -56,7 +56,7 @@ class DatabaseChoice(NamedTuple):
 
     @property
     def is_named(self) -> bool:
-        """Whether the command line itself names a database."""
+        """Return whether the command line itself names a database."""
         return self.database is not None or self.section is not None
 
     def find(self) -> NamedDatabase:

@@ -22,7 +22,7 @@ from roost.model.errors import OperatorError
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseFull, Schema, make_room
 
 TRIM_SLOWED = 10
-"""How many times fewer commits are removed at once after a transaction for which there was no space."""
+"""Divisor of the number of commits that are removed at once, after a transaction that found no space."""
 
 
 @click.group()

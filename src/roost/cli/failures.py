@@ -16,7 +16,7 @@ from roost.model.errors import OperatorError
 from roost.model.secrets import safe_message
 
 FOUND_WRONG = 1
-"""What was asked for was refused, or something is wrong."""
+"""Exit status: the request was refused, or something is wrong."""
 COULD_NOT_RUN = 2
 """The command line is wrong, or what it needs is not there."""
 INTERRUPTED = 130
@@ -85,7 +85,7 @@ def _described(error: BaseException) -> Sequence[Mapping[str, Any]]:
 
 
 def _wants_json(words: Sequence[str]) -> bool:
-    """Whether a command line asks for JSON, also one that is wrong elsewhere."""
+    """Return whether a command line asks for JSON, also one that is wrong elsewhere."""
     place = [*words].index("--format") + 1 if "--format" in words else len(words)
     return "--json" in words or "--format=json" in words or [*words[place : place + 1]] == ["json"]
 
@@ -100,7 +100,7 @@ def _faults(error: BaseException) -> Iterator[BaseException]:
 
 
 def _line(error: BaseException) -> str | None:
-    """What is said of an error, empty if nothing; None: it is a defect."""
+    """Return the line that tells of an error, empty if none does; None: the error is a defect."""
     match error:
         case OutputUnread() | KeyboardInterrupt():
             return ""

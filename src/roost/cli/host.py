@@ -434,7 +434,7 @@ def _print_removed(answer: dict[str, Any], as_json: bool) -> None:
 
 
 def told_of(place: dict[str, Any]) -> str:
-    """Whether a place gets new instances: `yes`, or why not. Unknown of a cell that cannot be asked."""
+    """Return `yes` if a place gets new instances, or why not. Unknown of a cell that cannot be asked."""
     if place["enabled"] is not False:
         return "unknown" if place["enabled"] is None else "yes"
     return f"disabled: {place['reason']}" if place["reason"] else "disabled"

@@ -1,4 +1,4 @@
-"""How commands print results: as tables, as JSON, or as values for other programs."""
+"""The forms of printed results: tables, JSON, and values for other programs."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Output(NamedTuple):
-    """What is printed, and as what.
+    """The form of a printed result, and the part of it that is wanted.
 
     ``columns``: those that are wanted, in this order; none: all. ``quiet``: names alone, one a line.
     """
@@ -33,7 +33,7 @@ class Output(NamedTuple):
 
     @property
     def is_for_people(self) -> bool:
-        """Whether sentences and further tables are printed beside the one that was asked for."""
+        """Return whether sentences and further tables are printed beside the one that was asked for."""
         return self == Output()
 
 
@@ -106,7 +106,7 @@ def _choose(output: Output) -> None:
 
 
 def output() -> Output:
-    """What the command line chose."""
+    """Return the choice of the command line."""
     context = click.get_current_context(silent=True)
     return Output() if context is None else context.meta.get(_CHOSEN, Output())
 

@@ -55,7 +55,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def holds_secrets(self) -> bool:
-        """Whether nobody but the owner of the file may read it."""
+        """Return whether nobody but the owner of the file may read it."""
         return self.token is not None or bool(self.keystone)
 
 

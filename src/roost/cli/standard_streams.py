@@ -12,7 +12,7 @@ from typing import TextIO, cast
 from roost.model.errors import OperatorError
 
 _MODES = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)
-"""How the descriptors 0 to 2 are opened where they are closed.
+"""Flags for opening the descriptors 0 to 2 where they are closed.
 
 Standard output is opened for reading: a command that has results fails to write them and says so, while a
 service, which writes none, runs.
@@ -95,7 +95,7 @@ def _opened(number: int, before: TextIO | None, kind: type[io.TextIOWrapper]) ->
 
 
 def _is_at(stream: TextIO | None, number: int) -> bool:
-    """Whether a stream is that of the process, and not one that something else has put in its place."""
+    """Return whether a stream is the process's own, and not one that was put in its place."""
     try:
         return stream is None or stream.fileno() == number
     except (OSError, ValueError):

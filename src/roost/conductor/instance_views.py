@@ -227,7 +227,7 @@ class InstanceViews:
 
 
 def _is_asked(mapping: InstanceMapping, query: InstancesQuery, project_id: str | None) -> bool:
-    """Whether an instance that no cell has found is one of those that a query asks for."""
+    """Return whether an instance that no cell has found is one of those that a query asks for."""
     return (
         mapping.instance_uuid > (query.marker or "")
         and project_id in (None, mapping.project_id)
@@ -300,7 +300,7 @@ shown_whole(AcceptedInstances)
 
 @seen_by_project(ShownInstance)
 def _instance(shown: ShownInstance) -> ShownInstance:
-    """What was asked for, the state, and the reason of the state in words that name no host."""
+    """Show the request, the state, and the reason of the state in words that name no host."""
     return ShownInstance(
         uuid=shown.uuid,
         request_id=shown.request_id,

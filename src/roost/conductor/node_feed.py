@@ -1,4 +1,4 @@
-"""What agents, cells' databases and operators tell of nodes, brought to the scheduler's node table."""
+"""Brings reports of agents, facts of cells' databases and operators' words to the scheduler's node table."""
 
 import asyncio
 import math
@@ -49,7 +49,7 @@ class _Look(NamedTuple):
 
 
 class WordSource(Protocol):
-    """What is read: see `roost.conductor.words.store.WordStore.changes`."""
+    """The source of changes: see `roost.conductor.words.store.WordStore.changes`."""
 
     async def changes(self, after: int | None = None) -> SaidChanges | None: ...
 

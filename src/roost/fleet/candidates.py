@@ -351,7 +351,7 @@ class _Repeats:
         self._seen: set[Assignment] = set()
 
     def has(self, rows: Assignment) -> bool:
-        """Whether the candidate was found before. From now on it counts as found. Raises `TooMuchWork`."""
+        """Return whether the candidate was found before, and count it as found. Raises `TooMuchWork`."""
         self._meter.spend(1 + len(rows))
         if not all(row in self._sharing for row in rows):
             return False

@@ -40,7 +40,7 @@ def candidate_of(fleet: Fleet, needs: Sequence[Need], choice: Choice) -> Candida
 
 
 def takes_from_tree(fleet: Fleet, needs: Sequence[Need], choice: Choice) -> bool:
-    """Whether a candidate takes something from a provider of its own tree. Raises `TooMuchWork`."""
+    """Return whether a candidate takes something from a provider of its own tree. Raises `TooMuchWork`."""
     anchor, rows = choice
     fleet.meter.spend(1 + len(rows))
     root_of = fleet.root.item

@@ -51,7 +51,7 @@ class TreeOrder:
                 self.end[above] = max(self.end[above], self.end[position])
 
     def is_below(self, position: int, above: int) -> bool:
-        """Whether a position is another one or below it."""
+        """Return whether a position is another one or below it."""
         return self.number[above] <= self.number[position] < self.end[above]
 
 
@@ -108,7 +108,7 @@ class CommonSubtree:
         return SubtreeState(meet, False)
 
     def number_of_next(self, state: SubtreeState, depth: int) -> int:
-        """How many options of a depth `next` has to look at."""
+        """Return the number of options of a depth that `next` has to look at."""
         first, end, _ = self._below(state, depth)
         return 1 + end - first
 
@@ -127,7 +127,7 @@ class CommonSubtree:
         return sorted(found + higher)
 
     def is_open(self, state: SubtreeState, depth: int) -> bool:
-        """Whether each group after a depth has an option with which there may be a common subtree.
+        """Return whether each group after a depth has an option with which there may be a common subtree.
 
         A necessary condition, not a sufficient one. ``state``: that after the group at ``depth``.
         """
@@ -147,7 +147,7 @@ class CommonSubtree:
         return True
 
     def allows(self, state: SubtreeState, depth: int, position: int) -> bool:
-        """Whether an option of a depth is one of `next`."""
+        """Return whether an option of a depth is one of `next`."""
         apex = self._apex(state, depth)
         order = self._order
         return (apex != _NONE and order.is_below(position, apex)) or order.is_below(state.meet, position)

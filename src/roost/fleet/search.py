@@ -171,7 +171,7 @@ class TreeSearch:
         return True
 
     def _in_subtrees(self, depth: int) -> bool:
-        """Whether the groups after ``depth`` can still be in common subtrees with those before them."""
+        """Return whether groups after ``depth`` can still be in common subtrees with those before."""
         for number in self._subtrees_at[depth]:
             if not self._subtrees[number].is_open(self._states[number][-1], depth):
                 return False

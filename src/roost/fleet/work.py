@@ -53,7 +53,7 @@ _IN_VECTOR: Final = 25
 
 
 class Work:
-    """What an operation may still do. ``left``: units.
+    """The work that an operation may still do. ``left``: units.
 
     ``counts_kept``: whether work counts whose result is kept for the operations after this one. Its amount is
     bounded by the size of the fleet, while that of a search is not. ``kept``: units of such work so far whose

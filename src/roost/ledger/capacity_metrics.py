@@ -24,7 +24,7 @@ Zones = Callable[[Fleet], Mapping[str, Rows]]
 
 
 def no_zones(_: Fleet) -> Mapping[str, Rows]:
-    """What a process knows of zones that has placement alone."""
+    """Return no zones: a process with placement alone knows of none."""
     return {}
 
 

@@ -158,7 +158,7 @@ def _used(held: _Allocations, classes: dict[int, str], providers: Rows) -> Itera
 
 
 def _owner_usages(connection: Connection, held: _Allocations, classes: dict[int, str]) -> OwnerUsages:
-    """What projects and users hold in sum. Allocations without their consumer belong to nobody."""
+    """Sum up the holdings of projects and users. Allocations without their consumer belong to nobody."""
     table = tables.consumers
     query = sa.select(table.c.id, table.c.project_id, table.c.user_id, table.c.consumer_type)
     places: dict[Owner, int] = {}

@@ -35,7 +35,7 @@ _DRAWN_AS_LATIN = frozenset("АВЕЅІЈКМНОРСТУХаеіјкорсух�
 
 
 def is_identifier(name: str) -> bool:
-    """Whether a name may be given to what it identifies, see `IDENTIFIER_RULE`."""
+    """Return whether a name may be given to what it identifies, see `IDENTIFIER_RULE`."""
     return _IDENTIFIER.fullmatch(name) is not None
 
 
@@ -84,5 +84,5 @@ def _script(character: str) -> str | None:
 
 
 def _is_phonetic(character: str) -> bool:
-    """Whether a letter is of phonetic writing, which draws letters of Latin in slightly other forms."""
+    """Return whether a letter is phonetic writing, which has Latin letters in slightly other forms."""
     return character == "\u0131" or "\u0250" <= character <= "\u02ff" or "\u1d00" <= character <= "\u1dbf"

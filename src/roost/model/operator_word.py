@@ -6,7 +6,7 @@ import msgspec
 
 
 class Subject(NamedTuple):
-    """What an operator speaks of: a cell, one of its hosts, or a node (the uuid of its root provider) of one.
+    """The subject of an operator's word: a cell, one of its hosts, or a node (the uuid of its root provider).
 
     Without a node it is the host, without a host the whole cell.
     """

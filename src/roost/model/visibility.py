@@ -72,7 +72,7 @@ def shown_whole(*kinds: type) -> None:
 
 
 def has_rule(kind: type) -> bool:
-    """Whether a rule says what a project sees of a type."""
+    """Return whether a rule says what a project sees of a type."""
     return kind in _RULES
 
 
@@ -115,7 +115,7 @@ def _reasons(reasons: Reasons) -> Reasons:
 
 @seen_by_project(Run)
 def _run(run: Run) -> Run:
-    """What the user asked for and when, and the public reason of a refusal."""
+    """Show the request with its times, and the public reason of a refusal."""
     reasons = None if run.reasons is None else _reasons(run.reasons)
     return Run(
         id=run.id,
@@ -143,7 +143,7 @@ def _attempt(attempt: Attempt) -> Attempt:
 
 @seen_by_project(WhatIf)
 def _what_if(found: WhatIf) -> WhatIf:
-    """How many more instances fit, and the public reason why not one more does."""
+    """Show the number of instances that fit, and the public reason why not one more does."""
     binds = None if found.binds is None else _reasons(found.binds)
     return WhatIf(
         fits=found.fits,

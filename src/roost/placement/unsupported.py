@@ -103,7 +103,7 @@ NO_EFFECT: Mapping[str, Mapping[str, str]] = {
 """Options of upstream that are accepted and have no effect, by group, each with the reason."""
 
 _NEAR_VARIABLE = 0.85
-"""How alike the names of variables must be for one to be taken for the other, from 0 to 1."""
+"""Similarity, from 0 to 1, from which the name of one variable is taken for that of another."""
 
 _VARIABLE = re.compile(r"OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
 

@@ -278,7 +278,7 @@ class NodeColumns:
             self._metrics.put(index, had, new.metrics)
 
     def _is_disabled(self, report: NodeReport) -> bool:
-        """Whether an operator has disabled a node, its host or its cell."""
+        """Return whether an operator has disabled a node, its host or its cell."""
         disabled = self._disabled
         return bool(disabled) and (
             Subject(report.cell) in disabled

@@ -117,7 +117,7 @@ class NodeDirectory(NodeColumns):
 
     @property
     def disabled(self) -> AbstractSet[Subject]:
-        """What operators have disabled."""
+        """Cells, hosts and nodes that operators have disabled."""
         return self._disabled
 
     def hear(self, event: WordSaid) -> None:

@@ -28,7 +28,7 @@ KEPT = 1_000
 
 
 class Taken(NamedTuple):
-    """What a node table has taken in: the mark of the announcement, and the number of events so far."""
+    """The position of a node table: the mark of the announcement, and the number of events so far."""
 
     mark: int = 0
     events: int = 0
@@ -72,7 +72,7 @@ class OperatorWords:
         self.taken = self.taken._replace(events=self.taken.events + len(events))
 
     def concern(self, since: Taken, subjects: Iterable[Subject]) -> bool:
-        """Whether something that was said since may matter to a claim on some nodes.
+        """Return whether something that was said since may matter to a claim on some nodes.
 
         ``subjects``: the nodes, with their hosts and cells. Metadata of an aggregate matter to all.
         """

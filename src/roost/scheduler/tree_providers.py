@@ -40,7 +40,7 @@ def with_trait(fleet: Fleet, roots: Rows, trait: str) -> Bools:
 
 
 def still_fits(fleet: Fleet, candidate: Candidate) -> bool:
-    """Whether a candidate has room after the claims of the run. Raises `TooMuchWork`."""
+    """Return whether a candidate has room after the claims of the run. Raises `TooMuchWork`."""
     fleet.meter.spend(CANDIDATE)
     for provider, resources in candidate.allocations.items():
         row = fleet.row(provider)

@@ -442,7 +442,7 @@ class Supervision:
         return worker.generation != self._generation or worker.over_limit
 
     def _replaces(self) -> bool:
-        """Whether a worker is starting that will replace another one, or that follows one that hung."""
+        """Return whether a worker is starting that replaces another one, or follows one that hung."""
         return any(each.hung or len(self._in_slot(slot)) > 1 for slot, each in enumerate(self._slots))
 
     def _all_ready(self) -> bool:

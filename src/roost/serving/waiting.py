@@ -28,8 +28,7 @@ _log = structlog.get_logger()
 
 
 def is_away(error: BaseException) -> bool:
-    """Whether an error says, or follows from one that says, that a database does not answer, and may do so
-    later."""
+    """Return whether an error says, or follows from one that says, that a database does not answer now."""
     if isinstance(error, DatabaseMisconfigured):
         return False
     cause = error.__cause__
@@ -37,7 +36,7 @@ def is_away(error: BaseException) -> bool:
 
 
 def on_servers(urls: Iterable[DatabaseUrl | str | None]) -> bool:
-    """Whether one of the databases is on a server. For a file that cannot be opened nobody has to wait.
+    """Return whether a database is on a server. For a file that cannot be opened nobody has to wait.
 
     Raises:
         DatabaseMisconfigured: a text is no URL.

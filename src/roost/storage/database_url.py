@@ -47,7 +47,7 @@ class DatabaseUrl:
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether it is a SQLite file."""
+        """Return whether it is a SQLite file."""
         return self.parsed.get_backend_name() == "sqlite"
 
     def reveal(self) -> str:

@@ -1,4 +1,4 @@
-"""What follows when a database refuses writes for want of space."""
+"""Writes that a database refuses for want of space, and what follows."""
 
 import sqlite3
 from contextlib import closing

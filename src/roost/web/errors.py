@@ -148,7 +148,7 @@ class Unavailable(HTTPError):
 
 
 class OutcomeUncertain(HTTPError):
-    """Whether the request was carried out is not known, and it may still be carried out later.
+    """The outcome of the request is not known: it may have been carried out, or may be carried out later.
 
     It has no ``Retry-After``: a request that creates is sent again only with its ``Idempotency-Key``.
     """

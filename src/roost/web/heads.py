@@ -28,5 +28,5 @@ def head_bytes(scope: Message) -> int:
 
 
 def is_head_too_large(scope: Message) -> bool:
-    """Whether the head of an ASGI scope is larger than `LARGEST_HEAD`."""
+    """Return whether the head of an ASGI scope is larger than `LARGEST_HEAD`."""
     return head_bytes(scope) > LARGEST_HEAD

@@ -1,4 +1,4 @@
-"""What each part of a cloud is asked, and what of its answer is wrong."""
+"""Checks of the parts of a cloud: each asks a service, and returns what is wrong in its answer."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ SECONDS = 10.0
 """Seconds that a service has for an answer."""
 
 Counts = dict[str, int]
-"""How many there are, by what they are."""
+"""Numbers of things, by their kind."""
 
 
 def checked(connections: Mapping[Service, Connection], now: float, minutes: int) -> Report:
@@ -148,7 +148,7 @@ def _audit(conductor: ServiceClient, counts: Counts) -> Iterator[Finding]:
 
 
 def _refusals(scheduler: ServiceClient, counts: Counts, since: float, minutes: int) -> Iterator[Finding]:
-    """What was refused of the last runs. A few refusals are what users ask for; many are the cloud's."""
+    """Refusals among the last runs. A few are due to their users; many are due to the cloud."""
     runs = []
     for page in scheduler.pages("/v1/scheduler/records", "records", {"since": since, "limit": MOST_RUNS}):
         runs += [each["run"] for each in page["records"]]
@@ -161,7 +161,7 @@ def _refusals(scheduler: ServiceClient, counts: Counts, since: float, minutes: i
 
 
 def _some(many: str, one: str, names: list[str]) -> str:
-    """How many there are, and the first names."""
+    """Return the number of names, and the first of them."""
     shown = ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
     return f"{len(names):,} {one if len(names) == 1 else many}: {shown}"
 

@@ -1,11 +1,11 @@
-"""What is wrong with a cloud, and how bad it is."""
+"""Findings: things that are wrong with a cloud, with their severity."""
 
 from typing import Literal
 
 import msgspec
 
 Level = Literal["fails", "look", "note"]
-"""How bad it is.
+"""The severity of a finding.
 
 ``fails``: requests or guests suffer now. ``look``: they will, or an operator is asked. ``note``: it is as an
 operator wants it, or it is not known.
@@ -35,7 +35,7 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def wrong(self) -> bool:
-        """Whether something fails, or an operator has to look."""
+        """Return whether something fails, or an operator has to look."""
         return any(each.level != "note" for each in self.findings)
 
     @property

@@ -1,4 +1,4 @@
-"""Which names the nodes that hosts report may have.
+"""Ownership of the names of nodes that hosts report.
 
 Requests name hosts and nodes: a node with the name of another host, or of another host's node, would get what
 is meant for that one. The name of a host's own node, which is the host's, needs no look.
@@ -72,7 +72,7 @@ class NodeNamesJudge:
         self._own: dict[str, tuple[SessionKey, frozenset[tuple[str, str]]]] = {}
 
     def judge(self, session: SessionKey, reports: Sequence[NodeReport]) -> Machine[JudgedNames]:
-        """Which nodes may not have the names that a host reports."""
+        """Return the nodes that may not have the names which a host reports for them."""
         host = session.host
         named = {each.node: each.nodename for each in reports if each.nodename not in ("", host)}
         of, own = self._own.get(host, (session, frozenset[tuple[str, str]]()))
@@ -118,7 +118,7 @@ def _of_another(name: str, owner: str) -> str:
 
 
 class _Names(msgspec.Struct, frozen=True):
-    """What a cell knows of names: the pairs of node and name that are ``stored`` of the host, the ``owners``
+    """A cell's knowledge of names: the pairs of node and name that are ``stored`` of the host, the ``owners``
     of names that are others', and the nodes that are ``foreign``: another host's."""
 
     stored: frozenset[tuple[str, str]]

@@ -82,7 +82,7 @@ class InstanceHistory(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 @seen_by_project(InstanceHistory)
 def _history(history: InstanceHistory) -> InstanceHistory:
-    """What happened and when. An operator who has ended the instance has no name."""
+    """Show events and times. An operator who has ended the instance has no name."""
     return msgspec.structs.replace(
         history,
         cell=None,

@@ -75,7 +75,7 @@ class SeenCell(msgspec.Struct, frozen=True):
 
     @property
     def state(self) -> str:
-        """What works there: `DOWN` if the database does not answer, `NO_CONDUCTOR` and `NO_HOST_UP` if nobody
+        """The state: `DOWN` if the database does not answer, `NO_CONDUCTOR` and `NO_HOST_UP` if nobody
         carries out what is asked, else `UP`."""
         if self.counts is None:
             return DOWN

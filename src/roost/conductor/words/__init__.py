@@ -1,4 +1,4 @@
-"""What operators say of cells, hosts and nodes, and how it counts from the answer on.
+"""Operators' words on cells, hosts and nodes, which count from the answer on.
 
 store     the words in the API database, each with a version
 words     says a word: keeps it, announces it on the ledger, mirrors it to the cell

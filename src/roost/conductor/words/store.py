@@ -14,7 +14,7 @@ from roost.storage import Database, in_batches
 
 
 class SaidChanges(NamedTuple):
-    """What operators have said up to a version: words, and changes of host aggregates.
+    """All that operators have said up to a version: words, and changes of host aggregates.
 
     ``whole``: these are all words that there are, not only those since a version.
     """
@@ -49,7 +49,7 @@ class WordStore:
         await self._database.write(lambda connection: _withdraw(connection, cell, host, node))
 
     async def changes(self, after: int | None = None) -> SaidChanges | None:
-        """What was said since a version, None if nothing was; without one, all there is."""
+        """Return all that was said since a version, None if nothing was; without a version, all there is."""
 
         def read(connection: Connection) -> SaidChanges | None:
             version = read_version(connection)

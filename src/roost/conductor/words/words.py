@@ -89,5 +89,5 @@ class Words:
 
 
 def _older(watch: ServiceWatch) -> bool:
-    """Whether conductors of a version before words are there. Agents do not read commits."""
+    """Return whether conductors of a version before words are there. Agents do not read commits."""
     return any(each.lease.kind != SESSION for each in held_back_by(watch, WORDS))

@@ -85,7 +85,7 @@ class Reading:
         return page[:most]
 
     def has_more(self) -> bool:
-        """Whether there is another candidate."""
+        """Return whether there is another candidate."""
         if not self._ahead:
             self._ahead = list(islice(self._choices, 1))
         return bool(self._ahead)

@@ -108,7 +108,7 @@ class LookingGateway:
             raise NewerWord
 
     async def _stands(self, question: Question, *selected: Selection) -> bool:
-        """Whether nothing was said since the question was made that concerns the hosts of some claims."""
+        """Return whether nothing said since the question was made concerns the hosts of some claims."""
         await self._words.look()
         if question.word is None:
             return True

@@ -144,7 +144,7 @@ class _Judging:
             self._judge_unknown(where, name, known)
 
     def _is_read(self, known: Sequence[KnownKey], beside: Set[str]) -> bool:
-        """Whether anything reads the key beside some plugins."""
+        """Return whether anything reads the key beside some plugins."""
         readers = {reader for each in known for reader in each.readers} - beside
         return any(map(self._is_active, readers))
 

@@ -30,7 +30,7 @@ class Key(msgspec.Struct, frozen=True):
     parameter: str = ""
 
     def matches(self, name: str) -> bool:
-        """Whether a name is this key, or one of the family."""
+        """Return whether a name is this key, or one of the family."""
         if not self.parameter:
             return name == self.fixed
         rest = name.removeprefix(self.fixed)

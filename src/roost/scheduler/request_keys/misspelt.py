@@ -31,7 +31,7 @@ def _near(name: str, key: Key) -> Iterator[str]:
 
 
 def is_near(one: str, other: str) -> bool:
-    """Whether two different texts are at most one edit apart, letters of both cases being alike."""
+    """Return whether two different texts are at most one edit apart, letters of both cases being alike."""
     if abs(len(one) - len(other)) > 1 or one == other:
         return False
     a, b = one.lower(), other.lower()

@@ -1,4 +1,4 @@
-"""What reads the keys of requests, as a scheduler is configured."""
+"""The readers of request keys in a configured scheduler."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -48,7 +48,7 @@ class Readers:
                 yield plugin
 
     def is_made_known(self, name: str) -> bool:
-        """Whether an operator has named a key as one that something reads."""
+        """Return whether an operator has named a key as one that something reads."""
         return any(pattern.fullmatch(name) for pattern in self._more)
 
 
@@ -80,7 +80,7 @@ def _of(options: SchedulerOptions) -> Iterator[str]:
 
 
 def _is_silent(plugin: Any) -> bool:
-    """Whether a plugin may read anything. A built-in that declares nothing reads nothing."""
+    """Return whether a plugin may read anything. A built-in that declares nothing reads nothing."""
     package = type(plugin).__module__.partition(".")[0]
     is_own = package == roost.__name__ and not isinstance(plugin, PlainFilter | PlainWeigher)
     return not is_own and not hasattr(plugin, "reads")

@@ -12,7 +12,7 @@ _LONGEST_NUMBER = 19
 
 
 class Form(msgspec.Struct, frozen=True):
-    """What a value may be: one of some words, or a text that a regular expression matches.
+    """The form of a value: one of some words, or a text that a regular expression matches.
 
     ``text`` says it, as the rest of a sentence that begins with the value: ``is no whole number from 1 on``.
     """
@@ -24,7 +24,7 @@ class Form(msgspec.Struct, frozen=True):
     any_case: bool = False
 
     def allows(self, value: str) -> bool:
-        """Whether a value has this form."""
+        """Return whether a value has this form."""
         if self.any_case:
             value = value.strip().lower()
         if self.words is not None:

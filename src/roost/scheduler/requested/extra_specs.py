@@ -49,7 +49,7 @@ def named_groups(flavor: Flavor) -> defaultdict[str, NamedGroup]:
 
 
 def _fault(value: str) -> str:
-    """What is wrong with an amount, as the rest of a sentence."""
+    """Return the fault of an amount, as the rest of a sentence."""
     if re.fullmatch(r"\s*-\s*[0-9]+(\.[0-9]+)?\s*", value, re.ASCII):
         return "is negative"
     if re.fullmatch(r"\s*\+?[0-9]*\.[0-9]+\s*", value, re.ASCII):

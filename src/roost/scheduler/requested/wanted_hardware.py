@@ -9,7 +9,7 @@ from roost.scheduler.requested.pci import pci_requests
 
 
 def room_in_cells(spec: RequestSpec, options: SchedulerOptions) -> str:
-    """What hosts do that a guest fits on: ``have room in NUMA cells for the guest (1 cell, …)``."""
+    """Return a phrase for hosts with room: ``have room in NUMA cells for the guest (1 cell, …)``."""
     guest = wanted_topology(spec)
     if guest is None:
         return "have room in NUMA cells"
@@ -27,7 +27,7 @@ def room_in_cells(spec: RequestSpec, options: SchedulerOptions) -> str:
 
 
 def enough_devices(spec: RequestSpec, options: SchedulerOptions) -> str:
-    """What hosts do that have the PCI devices: ``have enough PCI devices free (2 for alias gpu)``."""
+    """Return a phrase for hosts with the PCI devices: ``have enough PCI devices free (2 for alias gpu)``."""
     wanted = [
         f"{each.count} for "
         + (f"port {each.requester_id or each.id}" if each.alias is None else f"alias {each.alias}")
@@ -37,7 +37,7 @@ def enough_devices(spec: RequestSpec, options: SchedulerOptions) -> str:
 
 
 WORDS = {"NUMATopologyFilter": room_in_cells, "PciPassthroughFilter": enough_devices}
-"""What hosts do that pass a filter of hardware, by its name."""
+"""Phrases for hosts that pass a filter of hardware, by the name of the filter."""
 
 
 def listed(words: Sequence[str]) -> str:

@@ -49,7 +49,7 @@ class Moving(NamedTuple):
 
 
 def is_in_work(response: httpx.Response) -> bool:
-    """Whether a response says that the scheduler still works on the same request."""
+    """Return whether a response says that the scheduler still works on the same request."""
     return response.status_code == KeyInWork.status and KeyInWork.code.encode() in response.content
 
 

@@ -102,7 +102,7 @@ class WantedAlternate(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def same_request(wanted: WantedDestinations) -> WantedDestinations:
-    """What a request for hosts and the same one sent again have in common."""
+    """The part of a request for hosts that is the same when the request is sent again."""
     return msgspec.structs.replace(wanted, repeated=False)
 
 
@@ -166,7 +166,7 @@ async def _claimed_once(
     least: int,
     decide: Callable[[str | None], Coroutine[Any, Any, tuple[Destination, ...]]],
 ) -> tuple[Destination, ...]:
-    """What comes of a request whose consumers are named by its key: its claims are made once."""
+    """Return the outcome of a request whose consumers are named by its key: its claims are made once."""
     try:
         return await decide(None)
     except (ConcurrentUpdate, NoValidHost):
