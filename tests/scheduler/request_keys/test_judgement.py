@@ -13,11 +13,12 @@ from roost.scheduler import plugins
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.key_options import KeyOptions
 from roost.scheduler.options import DEFAULT_FILTERS, SchedulerOptions
-from roost.scheduler.request_keys.judgement import KeyJudge
+from roost.scheduler.request_keys.judgement import MOST_KEYS, KeyJudge
 from roost.scheduler.request_keys.key import Key
 from roost.scheduler.request_keys.misspelt import is_near
 from roost.scheduler.request_keys.readers import all_known
 from support.clouds import report, spec, table_of
+from support.steps import lines_of
 
 SOURCE = Path(__file__).parents[3] / "src" / "roost"
 NOTHING = table_of([report("one", "n1")])
@@ -307,10 +308,35 @@ def test_requests_that_are_alike_are_judged_once(monkeypatch: pytest.MonkeyPatch
     asked = asking({"hw:nothing": "1"})
     first = by.unread(asked, NOTHING)
     monkeypatch.setattr(
-        "roost.scheduler.request_keys.judgement.all_known", lambda: pytest.fail("judged again")
+        "roost.scheduler.request_keys.judgement._Judging", lambda *_: pytest.fail("judged again")
     )
     assert by.unread(asked, NOTHING) is first
     assert by.unread(spec(), NOTHING) == ()
+
+
+def test_a_request_with_more_keys_than_are_judged_is_refused_before_any_is_looked_at() -> None:
+    by = judge()
+    many = {f"hw:nothing{number}": "1" for number in range(30_000)}
+    assert lines_of(lambda: by.unread(asking(many), NOTHING)) < 100
+    assert lines_of(lambda: refusal(by, asking(many))) < 100
+    text = "129 extra specs, image properties and scheduler hints, at most 128 may be"
+    some = {name: many[name] for name in list(many)[:MOST_KEYS]}
+    assert refusal(by, asking(some, hints={"near": ("x",)})) == text
+    assert len(by.unread(asking(some), NOTHING)) == MOST_KEYS
+
+
+def test_unknown_keys_are_compared_with_few_known_ones() -> None:
+    by = judge()
+    by.unread(asking({"hw:first": "1"}), NOTHING)
+    many = {f"hw:nothing{number}": "1" for number in range(MOST_KEYS)}
+    assert lines_of(lambda: by.unread(asking(many), NOTHING)) < 900 * MOST_KEYS
+
+
+def test_requests_with_long_texts_are_not_kept() -> None:
+    by = judge()
+    asked = asking({"hw:nothing": "1" * 10_000})
+    first = by.unread(asked, NOTHING)
+    assert by.unread(asked, NOTHING) is not first
 
 
 @pytest.mark.parametrize("other", ["gruop", "grou", "groups", "grOup", "Group", "ogroup"])

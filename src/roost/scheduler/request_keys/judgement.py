@@ -1,7 +1,8 @@
 """The keys of one request that nothing reads, and those that can only be a mistake."""
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from roost.model.spec import RequestSpec
@@ -21,16 +22,26 @@ _NAMES: Final[dict[Where, str]] = {
     "hint": "scheduler hint",
 }
 _FAMILIES: Final = ("hw:numa_cpus.", "hw:numa_mem.", "hw_numa_cpus.", "hw_numa_mem.")
+MOST_KEYS: Final = 128
+"""Extra specs, image properties and hints of one request that are judged, in the event loop. `KeyJudge.check`
+refuses a request with more."""
+
+_LONGEST_KEY: Final = 100
+"""Characters of a name; no known key is as long."""
+
 _MOST_KEPT: Final = 1_000
+_LONGEST_KEPT: Final = 8_000
+"""Characters of the keys and values of a request. What was found out about a longer one is not kept."""
 
 
 class _Judged(NamedTuple):
     """``unread`` keys; ``mistakes`` that refuse a request; ``to_ask``: keys of which only their readers know
-    whether they have an effect, by the hosts and the rest of the request."""
+    whether they have an effect, by the hosts and the rest of the request, each with a hint at what may have
+    been meant."""
 
     unread: tuple[UnreadKey, ...] = ()
     mistakes: tuple[str, ...] = ()
-    to_ask: tuple[tuple[Where, str, tuple[Any, ...]], ...] = ()
+    to_ask: tuple[tuple[Where, str, tuple[Any, ...], str], ...] = ()
 
 
 _NOTHING: Final = _Judged()
@@ -45,7 +56,7 @@ class KeyJudge:
         self._kept: dict[tuple[Any, ...], _Judged] = {}
 
     def unread(self, spec: RequestSpec, table: NodeTable, *, of_nova: bool = False) -> tuple[UnreadKey, ...]:
-        """The keys of a request that have no effect.
+        """The keys of a request that have no effect; none if it has more than `MOST_KEYS`.
 
         ``of_nova``: the request comes from Nova, whose drivers read keys too.
         """
@@ -53,10 +64,10 @@ class KeyJudge:
         if not judged.to_ask:
             return judged.unread
         asked = []
-        for where, name, readers in judged.to_ask:
+        for where, name, readers, hint in judged.to_ask:
             reasons = [each.no_effect(name, spec, table) for each in readers]
             if all(reasons):
-                why = f"{reasons[0]}{_hint(where, name)}"
+                why = f"{reasons[0]}{hint}"
                 asked.append(UnreadKey(where, name, f"{_named(where, name)} has no effect: {why}"))
         return (*judged.unread, *asked)
 
@@ -65,8 +76,12 @@ class KeyJudge:
 
         Raises:
             BadRequestSpec: a key is one edit from a known one, or has a value that it cannot have; or, by
-                option, one has no effect.
+                option, one has no effect. Or there are more keys than `MOST_KEYS`.
         """
+        if (number := _number_of_keys(spec)) > MOST_KEYS:
+            raise BadRequestSpec(
+                f"{number} extra specs, image properties and scheduler hints, at most {MOST_KEYS} may be"
+            )
         judged = self._judged(spec, of_nova=False)
         if judged.mistakes:
             raise BadRequestSpec("; ".join(judged.mistakes))
@@ -77,7 +92,7 @@ class KeyJudge:
 
     def _judged(self, spec: RequestSpec, of_nova: bool) -> _Judged:
         extra_specs, properties, hints = spec.flavor.extra_specs, spec.image_properties, spec.scheduler_hints
-        if not (extra_specs or properties or hints):
+        if not 0 < _number_of_keys(spec) <= MOST_KEYS:
             return _NOTHING
         key = (
             tuple(extra_specs.items()),
@@ -91,9 +106,10 @@ class KeyJudge:
         judged = self._kept.get(key)
         if judged is None:
             judged = _Judging(self._readers, spec, of_nova).judged()
-            if len(self._kept) == _MOST_KEPT:
-                self._kept.clear()
-            self._kept[key] = judged
+            if _length(extra_specs, properties) + _length_of_hints(hints) <= _LONGEST_KEPT:
+                if len(self._kept) == _MOST_KEPT:
+                    self._kept.clear()
+                self._kept[key] = judged
         return judged
 
 
@@ -107,7 +123,7 @@ class _Judging:
         self._forced = is_forced(spec)
         self._unread: list[UnreadKey] = []
         self._mistakes: list[str] = []
-        self._to_ask: list[tuple[Where, str, tuple[Any, ...]]] = []
+        self._to_ask: list[tuple[Where, str, tuple[Any, ...], str]] = []
 
     def judged(self) -> _Judged:
         spec = self._spec
@@ -121,7 +137,7 @@ class _Judging:
         return _Judged(tuple(self._unread), tuple(self._mistakes), tuple(self._to_ask))
 
     def _judge(self, where: Where, name: str, value: str | None = None, *, empty: bool = False) -> None:
-        known = [each for each in _known(where) if each.key.matches(current_name(where, name))]
+        known = list(_known(where, current_name(where, name)))
         for each in known:
             if value is not None and each.form is not None and not each.form.allows(value):
                 self._mistakes.append(f"flavor {self._spec.flavor.name}: {name}={value!r} {each.form.text}")
@@ -135,7 +151,7 @@ class _Judging:
             return
         if readers:
             if all(hasattr(each, "no_effect") for each in readers):
-                self._to_ask.append((where, name, tuple(readers)))
+                self._to_ask.append((where, name, tuple(readers), _hint(_meant(where, name))))
             return
         certain = [each for each in known if each.key.fixed]
         if certain:
@@ -176,7 +192,7 @@ class _Judging:
             self._mistakes.append(f"{_named(where, name)} is unknown: did you mean {close}?")
         why = self._reason(families) if families else "nothing is known to read it"
         said = f"; {' and '.join(silent)} may read it, and does not say what it reads" if silent else ""
-        self._tell(where, name, f"{why}{_hint(where, name)}{said}")
+        self._tell(where, name, f"{why}{_hint(close)}{said}")
 
     def _judge_families(self) -> None:
         """NUMA nodes are counted from 0: nothing reads what is said of one after a missing one."""
@@ -195,32 +211,60 @@ class _Judging:
         self._unread.append(UnreadKey(where, name, f"{_named(where, name)} has no effect: {why}"))
 
 
-def _known(where: Where) -> Iterator[KnownKey]:
-    return (each for each in all_known() if each.key.where == where)
+def _number_of_keys(spec: RequestSpec) -> int:
+    return len(spec.flavor.extra_specs) + len(spec.image_properties) + len(spec.scheduler_hints)
+
+
+def _length(*some: Mapping[str, str]) -> int:
+    return sum(len(name) + len(value) for each in some for name, value in each.items())
+
+
+def _length_of_hints(hints: Mapping[str, Sequence[str]]) -> int:
+    return sum(len(name) + sum(map(len, values)) for name, values in hints.items())
+
+
+@cache
+def _known_by_name(where: Where) -> tuple[Mapping[str, Sequence[KnownKey]], Sequence[KnownKey]]:
+    """The known keys without a parameter by their names, and those with one."""
+    whole: dict[str, list[KnownKey]] = {}
+    families = []
+    for each in all_known():
+        if each.key.where == where:
+            (families if each.key.parameter else whole.setdefault(each.key.fixed, [])).append(each)
+    return whole, families
+
+
+def _known(where: Where, name: str) -> Iterator[KnownKey]:
+    """The known keys that a name is, those without a parameter first."""
+    whole, families = _known_by_name(where)
+    yield from whole.get(name, ())
+    yield from (each for each in families if each.key.matches(name))
 
 
 def _named(where: Where, name: str) -> str:
     return f"{_NAMES[where]} {name}"
 
 
-def _keys(where: Where) -> Iterator[Key]:
-    yield from (each.key for each in _known(where))
-    yield from (key for key in earlier_names() if key.where == where)
+@cache
+def _comparable(where: Where, size: int) -> Sequence[Key]:
+    """The keys that a name of so many characters may be a misspelt one of."""
+    known = (each.key for each in all_known())
+    of_place = (key for key in (*known, *earlier_names()) if key.where == where)
+    return [key for key in of_place if key.parameter or -1 <= len(key.fixed) - size <= 1]
 
 
 def _meant(where: Where, name: str) -> str | None:
-    return meant(name, _keys(where))
+    return meant(name, _comparable(where, min(len(name), _LONGEST_KEY)))
 
 
-def _hint(where: Where, name: str) -> str:
-    close = _meant(where, name)
+def _hint(close: str | None) -> str:
     return "" if close is None else f" (did you mean {close}?)"
 
 
 def _broken(where: Where, name: str) -> str | None:
     """The form of a key with a parameter, of which a name has only the fixed part or a wrong parameter."""
-    for key in _keys(where):
+    for key in (each.key for each in _known_by_name(where)[1]):
         end = key.fixed[-1:]
-        if key.parameter and end in (":", ".") and f"{name}{end}".startswith(key.fixed):
+        if end in (":", ".") and f"{name}{end}".startswith(key.fixed):
             return key.shown
     return None
