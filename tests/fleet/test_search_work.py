@@ -137,6 +137,25 @@ def test_a_search_that_was_too_much_once_is_not_begun_again_with_as_much() -> No
     assert spent[1] < spent[0]
 
 
+def groups_of_one_subtree(number: int) -> tuple[RequestGroup, ...]:
+    return tuple(RequestGroup({FIRST: 1}, suffix=f"_{each}") for each in range(number))
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_hundreds_of_groups_in_one_subtree_take_no_steps_that_are_not_counted(kept: bool) -> None:
+    """At each of them the search looks whether all groups after it can still be in the subtree."""
+    groups = groups_of_one_subtree(400)
+    query = CandidateQuery(groups, same_subtree=(frozenset(each.suffix for each in groups),))
+    check_counted(wide(2, amount=1_000), lambda fleet: list(choices(fleet, query, kept=kept)), units=15_000)
+
+
+def test_a_group_in_hundreds_of_subtrees_takes_no_steps_that_are_not_counted() -> None:
+    groups = groups_of_one_subtree(40)
+    pairs = [frozenset({one.suffix, other.suffix}) for one in groups for other in groups if one != other]
+    query = CandidateQuery(groups, same_subtree=tuple(pairs))
+    check_counted(wide(2, amount=1_000), lambda fleet: list(choices(fleet, query)), units=15_000)
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(hostile_worlds(), hostile_queries(), st.booleans(), st.sampled_from([1, 50, None]))
 def test_no_search_takes_steps_that_are_not_counted(
@@ -154,13 +173,13 @@ def test_no_explanation_takes_steps_that_are_not_counted(world: World, query: Ca
     check_counted(world, lambda fleet: explain_fully(fleet, query, 5))
 
 
-def check_counted(world: World, compute: Callable[[Fleet], object]) -> None:
-    fleet, work = fleet_of(world), Work(5_000)
+def check_counted(world: World, compute: Callable[[Fleet], object], *, units: int = 5_000) -> None:
+    fleet, work = fleet_of(world), Work(units)
 
     def limited() -> None:
         with fleet.meter.limited(work), contextlib.suppress(TooMuchWork):
             compute(fleet)
 
     lines = lines_of(limited)
-    spent = 5_000 - work.left
+    spent = units - work.left
     assert lines <= LINES_UNCOUNTED + LINES_OF_A_PROVIDER * len(world) + LINES_OF_A_UNIT * spent

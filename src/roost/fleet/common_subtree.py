@@ -6,7 +6,7 @@ which positions may come next, and these are looked up: a tree of N devices that
 has N pairs to find, and not N² to look at.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -126,16 +126,16 @@ class CommonSubtree:
         meter.spend(len(found) + len(higher) + 1)
         return sorted(found + higher)
 
-    def is_open(self, state: SubtreeState, depth: int) -> bool:
+    def is_open(self, state: SubtreeState, depth: int, meter: Meter) -> bool:
         """Return whether each group after a depth has an option with which there may be a common subtree.
 
         A necessary condition, not a sufficient one. ``state``: that after the group at ``depth``.
         """
         apex = self._apex(state, depth)
         order = self._order
-        for later in self.depths:
-            if later <= depth:
-                continue
+        following = self.depths[bisect_right(self.depths, depth) :]
+        meter.spend(len(following) // 2)
+        for later in following:
             if self._next_above[later][state.meet] != _NONE:
                 continue
             if apex == _NONE:

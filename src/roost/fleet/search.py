@@ -1,6 +1,7 @@
 """The depth-first search for the assignments of one tree: which provider serves which term of a query."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from roost.fleet.common_subtree import CommonSubtree, SubtreeState, TreeOrder
 from roost.fleet.fits import has_room
@@ -8,6 +9,9 @@ from roost.fleet.query_terms import Term
 from roost.fleet.tree_layout import TreeLayout
 from roost.fleet.work import SEARCH, TERM, Meter
 from roost.model.request import CandidateQuery
+
+_SUBTREE = 3
+"""Units of a common subtree that a group is in, when the group is assigned."""
 
 
 class TreeSearch:
@@ -53,10 +57,10 @@ class TreeSearch:
         ]
         self._subtrees = self._common_subtrees(query, layout)
         # By depth: the numbers of the subtrees that its group must be in.
-        self._subtrees_at = [
-            [number for number, subtree in enumerate(self._subtrees) if depth in subtree.depths]
-            for depth in range(len(terms))
-        ]
+        self._subtrees_at: list[list[int]] = [[] for _ in terms]
+        for number, subtree in enumerate(self._subtrees):
+            for depth in subtree.depths:
+                self._subtrees_at[depth].append(number)
         # The state of each subtree after each of its groups that has been assigned.
         self._states: list[list[SubtreeState]] = [[] for _ in self._subtrees]
         self._spread = [depth for depth, term in enumerate(terms) if not term.group.granular]
@@ -69,11 +73,17 @@ class TreeSearch:
         self._scarce = any(len(options[depth]) <= before for before, depth in enumerate(depths))
 
     def _common_subtrees(self, query: CandidateQuery, layout: TreeLayout) -> list[CommonSubtree]:
-        depths_of = [
-            [depth for depth, term in enumerate(self._terms) if term.group.suffix in suffixes]
-            for suffixes in query.same_subtree
-        ]
-        depths_of = [depths for depths in depths_of if len(depths) > 1]
+        if not query.same_subtree:
+            return []
+        depths_by_suffix: dict[str, list[int]] = {}
+        for depth, term in enumerate(self._terms):
+            depths_by_suffix.setdefault(term.group.suffix, []).append(depth)
+        depths_of = []
+        for suffixes in query.same_subtree:
+            self._meter.spend(1 + len(suffixes))
+            depths = sorted(chain.from_iterable(depths_by_suffix.get(each, ()) for each in suffixes))
+            if len(depths) > 1:
+                depths_of.append(depths)
         if not depths_of:
             return []
         for depths in depths_of:
@@ -122,6 +132,7 @@ class TreeSearch:
         states = {number: self._states[number][-1] for number in begun}
         narrowest = begun[0]
         if len(begun) > 1:
+            self._meter.spend(_SUBTREE * len(begun))
             narrowest = min(
                 begun, key=lambda number: self._subtrees[number].number_of_next(states[number], depth)
             )
@@ -173,7 +184,7 @@ class TreeSearch:
     def _in_subtrees(self, depth: int) -> bool:
         """Return whether groups after ``depth`` can still be in common subtrees with those before."""
         for number in self._subtrees_at[depth]:
-            if not self._subtrees[number].is_open(self._states[number][-1], depth):
+            if not self._subtrees[number].is_open(self._states[number][-1], depth, self._meter):
                 return False
         return True
 
@@ -183,6 +194,7 @@ class TreeSearch:
             self._taken[position, name] = self._taken.get((position, name), 0) + amount
         if self._isolated[depth]:
             self._occupied.add(position)
+        self._meter.spend(_SUBTREE * len(self._subtrees_at[depth]))
         for number in self._subtrees_at[depth]:
             states = self._states[number]
             before = states[-1] if states else None
@@ -265,7 +277,7 @@ class TreeSearch:
 
     def _state(self) -> tuple[object, ...]:
         """Everything that decides which assignments the search can still reach."""
-        self._meter.spend(2 + len(self._taken) + len(self._occupied))
+        self._meter.spend(2 + len(self._taken) + len(self._occupied) + len(self._subtrees) // 4)
         return (
             len(self._assigned),
             frozenset(self._taken.items()),

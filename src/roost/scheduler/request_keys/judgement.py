@@ -227,7 +227,7 @@ def _length_of_hints(hints: Mapping[str, Sequence[str]]) -> int:
 def _known_by_name(where: Where) -> tuple[Mapping[str, Sequence[KnownKey]], Sequence[KnownKey]]:
     """The known keys without a parameter by their names, and those with one."""
     whole: dict[str, list[KnownKey]] = {}
-    families = []
+    families: list[KnownKey] = []
     for each in all_known():
         if each.key.where == where:
             (families if each.key.parameter else whole.setdefault(each.key.fixed, [])).append(each)
