@@ -76,6 +76,23 @@ def test_it_ends_with_the_error_if_nobody_tells(asking) -> None:
     assert len(asked.keys) == ATTEMPTS
 
 
+@pytest.mark.parametrize("then", [httpx.ConnectError("refused"), error(503, "conductor.unavailable")])
+def test_an_attempt_that_came_to_nothing_tells_nothing_of_the_one_before(asking, then) -> None:
+    """The user of a command that fails types it again, with a new key."""
+    asked = asking(UNKNOWN, then, MADE)
+    assert asked.client.ask("POST", "/v1/instances", {}) == {"uuid": "made"}
+    assert len(set(asked.keys)) == 1
+    asked = asking(UNKNOWN, *[then] * (ATTEMPTS - 1))
+    with pytest.raises(OperatorError, match="whether the request was carried out is not known"):
+        asked.client.ask("POST", "/v1/instances", {})
+
+
+def test_a_proxy_that_gives_up_tells_nothing(asking) -> None:
+    asked = asking(httpx.Response(504, text="<html>Gateway Time-out</html>"), MADE)
+    assert asked.client.ask("POST", "/v1/instances", {}) == {"uuid": "made"}
+    assert len(set(asked.keys)) == 1
+
+
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [

@@ -60,7 +60,7 @@ def test_a_journal_tells_what_the_feed_and_the_scheduler_have_done(tmp_path) -> 
                 [cell],
                 table,
                 journal=database,
-                words=words.store,
+                source=words.store,
                 retention=KEEP_ALL,
                 clock=lambda: now,
                 monotonic=lambda: now,

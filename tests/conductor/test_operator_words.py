@@ -26,7 +26,6 @@ from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.errors import NoAlternate, WordsInTheWay
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes import NodeTable
-from roost.scheduler.operator_words import OperatorWords
 from support.conducting import HOSTS, NOW, Conductors, Memory, conducting, request
 
 
@@ -79,10 +78,9 @@ async def cloud(directory: Path) -> AsyncIterator[Cloud]:
     async with conducting(directory) as conductors:
         ledger = await Ledger.open(conductors.ledger.database, lambda: NOW)
         table = NodeTable()
-        feed = NodeFeed(conductors.cells.values(), table, words=WordStore(conductors.ledger.database))
+        feed = NodeFeed(conductors.cells.values(), table, source=WordStore(conductors.ledger.database))
         await feed.refresh()
-        words = OperatorWords(feed.read_words)
-        second = Scheduler(LocalGateway(ledger), table, Memory(), clock=lambda: NOW, words=words)
+        second = Scheduler(LocalGateway(ledger), table, Memory(), clock=lambda: NOW, words=feed.words)
         try:
             yield Cloud(conductors, second)
         finally:
@@ -220,6 +218,22 @@ def test_removed_host_begins_anew(tmp_path: Path) -> None:
             await words.store.withdraw("cell1", "a")
             await words.announce()
             assert await made.reached() == {*HOSTS}
+
+    asyncio.run(run())
+
+
+def test_word_that_the_feed_takes_in_is_one_that_came_during_a_run(tmp_path: Path) -> None:
+    """Where claims are not conditional on words, a run that misses it keeps a host that was taken away."""
+
+    async def run() -> None:
+        async with cloud(tmp_path) as made:
+            feed = made.conductors.feed
+            before = feed.words.taken
+            await made.hosts.enable("a", False)
+            await feed.refresh()
+            await feed.words.look()
+            assert feed.words.concern(before, [Subject("cell1", "a", "node-a")])
+            assert not feed.words.concern(before, [Subject("cell1", "b", "node-b")])
 
     asyncio.run(run())
 

@@ -10,6 +10,7 @@ from roost.model.node_event import AggregateRemoved, MembershipsSet, NodeEvent, 
 from roost.model.operator_word import Subject
 from roost.model.spec import Destination, Flavor, RequestSpec, Selection
 from roost.scheduler import Scheduler, SchedulerOptions
+from roost.scheduler.errors import ClaimsInDoubt, PlacementUnavailable
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.looking import LookingGateway
 from roost.scheduler.nodes import NodeTable
@@ -35,6 +36,8 @@ class Placement:
         self.meanwhile = list(meanwhile)
         self.held: list[str] = []
         self.given_back = 0
+        self.forgotten = 0
+        self.away: Exception | None = None
 
     async def decide(self, question: Question, *_: Any) -> Decided:
         event = self.meanwhile.pop(0)
@@ -46,14 +49,17 @@ class Placement:
         return Decided(Outcome(found, (), (), None), None, 0.0)
 
     async def give_back(self, question: Question) -> None:
+        if self.away is not None:
+            raise self.away
         self.given_back += 1
         self.held = [each for each in self.held if each not in question.instances]
 
-    def forget_answers(self) -> None: ...
+    def forget_answers(self) -> None:
+        self.forgotten += 1
 
 
-def scheduled(*meanwhile: NodeEvent | None) -> Placement:
-    """Placement after one run, during whose claims operators said something."""
+def opened(*meanwhile: NodeEvent | None) -> tuple[Placement, OperatorWords, Scheduler]:
+    """A scheduler at a placement, during whose claims operators say something, and its operators' words."""
     said: list[NodeEvent] = []
 
     async def read() -> Sequence[NodeEvent]:
@@ -65,6 +71,12 @@ def scheduled(*meanwhile: NodeEvent | None) -> Placement:
     words = OperatorWords(read)
     gateway: Any = LookingGateway(placement, words)  # type: ignore[arg-type]
     scheduler = Scheduler(gateway, NodeTable(), Nobody(), SchedulerOptions(), lambda: 1.0, words=words)
+    return placement, words, scheduler
+
+
+def scheduled(*meanwhile: NodeEvent | None) -> Placement:
+    """Placement after one run, during whose claims operators said something."""
+    placement, _, scheduler = opened(*meanwhile)
     asyncio.run(scheduler.select_destinations(SPEC, 1, instances=["i"]))
     return placement
 
@@ -110,6 +122,65 @@ def test_claim_that_cannot_be_looked_at_again_is_given_back() -> None:
     with pytest.raises(Exception, match="the database is away"):
         asyncio.run(scheduler.select_destinations(SPEC, 1, instances=["i"]))
     assert not placement.held
+
+
+def test_claims_that_cannot_be_given_back_are_in_doubt() -> None:
+    placement, _, scheduler = opened(WordSaid("cell1", "a", "", False))
+    placement.away = PlacementUnavailable("placement is away")
+    with pytest.raises(ClaimsInDoubt, match="what i may have claimed could not be freed: placement is away"):
+        asyncio.run(scheduler.select_destinations(SPEC, 1, instances=["i"]))
+
+
+def test_answers_that_are_older_than_a_word_are_forgotten_whoever_takes_it_in() -> None:
+    async def run() -> None:
+        placement, words, scheduler = opened(None, None, None)
+        await scheduler.select_destinations(SPEC, 1, instances=["i1"])
+        assert placement.forgotten == 0
+        placement.said.append(MembershipsSet("node-b", ("isolated",)))
+        await words.look()
+        for instance in ("i2", "i3"):
+            await scheduler.select_destinations(SPEC, 1, instances=[instance])
+        assert placement.forgotten == 1
+
+    asyncio.run(run())
+
+
+async def turns() -> None:
+    """Have all tasks go on as far as they can."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("end", [OSError("away"), asyncio.CancelledError()])
+def test_no_look_passes_for_a_read_that_has_not_ended_well(end: BaseException) -> None:
+    async def run() -> None:
+        reads: list[asyncio.Future[Sequence[NodeEvent]]] = []
+
+        async def read() -> Sequence[NodeEvent]:
+            reads.append(asyncio.get_running_loop().create_future())
+            return await reads[-1]
+
+        words = OperatorWords(read)
+        looks = [asyncio.create_task(words.look()) for _ in range(4)]
+        await turns()
+        # The first began before the others asked; the second is that which they share.
+        reads[0].set_result(())
+        await turns()
+        assert len(reads) == 2
+        if isinstance(end, Exception):
+            reads[1].set_exception(end)
+            ended = await asyncio.gather(*looks, return_exceptions=True)
+            assert [type(each) for each in ended[1:]] == [OSError] * 3
+            assert len(reads) == 2, "they do not wait for it one after the other"
+            return
+        looks[1].cancel()
+        await turns()
+        assert len(reads) == 3
+        reads[2].set_result((WordSaid("cell1", "a", "", False),))
+        await asyncio.gather(*looks[2:])
+        assert words.taken.events == 1
+
+    asyncio.run(run())
 
 
 def test_more_events_than_are_kept_concern_everybody() -> None:

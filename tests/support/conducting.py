@@ -41,7 +41,6 @@ from roost.records import RecordQueue
 from roost.scheduler import Scheduler
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes import NodeTable
-from roost.scheduler.operator_words import OperatorWords
 from roost.storage import Database
 from support.driven_cell import DrivenCell
 from support.waiting import patience
@@ -82,10 +81,9 @@ class Conductors:
         self.records = Memory()
         sink = self.records if queue is None else queue
         table = NodeTable()
-        self.feed = NodeFeed(cells.values(), table, words=self.words.store)
+        self.feed = NodeFeed(cells.values(), table, source=self.words.store)
         gateway = LocalGateway(ledger)
-        words = OperatorWords(self.feed.read_words)
-        self.scheduler = Scheduler(gateway, table, sink, clock=lambda: NOW, words=words)
+        self.scheduler = Scheduler(gateway, table, sink, clock=lambda: NOW, words=self.feed.words)
         self.super = SuperConductor(
             ledger.database,
             self.scheduler,

@@ -59,6 +59,10 @@ class _Untold(OperatorError):
     """A service has not told whether it carried a request out."""
 
 
+class _Unreached(OperatorError):
+    """A service was not reached, so that it has not carried a request out."""
+
+
 class ServiceFailed(OperatorError):
     """A service answers that it cannot do what is asked now. ``answer`` is the body of its response."""
 
@@ -92,15 +96,32 @@ class ServiceClient:
         if self._headers is None:
             self._headers = self.connection.headers()
             self._trusted = self.connection.trusted()
-        headers = self._headers
         if method == "POST":
-            headers = {**headers, "Idempotency-Key": str(uuid.uuid4())}
-            for attempt in range(ATTEMPTS - 1):
-                try:
-                    return self._once(method, path, body, query, headers)
-                except _Untold:
-                    self._pause(2.0**attempt)
-        return self._once(method, path, body, query, headers)
+            return self._keyed(path, body, query, {**self._headers, "Idempotency-Key": str(uuid.uuid4())})
+        return self._once(method, path, body, query, self._headers)
+
+    def _keyed(
+        self, path: str, body: object, query: Mapping[str, object] | None, headers: Mapping[str, str]
+    ) -> Any:
+        """The JSON of the response to a POST with a key, which is sent until its fate is told."""
+        untold = False
+        failure: OperatorError
+        for left in reversed(range(ATTEMPTS)):
+            try:
+                return self._once("POST", path, body, query, headers)
+            except _Untold as error:
+                untold, failure = True, error
+            except (_Unreached, ServiceFailed) as error:
+                # Of the attempt that was sent before, this one tells nothing.
+                if not untold:
+                    raise
+                failure = error
+            if left:
+                self._pause(2.0 ** (ATTEMPTS - 1 - left))
+        raise OperatorError(
+            f"{failure}; whether the request was carried out is not known: look what is there before you "
+            "make it again"
+        ) from failure
 
     def _once(
         self,
@@ -132,12 +153,15 @@ class ServiceClient:
             is_sent = isinstance(error, httpx.TransportError) and not isinstance(
                 error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol)
             )
-            kind = _Untold if is_sent and method == "POST" else OperatorError
+            kind = _Untold if is_sent and method == "POST" else _Unreached
             raise kind(f"{self.connection} does not answer: {fault_of(error)}") from error
         try:
             decoded = msgspec.json.decode(answer.content) if answer.content else None
         except msgspec.DecodeError as error:
-            raise OperatorError(f"{self.connection.url} is no {self.connection.service}: {error}") from error
+            # A proxy may give up a request that the service behind it carries out.
+            is_untold = answer.status_code >= _SERVER_ERROR and method == "POST"
+            text = f"{self.connection.url} is no {self.connection.service}: {error}"
+            raise (_Untold(text) if is_untold else OperatorError(text)) from error
         if answer.is_success:
             return decoded
         errors = decoded.get("errors") if isinstance(decoded, dict) else None

@@ -46,6 +46,7 @@ from roost.conductor.server_groups.operations import PATH as SERVER_GROUPS
 from roost.conductor.server_groups.operations import SERVER_GROUP_OPERATIONS, SERVER_GROUP_RULES
 from roost.conductor.server_groups.store import NoSuchServerGroup, ServerGroups
 from roost.conductor.super_conductor import SuperConductor
+from roost.ledger import LedgerBusy
 from roost.model.instance import BuildRequest
 from roost.model.service_version import ATTACHMENTS
 from roost.model.spec import Flavor, Image, RequestSpec, ServerGroup
@@ -155,7 +156,7 @@ def create_app(
         authenticator,
         Policy(rules or Rules(default_rules(), None, True)),
         Conventions("conductor"),
-        unavailable=(StorageError,),
+        unavailable=(LedgerBusy, StorageError),
         request_type=Request if proxies is None else through_proxies(Request, proxies),
         middleware=(Cors(options.cors),) if options.cors.allowed_origin else (),
         body_seconds=options.limits.body_seconds,

@@ -23,6 +23,7 @@ from roost.model.instance import ASSIGNED, ON_ITS_HOST, STARTING
 from roost.model.node_event import NodeEvent
 from roost.model.operator_word import Subject
 from roost.scheduler.nodes import NodeTable
+from roost.scheduler.operator_words import OperatorWords
 from roost.storage import Database, StorageError
 
 _log = structlog.get_logger()
@@ -57,7 +58,8 @@ class WordSource(Protocol):
 class NodeFeed:
     """Reads every cell for reports that have changed, for signs of life of its hosts, for nodes that were
     removed, and for the instances whose claims are outstanding (see `roost.scheduler.outstanding`); and
-    ``words`` for what operators have said: host aggregates, and what is enabled and disabled.
+    ``source`` for what operators have said: host aggregates, and what is enabled and disabled. ``words`` has
+    what was taken in of it, for a scheduler's runs.
 
     A host whose session stands still for ``down_seconds`` by the ``monotonic`` clock is down, and so are the
     hosts of a cell that cannot be read for so long. ``cells`` may change: the nodes of a cell that is gone
@@ -73,7 +75,7 @@ class NodeFeed:
         monotonic: Callable[[], float] = time.monotonic,
         *,
         journal: Database | None = None,
-        words: WordSource | None = None,
+        source: WordSource | None = None,
         retention: Retention = Retention(),  # noqa: B008 - it is frozen
         down_seconds: float = 60.0,
         clock: Callable[[], float] = time.time,
@@ -84,9 +86,9 @@ class NodeFeed:
         self._monotonic = monotonic
         self._journal = None if journal is None else JournalWriter(journal, table)
         self._journals = None if journal is None else NodeJournals(journal)
-        self._words = words
+        self.words = OperatorWords(self._read_words)
+        self._source = source
         self._version: int | None = None
-        self._reading_words = asyncio.Lock()
         # The last word on each subject, and what cells have flagged: it counts where there is no word.
         self._said: dict[Subject, bool] = {}
         self._flags: defaultdict[str, frozenset[Subject]] = defaultdict(frozenset)
@@ -110,7 +112,7 @@ class NodeFeed:
     async def refresh(self) -> None:
         """Bring the table up to date once."""
         try:
-            await self.read_words()
+            await self.words.look()
         except StorageError as error:
             _log.warning("what operators say cannot be read", error=str(error))
         cells = list(self._cells)
@@ -135,27 +137,25 @@ class NodeFeed:
             for kept in (self._revisions, self._up, self._liveness, self._looked, self._flags):
                 kept.pop(gone, None)
 
-    async def read_words(self) -> list[NodeEvent]:
+    async def _read_words(self) -> list[NodeEvent]:
         """Take in what operators have said since the last time; returns the events of what was new.
 
         No cell is asked: a slow one holds no word up. Raises `StorageError`, and has taken in nothing then.
         """
-        if self._words is None:
+        if self._source is None:
             return []
-        # One after the other: what the one that began first has read may be older.
-        async with self._reading_words:
-            changes = await self._words.changes(self._version)
-            if changes is None:
-                return []
-            said = {word.subject: word.enabled for word in changes.words}
-            told = {**dict.fromkeys(self._said, True), **said} if changes.whole else dict(said)
-            self._said = said if changes.whole else {**self._said, **said}
-            told.update((each, self._said.get(each, False)) for each in self._flagged() & told.keys())
-            events: list[NodeEvent] = [*self._table.set_words(told)]
-            aggregates = changes.aggregates
-            events += self._table.set_aggregates(aggregates.changed, aggregates.all)
-            self._version = changes.version
-            return events
+        changes = await self._source.changes(self._version)
+        if changes is None:
+            return []
+        said = {word.subject: word.enabled for word in changes.words}
+        told = {**dict.fromkeys(self._said, True), **said} if changes.whole else dict(said)
+        self._said = said if changes.whole else {**self._said, **said}
+        told.update((each, self._said.get(each, False)) for each in self._flagged() & told.keys())
+        events: list[NodeEvent] = [*self._table.set_words(told)]
+        aggregates = changes.aggregates
+        events += self._table.set_aggregates(aggregates.changed, aggregates.all)
+        self._version = changes.version
+        return events
 
     def _flagged(self) -> frozenset[Subject]:
         return frozenset[Subject]().union(*self._flags.values())

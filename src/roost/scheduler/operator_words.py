@@ -37,6 +37,8 @@ class Taken(NamedTuple):
 class OperatorWords:
     """Keeps a node table up to date with operators' words, for the runs of one scheduler.
 
+    All reads go through it: a word that somebody else took in would be none that came during a run.
+
     ``taken``: what the table has now. A word may be in it before it is announced.
     """
 
@@ -45,7 +47,10 @@ class OperatorWords:
         self._read = read
         self._newest: deque[NodeEvent] = deque(maxlen=KEPT)
         self._turn = asyncio.Lock()
+        # The numbers of the last read that began and of the last that ended, and the error of that one.
         self._begun = 0
+        self._ended = 0
+        self._failure: Exception | None = None
 
     async def take(self, mark: int) -> None:
         """Take in all that was said before the announcement ``mark``. Raises `StorageError`."""
@@ -61,13 +66,21 @@ class OperatorWords:
         """
         before = self._begun
         async with self._turn:
-            # A read that began while this call waited has seen all that the call is to see.
-            if self._begun == before:
+            # A read that began while this call waited has seen all that the call is to see, or would fail for
+            # it as well. One that was cancelled has not ended.
+            if self._ended <= before:
                 await self._take()
+            elif self._failure is not None:
+                raise self._failure
 
     async def _take(self) -> None:
         self._begun += 1
-        events = await self._read()
+        try:
+            events = await self._read()
+        except Exception as error:
+            self._ended, self._failure = self._begun, error
+            raise
+        self._ended, self._failure = self._begun, None
         self._newest.extend(events)
         self.taken = self.taken._replace(events=self.taken.events + len(events))
 

@@ -115,7 +115,7 @@ async def open_deciding(
             cells,
             table,
             journal=api,
-            words=WordStore(api),
+            source=WordStore(api),
             retention=options.http.retention,
             down_seconds=options.scheduler.service_down_time,
             clock=runtime.clock,
@@ -132,7 +132,7 @@ async def open_deciding(
         of_hosts = partial(zones, table, options.scheduler.default_availability_zone)
         run_for_ever(stack, "capacity", CapacityMetrics(placement, of_hosts).run(), runtime)
     members = no_members if api is None else ServerGroups(api).members
-    words = None if feed is None else OperatorWords(feed.read_words)
+    words = None if feed is None else feed.words
     gateway = around(
         SwitchingGateway(_gateway(placement, members, words), _looking(ReportedGateway(), words))
     )

@@ -9,13 +9,15 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 import msgspec
+import structlog
 
 from roost.model.operator_word import Subject
 from roost.model.reasons import Reasons
 from roost.model.request import CandidateQuery
 from roost.model.spec import Selection
 from roost.model.what_if import WhatIf
-from roost.scheduler.errors import NewerWord
+from roost.placement.errors import PlacementError
+from roost.scheduler.errors import ClaimsInDoubt, NewerWord, SchedulerError
 from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.operator_words import OperatorWords
@@ -25,6 +27,8 @@ from roost.scheduler.selection import Plugins
 from roost.scheduler.supposition import Supposition
 
 TAKEN_AWAY = "an operator has taken it away meanwhile"
+
+_log = structlog.get_logger()
 
 
 class UnconditionalGateway(Gateway, Protocol):
@@ -46,22 +50,24 @@ class LookingGateway:
     def __init__(self, gateway: UnconditionalGateway, words: OperatorWords) -> None:
         self._gateway = gateway
         self._words = words
+        # The events that were known when the answers of placement were forgotten last.
+        self._answered_after = 0
 
     async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
-        """As `Gateway.decide` says; also raises `NewerWord`."""
+        """As `Gateway.decide` says; also raises `NewerWord`, and `ClaimsInDoubt` if what was claimed cannot
+        be given back."""
         await self._look(question)
         decided = await self._gateway.decide(question, table, plugins)
         destinations = decided.outcome.destinations
         if destinations:
             try:
                 stands = await self._stands(question, *(each.selected for each in destinations))
-            except BaseException:
+            except BaseException as error:
                 # Shielded: a run that is cancelled frees its claims too.
-                await asyncio.shield(self._gateway.give_back(question))
+                await asyncio.shield(self._give_back(question, error))
                 raise
             if not stands:
-                await asyncio.shield(self._gateway.give_back(question))
-                self._gateway.forget_answers()
+                await asyncio.shield(self._give_back(question))
                 now = {name: decided.generations.get(name, at) for name, at in question.generations.items()}
                 raise NewerWord(generations=now)
         return decided
@@ -103,9 +109,24 @@ class LookingGateway:
     async def _look(self, question: Question) -> None:
         """Raises `NewerWord` if something was said since the question was made."""
         await self._words.look()
-        if question.word is not None and question.word.events != self._words.taken.events:
+        events = self._words.taken.events
+        if events != self._answered_after:
+            self._answered_after = events
             self._gateway.forget_answers()
+        if question.word is not None and question.word.events != events:
             raise NewerWord
+
+    async def _give_back(self, question: Question, cause: BaseException | None = None) -> None:
+        """Free the claims of a run. ``cause``: the error that ends it. Raises `ClaimsInDoubt`."""
+        try:
+            await self._gateway.give_back(question)
+        except (SchedulerError, PlacementError) as error:
+            text = f"what {', '.join(question.instances)} may have claimed could not be freed: {error}"
+            if cause is not None and not isinstance(cause, Exception):
+                # The run is cancelled, and must end so: its task would go on with any other error.
+                _log.warning("a cancelled run left claims behind", error=text)
+                return
+            raise ClaimsInDoubt(text) from (cause or error)
 
     async def _stands(self, question: Question, *selected: Selection) -> bool:
         """Return whether nothing said since the question was made concerns the hosts of some claims."""
