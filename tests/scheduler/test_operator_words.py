@@ -12,11 +12,12 @@ from roost.model.spec import Destination, Flavor, RequestSpec, Selection
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.errors import ClaimsInDoubt, PlacementUnavailable
 from roost.scheduler.gateways import Decided
-from roost.scheduler.gateways.looking import LookingGateway
+from roost.scheduler.gateways.looking import TAKEN_AWAY, LookingGateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.operator_words import OperatorWords, Taken
-from roost.scheduler.outcome import Outcome
+from roost.scheduler.outcome import Outcome, Try
 from roost.scheduler.question import Question
+from roost.scheduler.replacement import Replacement, ReplacementRequest
 
 NODE = Subject("cell1", "a", "node-a")
 SPEC = RequestSpec(project_id="p", user_id="u", flavor=Flavor("f", 1, 0))
@@ -37,6 +38,7 @@ class Placement:
         self.held: list[str] = []
         self.given_back = 0
         self.forgotten = 0
+        self.failed: list[str] = []
         self.away: Exception | None = None
 
     async def decide(self, question: Question, *_: Any) -> Decided:
@@ -47,6 +49,16 @@ class Placement:
         selected = Selection(host="a", node="node-a", cell="cell1", allocations={}, mappings={}, weight=0.0)
         found = tuple(Destination(question.run, each, selected, ()) for each in question.instances)
         return Decided(Outcome(found, (), (), None), None, 0.0)
+
+    async def use_alternate(self, request: ReplacementRequest, *_: Any) -> Replacement:
+        """Claim the next alternate, which is judged by the newest word."""
+        event = self.meanwhile.pop(0)
+        if event is not None:
+            self.said.append(event)
+        first, *left = request.alternates
+        self.failed.append(request.failed.host)
+        tried = Try(request.instance, first.host, first.node, first.cell, 0.0, None)
+        return Replacement(selected=first, alternates=tuple(left), tries=(tried,))
 
     async def give_back(self, question: Question) -> None:
         if self.away is not None:
@@ -141,6 +153,25 @@ def test_answers_that_are_older_than_a_word_are_forgotten_whoever_takes_it_in() 
         for instance in ("i2", "i3"):
             await scheduler.select_destinations(SPEC, 1, instances=[instance])
         assert placement.forgotten == 1
+
+    asyncio.run(run())
+
+
+def test_alternate_that_a_word_concerns_has_failed_and_the_next_is_judged_by_the_word() -> None:
+    async def run() -> None:
+        placement, _, scheduler = opened(AggregateRemoved("zone"), None)
+        failed, *alternates = (
+            Selection(host=each, node=f"node-{each}", cell="c", allocations={}, mappings={}, weight=0.0)
+            for each in "abcd"
+        )
+        found = await scheduler.use_alternate(
+            SPEC, "i", failed, "no IP", alternates, run="run", request_id="req"
+        )
+        assert found.selected is not None
+        assert found.selected.host == "c"
+        assert [each.host for each in found.alternates] == ["d"], "one word uses up one alternate"
+        assert [(each.host, each.refusal) for each in found.tries] == [("b", TAKEN_AWAY), ("c", None)]
+        assert placement.failed == ["a", "b"], "the claim is swapped from where it is"
 
     asyncio.run(run())
 

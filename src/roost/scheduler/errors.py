@@ -26,10 +26,12 @@ placement itself.
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from roost.model.errors import OperatorError
 from roost.model.reasons import Reasons
 from roost.model.record import Step
+from roost.model.spec import Selection
 from roost.model.unread import UnreadKey
 from roost.scheduler.outcome import Basis, Try
 
@@ -98,17 +100,35 @@ class SchedulerRefused(SchedulerError):
     will not help."""
 
 
+class TakenAway(NamedTuple):
+    """An alternate that was claimed, and that an operator has taken away meanwhile.
+
+    ``alternates`` are left. ``tries``: those that were tried, this one among them.
+    """
+
+    selected: Selection
+    alternates: tuple[Selection, ...]
+    tries: tuple[Try, ...]
+
+
 class NewerWord(SchedulerError):
     """An operator has said something since the request was turned into queries: it is decided anew.
 
     No caller of the scheduler gets it. ``mark``: the announcement in the ledger, None where none is made.
-    ``generations``: those of the instances whose claims were replaced meanwhile.
+    ``generations``: those of the instances whose claims were replaced meanwhile. ``taken_away``: the
+    alternate that holds the claim now.
     """
 
-    def __init__(self, mark: int | None = None, generations: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        mark: int | None = None,
+        generations: Mapping[str, int] | None = None,
+        taken_away: TakenAway | None = None,
+    ) -> None:
         super().__init__("an operator has said something that the decision does not know of")
         self.mark = mark
         self.generations = generations or {}
+        self.taken_away = taken_away
 
 
 class WordsInTheWay(PlacementUnavailable):

@@ -37,7 +37,7 @@ from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.operator_words import OperatorWords, Taken
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.outcome import Basis, Outcome
+from roost.scheduler.outcome import Basis, Outcome, Try
 from roost.scheduler.outstanding import taken_by
 from roost.scheduler.query import PlacementQueries, placement_queries
 from roost.scheduler.question import Question
@@ -419,8 +419,20 @@ class Scheduler:
             StorageError, LedgerError: a database of this process fails.
         """
         now, deadline = self._clock(), self._deadline()
+        held, left, tries = failed, tuple(alternates), tuple[Try, ...]()
+
+        async def deciding(word: Taken | None, _: Mapping[str, int]) -> Replacement:
+            nonlocal held, left, tries
+            try:
+                found = await self._replaced(spec, instance, held, left, run, now, deadline, word)
+            except NewerWord as newer:
+                if newer.taken_away is not None:
+                    held, left = newer.taken_away.selected, newer.taken_away.alternates
+                    tries += newer.taken_away.tries
+                raise
+            return msgspec.structs.replace(found, tries=(*tries, *found.tries))
+
         try:
-            deciding = partial(self._replaced, spec, instance, failed, tuple(alternates), run, now, deadline)
             with tracing.span("scheduler.use_alternate", {"roost.run": run}), self.table.reading():
                 found = await self._decide_anew(deciding)
         except (StorageError, LedgerError, SchedulerError, PlacementError):
@@ -472,7 +484,6 @@ class Scheduler:
         now: float,
         deadline: float,
         word: Taken | None,
-        _: Mapping[str, int],
     ) -> Replacement:
         """Ask for one use of an alternate. ``word``: what operators had said before. Raises `NewerWord`."""
         asked = await self._asked(spec)

@@ -17,7 +17,7 @@ from roost.model.request import CandidateQuery
 from roost.model.spec import Selection
 from roost.model.what_if import WhatIf
 from roost.placement.errors import PlacementError
-from roost.scheduler.errors import ClaimsInDoubt, NewerWord, SchedulerError
+from roost.scheduler.errors import ClaimsInDoubt, NewerWord, SchedulerError, TakenAway
 from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.operator_words import OperatorWords
@@ -77,15 +77,15 @@ class LookingGateway:
     ) -> Replacement:
         """As `Gateway.use_alternate` says; also raises `NewerWord`.
 
-        An alternate that is taken away while its claim is made has failed as the host before it.
+        An alternate that is taken away while its claim is made has failed as the host before it. Why the next
+        one is not tried at once: the request would be judged by what was said before, and what matters to all
+        hosts would use up one alternate after another.
         """
         await self._look(request.question)
         found = await self._gateway.use_alternate(request, table, plugins)
-        while (selected := found.selected) is not None and not await self._stands(request.question, selected):
-            request = msgspec.structs.replace(request, failed=selected, alternates=found.alternates)
+        if (selected := found.selected) is not None and not await self._stands(request.question, selected):
             tries = (*found.tries[:-1], msgspec.structs.replace(found.tries[-1], refusal=TAKEN_AWAY))
-            found = await self._gateway.use_alternate(request, table, plugins)
-            found = msgspec.structs.replace(found, tries=(*tries, *found.tries))
+            raise NewerWord(taken_away=TakenAway(selected, found.alternates, tries))
         return found
 
     async def check(self, queries: Sequence[CandidateQuery]) -> None:
