@@ -31,6 +31,7 @@ COMMANDS = {
     "config": "roost.cli.config:config",
     "db": "roost.cli.db:db",
     "doctor": "roost.cli.doctor:doctor",
+    "events": "roost.cli.events:events",
     "host": "roost.cli.host:host",
     "instance": "roost.cli.instance:instance",
     "man": "roost.cli.man:man",

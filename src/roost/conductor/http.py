@@ -20,6 +20,8 @@ from roost.conductor.aggregates.operations import AGGREGATE_OPERATIONS, AGGREGAT
 from roost.conductor.aggregates.operations import PATH as AGGREGATES
 from roost.conductor.audit.operations import AUDIT_OPERATIONS, AUDIT_RULES
 from roost.conductor.audit.operations import PATH as AUDIT
+from roost.conductor.events.operations import EVENT_OPERATIONS, EVENT_RULES
+from roost.conductor.events.operations import PATH as EVENTS
 from roost.conductor.history.operations import HISTORY_RULES, history_operation
 from roost.conductor.history.views import Histories
 from roost.conductor.hosts.cells import CellRegistry
@@ -82,13 +84,14 @@ DEFAULT_RULES: Final = {
     _FORCED_HOST: ADMIN,
     **AGGREGATE_RULES,
     **AUDIT_RULES,
+    **EVENT_RULES,
     **HISTORY_RULES,
     **HOST_RULES,
     **SERVER_GROUP_RULES,
 }
 """The policy rules as they are without a policy file."""
 
-PATHS: Final = ("/v1/instances", AGGREGATES, AUDIT, CELLS, HOSTS, SERVER_GROUPS, SERVICES)
+PATHS: Final = ("/v1/instances", AGGREGATES, AUDIT, CELLS, EVENTS, HOSTS, SERVER_GROUPS, SERVICES)
 """The paths of a conductor: these, and all below them."""
 
 
@@ -354,6 +357,7 @@ OPERATIONS: Final = (
     ),
     *AGGREGATE_OPERATIONS,
     *AUDIT_OPERATIONS,
+    *EVENT_OPERATIONS,
     *HOST_OPERATIONS,
     *SERVER_GROUP_OPERATIONS,
 )

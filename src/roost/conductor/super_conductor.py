@@ -79,7 +79,7 @@ class SuperConductor:
     ) -> None:
         self.cells = cells
         self.scheduler = scheduler
-        self.watch = ServiceWatch(api, cells, monotonic=monotonic)
+        self.watch = ServiceWatch(api, cells, monotonic=monotonic, clock=clock)
         self._api = api
         self._history_days = history_days
         self._performer = Performer(

@@ -279,6 +279,34 @@ kept_answers = sa.Table(
     **EXACT,
 )
 
+events = sa.Table(
+    # What happened in the cloud: see `roost.conductor.events`.
+    "events",
+    metadata,
+    sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("cell", NAME),
+    sa.Column("host", NAME),
+    sa.Column("instance", sa.String(36)),
+    # The digest of what all observers of an event see alike. None where the change itself wrote it.
+    sa.Column("mark", sa.String(64)),
+    sa.Column("body", _TEXT, nullable=False),
+    sa.Index("events_by_time", "at"),
+    sa.Index("events_by_mark", "mark", unique=True),
+    **EXACT,
+)
+
+events_position = sa.Table(
+    # One row: the id of the last event. Each transaction that appends events raises it first, so that they
+    # are committed in order of their ids.
+    "events_position",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("position", sa.BigInteger, nullable=False),
+    **EXACT,
+)
+
 database_identity = identity_table(metadata)
 
 leases_table(metadata)

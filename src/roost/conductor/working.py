@@ -7,6 +7,8 @@ from roost.cells.arriving import FindInstances
 from roost.conductor.build_requests import AcceptRequest, FreeRequests, OwnedRequest, TakeRequests
 from roost.conductor.carrying import CarryOptions, carry_through
 from roost.conductor.deleting import Deletions, accept_deletion, carry_deletions, take_deletions
+from roost.conductor.events.store import PRUNED_AT_ONCE as EVENTS_AT_ONCE
+from roost.conductor.events.store import PruneEvents
 from roost.conductor.history.past import PRUNED_AT_ONCE, PrunePastMappings
 from roost.conductor.kept_answers import KEPT_SECONDS, Once, PruneAnswers
 from roost.conductor.kept_answers import PRUNED_AT_ONCE as ANSWERS_AT_ONCE
@@ -159,11 +161,14 @@ class Working:
             yield from Log("late claims are looked for later", values, "warning").do()
 
     def prune_past(self, days: float) -> Machine[None]:
-        """Forget for good the instances that ended more than ``days`` ago, once an hour, for ever."""
+        """Forget for good the instances that ended more than ``days`` ago, and the events of that time, once
+        an hour, for ever."""
         while True:
             older = (yield from Clock().do()) - days * DAY
             try:
                 while (yield from Write(API, PrunePastMappings(older)).do()) == PRUNED_AT_ONCE:
+                    pass
+                while (yield from Write(API, PruneEvents(older)).do()) == EVENTS_AT_ONCE:
                     pass
             except StorageError as error:
                 values = {"error": one_line(error)}

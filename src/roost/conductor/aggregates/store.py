@@ -1,5 +1,6 @@
 """The host aggregates of the API database."""
 
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -9,6 +10,8 @@ from sqlalchemy.engine import Connection
 
 from roost.conductor.aggregates.errors import AggregateNotEmpty, NameTaken, NoSuchAggregate
 from roost.conductor.aggregates.zones import ZoneChange, affected_nodes, zone_changes
+from roost.conductor.events.store import append_events
+from roost.conductor.events.types import CloudEvent, EventKind
 from roost.conductor.kept_answers import Once
 from roost.conductor.tables import (
     SCHEMA,
@@ -54,12 +57,13 @@ class AggregateStore:
 
     A transaction that changes an aggregate first raises the one version of all, and so waits for those that
     do the same: two changes never put a node into two zones, and whoever has read a version has read all
-    changes before it.
+    changes before it. ``clock``: seconds since the epoch, for the events.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
         SCHEMA.prepare(database)
         self._database = database
+        self._clock = clock
 
     async def page(self, limit: int, after: str = "", name: str | None = None) -> list[AggregateCount]:
         """Up to ``limit`` aggregates without their members, in order of uuids, those after one uuid.
@@ -119,6 +123,7 @@ class AggregateStore:
                 connection.execute(sa.insert(host_aggregates), _row(aggregate, version))
                 _change_members(connection, nothing, aggregate)
                 made.append(aggregate)
+            append_events(connection, [self._told("aggregate_created", each) for each in made])
             return made
 
         return await self._database.write(Once(write, lambda made: answer(made[0]) if answer else None))
@@ -147,6 +152,7 @@ class AggregateStore:
             this = host_aggregates.c.uuid == uuid
             connection.execute(sa.update(host_aggregates).where(this).values(_row(new, version)))
             _change_members(connection, old, new)
+            append_events(connection, [self._told("aggregate_changed", new, _change(old, new))])
             return new
 
         return await self._database.write(write)
@@ -161,11 +167,13 @@ class AggregateStore:
 
         def write(connection: Connection) -> None:
             next_version(connection)
-            members = len(_find(connection, uuid).members)
+            aggregate = _find(connection, uuid)
+            members = len(aggregate.members)
             if members:
                 raise AggregateNotEmpty(f"aggregate {uuid} has {members} members: remove them first")
             connection.execute(sa.delete(host_aggregates).where(host_aggregates.c.uuid == uuid))
             connection.execute(sa.insert(deleted_host_aggregates), {"uuid": uuid})
+            append_events(connection, [self._told("aggregate_deleted", aggregate)])
 
         await self._database.write(write)
 
@@ -183,6 +191,9 @@ class AggregateStore:
                 connection.execute(sa.delete(deleted_host_aggregates).where(gone))
 
         await self._database.write(write)
+
+    def _told(self, kind: EventKind, aggregate: Aggregate, detail: str | None = None) -> CloudEvent:
+        return CloudEvent(at=self._clock(), kind=kind, name=aggregate.name, detail=detail)
 
 
 def next_version(connection: Connection) -> int:
@@ -209,6 +220,21 @@ def read_changes(connection: Connection, version: int, after: int | None) -> Agg
     newer = sa.select(host_aggregates).where(host_aggregates.c.version > since)
     rows = connection.execute(newer.order_by(host_aggregates.c.uuid)).all()
     return AggregateChanges(version, [_with_members(connection, row) for row in rows], every)
+
+
+def _change(old: Aggregate, new: Aggregate) -> str:
+    """The change of an aggregate in words."""
+    said = []
+    if new.name != old.name:
+        said.append(f"was named {old.name}")
+    if new.metadata != old.metadata:
+        keys = sorted({*old.metadata.items()} ^ {*new.metadata.items()})
+        said.append("metadata " + ", ".join(dict.fromkeys(key for key, _ in keys)))
+    if joined := len(new.members - old.members):
+        said.append(f"{joined} nodes joined")
+    if left := len(old.members - new.members):
+        said.append(f"{left} nodes left")
+    return "; ".join(said)
 
 
 def _find(connection: Connection, uuid: str) -> Aggregate:

@@ -7,6 +7,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.conductor.audit.findings import AuditFinding
+from roost.conductor.events.store import append_events
+from roost.conductor.events.types import CloudEvent
 from roost.conductor.tables import audit_findings, audit_repairs, audit_state
 from roost.leases import read_stamps
 from roost.storage import insert_missing
@@ -175,6 +177,7 @@ class EndRepair(msgspec.Struct, frozen=True):
         mine = audit_repairs.c.number == self.number
         connection.execute(sa.update(audit_repairs).where(mine).values(result=self.result))
         if self.result == DONE:
+            self._tell(connection)
             return
         finding = connection.scalar(sa.select(audit_repairs.c.finding).where(mine))
         same = (
@@ -184,6 +187,20 @@ class EndRepair(msgspec.Struct, frozen=True):
         )
         if connection.scalar(sa.select(audit_repairs.c.number).where(*same).limit(1)) is not None:
             connection.execute(sa.delete(audit_repairs).where(mine))
+
+    def _tell(self, connection: Connection) -> None:
+        query = sa.select(audit_repairs.c.at, audit_repairs.c.finding)
+        row = connection.execute(query.where(audit_repairs.c.number == self.number)).one_or_none()
+        if row is not None:
+            finding = _FINDING.decode(row.finding)
+            event = CloudEvent(
+                at=row.at,
+                kind="repair",
+                instance=finding.subject,
+                name=finding.action,
+                detail=f"{finding.kind}: {finding.detail}",
+            )
+            append_events(connection, [event])
 
 
 class ReadFindings(msgspec.Struct, frozen=True):

@@ -1,6 +1,7 @@
 """The cells of a cloud, as operators add, disable and remove them while all runs."""
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 
@@ -17,6 +18,8 @@ from roost.cells.watching import SESSION
 from roost.conductor.asking_cells import ask_cell
 from roost.conductor.cell_conductor import KIND
 from roost.conductor.cell_mappings import CELL0, CellMapping, KnowCell, hold_cell, mapped_cells, section_of
+from roost.conductor.events.store import WithEvents
+from roost.conductor.events.types import CloudEvent, EventKind
 from roost.conductor.hosts.errors import CellInUse, CellUnavailable, NoSuchCell
 from roost.conductor.hosts.watch import DOWN, NO_CONDUCTOR, NO_HOST_UP, UP, ServiceWatch
 from roost.conductor.kept_answers import Once
@@ -87,7 +90,10 @@ class SeenCell(msgspec.Struct, frozen=True):
 
 
 class CellRegistry:
-    """The cells of an API database. Raises `StorageError` if that cannot be used."""
+    """The cells of an API database. Raises `StorageError` if that cannot be used.
+
+    ``clock``: seconds since the epoch.
+    """
 
     def __init__(
         self,
@@ -95,11 +101,13 @@ class CellRegistry:
         cells: Mapping[str, Cell],
         watch: ServiceWatch,
         words: Words,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._api = api
         self._cells = cells
         self._watch = watch
         self._words = words
+        self._clock = clock
 
     async def list(self) -> list[SeenCell]:
         """All cells, in order of names."""
@@ -165,7 +173,8 @@ class CellRegistry:
             if same:
                 raise Conflict(f"the database of [{mapping.section}] is that of cell {other.name}")
         kept = answer(added) if answer is not None else None
-        if not await self._api.write(Once(KnowCell(mapping), lambda made: kept if made else None)):
+        know = WithEvents(KnowCell(mapping), lambda made: [self._told("cell_added", name)] if made else [])
+        if not await self._api.write(Once(know, lambda made: kept if made else None)):
             raise Conflict(f"there is a cell {name!r} already")
         try:
             await cells.refresh()
@@ -204,10 +213,16 @@ class CellRegistry:
             raise CellInUse(f"cell {name} has host {hosts[0]!r}: remove its hosts first")
         if number := sum((await cell.read(CountCell())).instances.values()):
             raise CellInUse(f"cell {name} has {number} instances")
-        if refused := await self._api.write(ForgetCell(name)):
+        forget = WithEvents(
+            ForgetCell(name), lambda refused: [] if refused else [self._told("cell_removed", name)]
+        )
+        if refused := await self._api.write(forget):
             raise CellInUse(refused)
         await self._words.store.withdraw(name)
         await cells.refresh()
+
+    def _told(self, kind: EventKind, name: str) -> CloudEvent:
+        return CloudEvent(at=self._clock(), kind=kind, cell=name)
 
     async def _cell(self, name: str) -> Cell:
         if name not in await self._api.read(mapped_cells):

@@ -1,10 +1,14 @@
 """The cell of each host that was added, in the API database: what refuses one name in two cells."""
 
+from collections.abc import Sequence
+
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.conductor.cell_mappings import hold_cell
+from roost.conductor.events.store import WithEvents
+from roost.conductor.events.types import CloudEvent
 from roost.conductor.hosts.errors import NoSuchCell
 from roost.conductor.hosts.node_names import ReleaseNames
 from roost.conductor.tables import host_mappings
@@ -81,3 +85,28 @@ class RemapHost(msgspec.Struct, frozen=True):
     def __call__(self, connection: Connection) -> dict[str, str]:
         UnmapHost(self.host, self.source)(connection)
         return MapHosts((self.host,), self.target)(connection)
+
+
+def map_hosts(hosts: Sequence[str], cell: str, at: float) -> WithEvents[dict[str, str]]:
+    """`MapHosts`, which tells that hosts were added at ``at`` (seconds since the epoch)."""
+
+    def told(elsewhere: dict[str, str]) -> list[CloudEvent]:
+        added = () if elsewhere else hosts
+        return [CloudEvent(at=at, kind="host_added", cell=cell, host=host) for host in added]
+
+    return WithEvents(MapHosts(tuple(hosts), cell), told)
+
+
+def remap_host(host: str, source: str, target: str, at: float) -> WithEvents[dict[str, str]]:
+    """`RemapHost`, which tells that the host was moved at ``at`` (seconds since the epoch)."""
+    moved = CloudEvent(at=at, kind="host_moved", cell=target, host=host, detail=f"from cell {source}")
+    return WithEvents(RemapHost(host, source, target), lambda elsewhere: [] if elsewhere else [moved])
+
+
+def unmap_host(host: str, cell: str, at: float, *, was_there: bool) -> WithEvents[bool]:
+    """`UnmapHost`, which tells that the host was removed at ``at`` (seconds since the epoch).
+
+    ``was_there``: its cell had it until now, whether it was mapped or not.
+    """
+    removed = CloudEvent(at=at, kind="host_removed", cell=cell, host=host)
+    return WithEvents(UnmapHost(host, cell), lambda mapped: [removed] if mapped or was_there else [])

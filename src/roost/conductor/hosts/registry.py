@@ -28,7 +28,13 @@ from roost.conductor.hosts.errors import (
     NoSuchHost,
     NoSuchNode,
 )
-from roost.conductor.hosts.mappings import CellsOfHosts, MapHosts, MappedHostsAfter, RemapHost, UnmapHost
+from roost.conductor.hosts.mappings import (
+    CellsOfHosts,
+    MappedHostsAfter,
+    map_hosts,
+    remap_host,
+    unmap_host,
+)
 from roost.conductor.hosts.node_names import OwnersOfNames, ReleaseNames
 from roost.conductor.hosts.removing import HostRemoval
 from roost.conductor.hosts.watch import ServiceWatch
@@ -99,7 +105,8 @@ class Hosts:
                 elsewhere = await ask_cell(other, DescribeHosts(tuple(hosts)))
                 for host in elsewhere or ():
                     raise HostElsewhere(f"host {host!r} is in cell {other.name}")
-        for host, name in (await self._api.write(MapHosts(tuple(hosts), cell))).items():
+        mapped = await self._api.write(map_hosts(hosts, cell, self._clock()))
+        for host, name in mapped.items():
             raise HostElsewhere(f"host {host!r} is in cell {name}")
         return await self._enter(there, hosts)
 
@@ -216,7 +223,8 @@ class Hosts:
         removed = None if source is target else await self._removal.remove(source, host)
         if removed is None and not await self._api.read(CellsOfHosts((host,))):
             raise NoSuchHost(host)
-        for name in (await self._api.write(RemapHost(host, source.name, to))).values():
+        mapped = await self._api.write(remap_host(host, source.name, to, self._clock()))
+        for name in mapped.values():
             raise HostElsewhere(f"host {host!r} is in cell {name}")
         return (await self._enter(target, [host]))[host]
 
@@ -241,7 +249,8 @@ class Hosts:
         """
         there = await self._cell_of(host, cell)
         removed = await self._removal.remove(there, host, evidence, by)
-        if not await self._api.write(UnmapHost(host, there.name)) and removed is None:
+        unmap = unmap_host(host, there.name, self._clock(), was_there=removed is not None)
+        if not await self._api.write(unmap) and removed is None:
             raise NoSuchHost(host)
         return there.name, removed or []
 

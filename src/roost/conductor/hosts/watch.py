@@ -2,7 +2,9 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
+from itertools import islice
 
 import msgspec
 import structlog
@@ -10,6 +12,8 @@ import structlog
 from roost.cells import Cell
 from roost.cells.watching import SESSION
 from roost.conductor.audit.store import LEASE as AUDIT
+from roost.conductor.events.observed import LeaseLook, transitions
+from roost.conductor.events.store import MarkedEvent, ObserveEvents
 from roost.conductor.liveness import Liveness
 from roost.leases import Lease, LeaseTimes, ReadAllLeases
 from roost.model.service_version import SERVICE_VERSION
@@ -27,6 +31,12 @@ UNKNOWN = "unknown"
 ON_REQUEST = (SESSION, AUDIT)
 """Kinds of leases that are listed only if they are asked for: those of hosts, which may be thousands, and
 that of a task of one of the processes."""
+
+EVENTS_AT_ONCE = 500
+"""Observed events that one transaction writes at most."""
+
+MOST_UNWRITTEN = 20_000
+"""Observed events that wait for the API database at most. The earliest are left out of what are more."""
 
 _log = structlog.get_logger()
 
@@ -48,6 +58,7 @@ class _Place:
         self.leases: list[Lease] = []
         self.behind: list[Lease] = []
         self.answers = True
+        self.look: LeaseLook | None = None
 
     def state_of(self, lease: Lease) -> str:
         if not self.answers:
@@ -62,7 +73,9 @@ class ServiceWatch:
 
     A process is down when its lease is vacant or was seen to stand still for as long as others take to take
     over its work, a host after ``down_seconds``. A process that died before this one began is seen as up for
-    that long. ``monotonic``: the clock of the observation.
+    that long. ``monotonic``: the clock of the observation; ``clock``: seconds since the epoch.
+
+    What changes between two looks is written as events. What has changed before the first look is not told.
     """
 
     def __init__(
@@ -73,12 +86,16 @@ class ServiceWatch:
         down_seconds: float = 60.0,
         times: LeaseTimes = LeaseTimes(),  # noqa: B008 - it is frozen
         monotonic: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._api = api
         self._cells = cells
         self._down_seconds = down_seconds
         self._times = times
         self._monotonic = monotonic
+        self._clock = clock
+        self._unwritten: deque[MarkedEvent] = deque(maxlen=MOST_UNWRITTEN)
+        self._writing = asyncio.Lock()
         self._places: dict[str | None, _Place] = {}
 
     async def run(self) -> None:
@@ -98,6 +115,7 @@ class ServiceWatch:
             del self._places[gone]
         looks = [self._look_at(name, cell.database) for name, cell in cells.items()]
         await asyncio.gather(self._look_at(None, self._api), *looks)
+        await self._write_events()
 
     def services(self, kinds: frozenset[str] | None = None) -> list[Seen]:
         """The leases of some kinds that were seen last, by default of all but `ON_REQUEST`, in order of cells
@@ -163,3 +181,33 @@ class ServiceWatch:
         # A host that owes an order gets no new instances, and is alive: what it has may not be given up.
         hosts = {each.host: each.stamp for each in held if each.kind == SESSION}
         place.hosts.look(hosts, frozenset(), began, ended)
+        self._observe(name, place)
+
+    def _observe(self, name: str | None, place: _Place) -> None:
+        """Keep what has changed since the look before, to be written as events."""
+        hosts, processes = place.hosts.up, place.processes.up
+        now = LeaseLook(
+            {lease.name: lease for lease in place.leases},
+            {
+                lease.name
+                for lease in place.leases
+                if (lease.host in hosts if lease.kind == SESSION else lease.name in processes)
+            },
+        )
+        if place.look is not None:
+            self._unwritten += transitions(place.look, now, cell=name, tasks=(AUDIT,), at=self._clock())
+        place.look = now
+
+    async def _write_events(self) -> None:
+        async with self._writing:
+            while self._unwritten:
+                some = tuple(islice(self._unwritten, EVENTS_AT_ONCE))
+                try:
+                    await self._api.write(ObserveEvents(some))
+                except StorageError as error:
+                    # They are written after the next look. A second time they change nothing.
+                    _log.warning("events are written later", events=len(self._unwritten), error=str(error))
+                    return
+                written = {each.mark for each in some}
+                while self._unwritten and self._unwritten[0].mark in written:
+                    self._unwritten.popleft()

@@ -3,10 +3,13 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.conductor.aggregates.store import AggregateChanges, next_version, read_changes, read_version
+from roost.conductor.events.store import append_events
+from roost.conductor.events.types import CloudEvent, EventKind
 from roost.conductor.tables import SCHEMA, operator_words
 from roost.model.operator_word import SaidWord, Subject
 from roost.model.text import clean_text
@@ -111,6 +114,20 @@ def _say(connection: Connection, words: Collection[SaidWord]) -> None:
         # Nobody else says anything before this transaction ends.
         if not connection.execute(sa.update(operator_words).where(*this).values(values)).rowcount:
             connection.execute(sa.insert(operator_words), {**word.subject._asdict(), **values})
+    append_events(connection, [_told(word) for word in words])
+
+
+def _told(word: SaidWord) -> CloudEvent:
+    cell, host, node = word.subject
+    what = "node" if node else "host" if host else "cell"
+    return CloudEvent(
+        at=word.at,
+        kind=msgspec.convert(f"{what}_{'enabled' if word.enabled else 'disabled'}", EventKind),
+        cell=cell,
+        host=host or None,
+        node=node or None,
+        detail=None if word.enabled else word.reason,
+    )
 
 
 def _withdraw(connection: Connection, cell: str, host: str | None, node: str | None) -> None:

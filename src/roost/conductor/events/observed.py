@@ -1,0 +1,85 @@
+"""Hosts and processes that come and go, as the events of what an observer of leases saw.
+
+Several conductors observe the same leases, each at its own times. So an event has a mark of what all of them
+see alike. A lease that stands still has one counter for all, and keeps it when it is vacated; each holder has
+a nonce, and a start (``since``) that its lease keeps too.
+"""
+
+from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
+
+import msgspec
+
+from roost.cells.watching import SESSION
+from roost.conductor.events.store import MarkedEvent
+from roost.conductor.events.types import CloudEvent, EventKind
+from roost.leases import Lease
+
+
+class LeaseLook(msgspec.Struct, frozen=True):
+    """One look at the leases of a database, by name, and the names of those whose holders were up."""
+
+    leases: Mapping[str, Lease]
+    up: AbstractSet[str]
+
+
+def transitions(
+    before: LeaseLook, now: LeaseLook, *, cell: str | None, tasks: Collection[str], at: float
+) -> list[MarkedEvent]:
+    """The events between two looks at one database.
+
+    ``cell``: whose database it is; None: the API database. ``tasks``: kinds of leases that are no process but
+    a task that one process at a time has. ``at``: seconds since the epoch.
+    """
+    found = []
+    for name in _changed(before, now):
+        lease = now.leases.get(name) or before.leases[name]
+        if lease.kind in tasks:
+            change, kind = _of_task(name, before, now), "task_taken"
+        else:
+            change = _of_process(name, before, now)
+            kind = f"{'host' if lease.kind == SESSION else 'service'}_{'up' if name in now.up else 'down'}"
+        if change is not None:
+            event = CloudEvent(
+                at=at,
+                kind=msgspec.convert(kind, EventKind),
+                cell=cell,
+                host=lease.host,
+                name=None if lease.kind == SESSION else name,
+            )
+            found.append(MarkedEvent("\n".join((cell or "", name, kind, change)), event))
+    return found
+
+
+def _changed(before: LeaseLook, now: LeaseLook) -> list[str]:
+    """The leases that came, went, or have another holder or state, in order: few of thousands."""
+    leases, earlier = now.leases, before.leases
+    names = {
+        name
+        for name, lease in leases.items()
+        if (old := earlier.get(name)) is None or old.holder != lease.holder
+    }
+    return sorted(names | (now.up ^ before.up) | (earlier.keys() - leases.keys()))
+
+
+def _of_process(name: str, before: LeaseLook, now: LeaseLook) -> str | None:
+    """A change of a process as all observers see it; None if there is none."""
+    old, new = before.leases.get(name), now.leases.get(name)
+    was_up = name in before.up
+    if new is None:
+        # An orderly end removes the lease, at a counter that nobody has seen.
+        return f"ended {old.since!r}" if old is not None and was_up else None
+    if name in now.up:
+        if old is None or old.holder != new.holder:
+            return f"began {new.since!r} {new.holder}"
+        # It stood still at the counter that was seen last, and goes on.
+        return None if was_up else f"{new.since!r} {old.counter}"
+    return f"{new.since!r} {new.counter}" if was_up else None
+
+
+def _of_task(name: str, before: LeaseLook, now: LeaseLook) -> str | None:
+    """As `_of_process`, of a task: that a process has it which had it not."""
+    old, new = before.leases.get(name), now.leases.get(name)
+    if new is None or new.vacant or (old is not None and old.holder == new.holder):
+        return None
+    return f"{new.since!r} {new.holder}"

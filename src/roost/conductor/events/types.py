@@ -1,0 +1,86 @@
+"""Events, and their query and pages over HTTP."""
+
+from typing import Annotated, Literal, get_args
+
+import msgspec
+from msgspec import Meta
+
+from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE
+
+EventKind = Literal[
+    "host_added",
+    "host_moved",
+    "host_removed",
+    "host_enabled",
+    "host_disabled",
+    "host_up",
+    "host_down",
+    "node_enabled",
+    "node_disabled",
+    "cell_added",
+    "cell_removed",
+    "cell_enabled",
+    "cell_disabled",
+    "service_up",
+    "service_down",
+    "task_taken",
+    "aggregate_created",
+    "aggregate_changed",
+    "aggregate_deleted",
+    "repair",
+]
+
+EVENT_KINDS: tuple[str, ...] = get_args(EventKind)
+
+
+class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that happened. `at`: seconds since the epoch, by the clock of the process that wrote it.
+
+    - `host_added`, `host_removed`: an operator's. `host_moved`: into `cell`, from the cell in `detail`.
+    - `host_enabled`, `host_disabled`, and those of nodes and cells: an operator's word; `detail` says why.
+    - `host_up`, `host_down`: the session of the host's agent, as a conductor saw it.
+    - `service_up`, `service_down`: the process `name` on `host`; in `cell`, or with the API database if null.
+    - `task_taken`: the process on `host` took over the task `name`, of which there is one at a time.
+    - `aggregate_created`, `aggregate_changed`, `aggregate_deleted`: the host aggregate `name`.
+    - `repair`: of the audit: `name` says which, for `instance`, or the root provider of a node.
+    """
+
+    at: float
+    kind: EventKind
+    cell: str | None = None
+    host: str | None = None
+    node: str | None = None
+    instance: str | None = None
+    name: str | None = None
+    detail: str | None = None
+
+
+class EventsQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The query of events."""
+
+    limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE, description="Events on a page at most.")] = DEFAULT_PAGE
+    marker: Annotated[str | None, Meta(description="`next` of an earlier page: only what followed it.")] = (
+        None
+    )
+    since: (
+        Annotated[
+            float, Meta(ge=0, description="Only events of this time or a later one, in seconds since 1970.")
+        ]
+        | None
+    ) = None
+    kind: Annotated[EventKind | None, Meta(description="Only events of this kind.")] = None
+    cell: Annotated[str | None, Meta(description="Only events of this cell.")] = None
+    host: Annotated[str | None, Meta(description="Only events of this host.")] = None
+    instance: Annotated[str | None, Meta(description="Only events of this instance.")] = None
+
+
+class EventPage(msgspec.Struct, forbid_unknown_fields=True):
+    """Events in the order in which they were written. A page may have less than `limit` of them, or none.
+
+    `next`: the marker of what follows, on the last page too: what happens later follows it. `more`: whether
+    there is something already.
+    """
+
+    events: list[CloudEvent]
+    next: str
+    more: bool

@@ -1,0 +1,114 @@
+"""``roost events``: pages of what happened, and a stream that outlives outages."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from roost.cli import events as module
+from roost.cli.events import events
+from roost.cli.service_client import ServiceClient, ServiceFailed, ServiceRefused
+from roost.model.errors import OperatorError
+
+
+def event(number: int) -> dict[str, Any]:
+    return {
+        "at": float(number),
+        "kind": "host_down",
+        "cell": "cell1",
+        "host": f"h{number}",
+        "node": None,
+        "instance": None,
+        "name": None,
+        "detail": None,
+    }
+
+
+def page(*numbers: int, more: bool = False) -> dict[str, Any]:
+    return {"events": [event(each) for each in numbers], "next": f"after {numbers}", "more": more}
+
+
+class Asked:
+    """A conductor that gives these answers one after the other, and then is interrupted."""
+
+    def __init__(self, answers: tuple[Any, ...]) -> None:
+        self.answers = list(answers)
+        self.markers: list[str | None] = []
+        self.pauses: list[float] = []
+
+    def ask(self, method: str, path: str, body: object = None, query: Any = None) -> Any:
+        assert (method, path) == ("GET", "/v1/events")
+        self.markers.append(query["marker"])
+        if not self.answers:
+            raise KeyboardInterrupt
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.fixture
+def asking(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Asked]:
+    def make(*answers: Any) -> Asked:
+        asked = Asked(answers)
+        monkeypatch.setattr(ServiceClient, "ask", lambda self, *given, **named: asked.ask(*given, **named))
+        monkeypatch.setattr(module.time, "sleep", asked.pauses.append)
+        return asked
+
+    return make
+
+
+def run(*options: str) -> Result:
+    return CliRunner().invoke(events, options)
+
+
+def test_all_pages_are_listed(asking) -> None:
+    asked = asking(page(1, 2, more=True), page(3))
+    found = run("--json")
+    assert [each["host"] for each in json.loads(found.stdout)["events"]] == ["h1", "h2", "h3"]
+    assert asked.markers == [None, "after (1, 2)"]
+    asking(page(1))
+    assert run("--format", "value").stdout == "1970-01-01 00:00:01\thost_down\tcell1\th1\t\n"
+
+
+def test_followed_through_outages_from_where_it_was(asking) -> None:
+    away = OperatorError("the conductor does not answer")
+    busy = ServiceFailed("answers 503", None)
+    asked = asking(page(1), away, busy, page(2, more=True), page(3))
+    found = run("--follow", "--json")
+    assert [json.loads(line)["host"] for line in found.stdout.splitlines()] == ["h1", "h2", "h3"]
+    first = "after (1,)"
+    assert asked.markers == [None, first, first, first, "after (2,)", "after (3,)"]
+    assert found.stderr.count("does not answer") == 1
+    assert found.stderr.count("answers again") == 1
+    assert found.exit_code != 0
+
+
+def test_a_followed_event_is_a_line(asking) -> None:
+    asking(page(1, 2))
+    assert run("--follow").stdout.splitlines()[1] == "1970-01-01 00:00:02  host_down          cell1  h2"
+
+
+def test_token_that_expires_is_renewed_once(asking) -> None:
+    expired = ServiceRefused(401, "expired")
+    asking(page(1), expired, page(2))
+    assert [json.loads(line)["host"] for line in run("--follow", "--json").stdout.splitlines()] == [
+        "h1",
+        "h2",
+    ]
+    asked = asking(page(1), expired, expired)
+    assert isinstance(run("--follow").exception, ServiceRefused)
+    assert len(asked.markers) == 3
+
+
+@pytest.mark.parametrize("error", [OperatorError("does not answer"), ServiceRefused(403, "forbidden")])
+def test_what_fails_from_the_beginning_ends_the_command(asking, error: OperatorError) -> None:
+    asked = asking(error)
+    assert run("--follow").exception is error
+    assert asked.pauses == []
+
+
+def test_columns_are_refused_where_lines_are_whole() -> None:
+    assert run("--follow", "--columns", "event").exit_code == 2
