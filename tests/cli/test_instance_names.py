@@ -60,9 +60,10 @@ def test_what_names_several_lists_them(client, named: str) -> None:
 
 @pytest.mark.parametrize("named", ["abc", "webb", "0000", ""])
 def test_what_names_none_is_told(client, named: str) -> None:
-    with pytest.raises(ServiceRefused, match="no instance") as refused:
+    with pytest.raises(ServiceRefused, match=f"no instance '{named}'") as refused:
         uuid_of(client[0], named)
     assert refused.value.status == 404
+    assert ("four or more" in str(refused.value)) == (named == "abc")
 
 
 def test_only_who_may_sees_those_of_other_projects(client) -> None:
@@ -70,5 +71,5 @@ def test_only_who_may_sees_those_of_other_projects(client) -> None:
     if admin:
         assert uuid_of(conductor, "theirs").endswith("6")
     else:
-        with pytest.raises(ServiceRefused, match="no instance theirs"):
+        with pytest.raises(ServiceRefused, match="no instance 'theirs'"):
             uuid_of(conductor, "theirs")

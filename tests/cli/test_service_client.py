@@ -10,7 +10,7 @@ from roost.cli import service_client
 from roost.cli.connection import connection_to
 from roost.cli.service_client import ATTEMPTS, ServiceClient, ServiceRefused
 from roost.model.errors import OperatorError
-from roost.web.errors import OutcomeUncertain
+from roost.web.errors import NoOperation, OutcomeUncertain
 from roost.web.idempotency import KeyInWork
 
 MADE = httpx.Response(201, json={"uuid": "made"})
@@ -108,6 +108,32 @@ def test_what_is_told_is_not_asked_again(asking, answer, kind) -> None:
     assert asked.pauses == []
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [error(404, NoOperation.code), httpx.Response(404, json={"errors": [{"detail": "no", "status": 404}]})],
+    ids=["another service", "placement"],
+)
+def test_a_service_without_the_operation_is_not_the_one_that_was_meant(asking, answer) -> None:
+    asked = asking(answer)
+    with pytest.raises(OperatorError, match=r"is no conductor, or an older one: it has no GET /v1/instances"):
+        asked.client.ask("GET", "/v1/instances")
+
+
+def test_a_resource_that_is_not_there_is_a_refusal(asking) -> None:
+    with pytest.raises(ServiceRefused, match="says so"):
+        asking(error(404, "conductor.not_found")).client.ask("GET", "/v1/instances/x")
+
+
+def test_the_password_of_an_address_is_not_told(asking) -> None:
+    asked = asking(httpx.ConnectError("refused"))
+    for url in ("http://me:sesame@cloud", "http:/me:sesame@cloud", "ftp://me:sesame@cloud"):
+        with pytest.raises(OperatorError) as failed:
+            ServiceClient(connection_to("conductor", url, environment={})).ask("GET", "/v1/cells")
+        assert "sesame" not in str(failed.value)
+    assert asked.pauses == []
+
+
 def test_the_codes_are_those_of_the_services() -> None:
     """They are written out, as the import of the services' modules would slow down every command."""
     assert set(service_client._UNTOLD) == {OutcomeUncertain.code, KeyInWork.code}
+    assert NoOperation.code == service_client._NO_OPERATION

@@ -1,5 +1,6 @@
 """Commands whose standard streams are closed, full, or read by nobody."""
 
+import json
 import os
 import signal
 import subprocess
@@ -34,6 +35,21 @@ def test_results_that_do_not_fit_are_told_in_one_line() -> None:
 def test_results_for_a_closed_stream_are_an_error() -> None:
     done = run('"$@" >&-', *RESULTS)
     assert (done.returncode, done.stderr) == (2, "roost: standard output cannot be written: it is closed\n")
+
+
+@needs_full
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [("> /dev/full", "No space left on device"), (">&-", "it is closed")],
+    ids=["full", "closed"],
+)
+def test_json_which_is_bytes_is_as_any_result(where: str, why: str) -> None:
+    done = run(f'"$@" {where}', "config", "--json")
+    told = json.loads(done.stderr)
+    assert (done.returncode, told["errors"][0]["detail"]) == (
+        2,
+        f"standard output cannot be written: {why}",
+    )
 
 
 def test_a_reader_that_has_gone_is_told_nothing() -> None:

@@ -1,6 +1,6 @@
 """Messages of wrong bodies and codes of errors, in words of the service that answers."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -18,6 +18,7 @@ from roost.web.validation_messages import EMPTY, patterns_of
 class _Named(msgspec.Struct):
     name: Annotated[str, msgspec.Meta(pattern="^[a-z']$", description="one small letter")]
     others: list[Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*\Z")]] = []
+    size: Literal["big", "small"] | None = None
 
 
 async def _nothing(*_: Any) -> None: ...
@@ -32,6 +33,7 @@ async def _nothing(*_: Any) -> None: ...
         (b"{]", "The body is no JSON: JSON is malformed"),
         (b'{"name": "%"}', "name: one small letter"),
         (b'{"name": "a", "others": ["\\u0000"]}', "others[0]: text without NUL"),
+        (b'{"name": "a", "size": "smal"}', "size: 'smal' is none of 'big', 'small'"),
         (b'{"name": 5}', "Expected `str`, got `int` - at `$.name`"),
     ],
 )
@@ -45,11 +47,12 @@ def test_a_wrong_body_is_told_in_words(body: bytes, says: str) -> None:
 @pytest.mark.parametrize(
     "operations", [conductor.OPERATIONS, SCHEDULING, V1], ids=["conductor", "scheduler", "v1"]
 )
-def test_every_pattern_of_a_body_has_words(operations: tuple[Operation, ...]) -> None:
+def test_every_pattern_of_a_body_and_of_a_query_has_words(operations: tuple[Operation, ...]) -> None:
     for operation in operations:
-        if operation.body is not None:
-            without = [pattern for pattern, words in patterns_of(operation.body) if words is None]
-            assert without == [], f"{operation.method} {operation.path}"
+        for form in (operation.body, getattr(operation.query, "form", None)):
+            if form is not None:
+                without = [pattern for pattern, words in patterns_of(form) if words is None]
+                assert without == [], f"{operation.method} {operation.path}"
 
 
 def test_errors_of_a_service_have_its_codes_and_placement_keeps_upstreams() -> None:

@@ -14,6 +14,7 @@ import click
 from roost.cli.keystone_token import keystone_options, keystone_token
 from roost.cli.profiles import FoundProfile, Service, chosen_profile
 from roost.model.errors import OperatorError
+from roost.model.secrets import safe_url
 
 DEFAULTS: Mapping[Service, str] = {
     "conductor": "http://127.0.0.1:8780",
@@ -43,7 +44,7 @@ class Connection:
     by_default: bool = False
 
     def __str__(self) -> str:
-        return f"the {self.service} at {self.url} ({self.origin})"
+        return f"the {self.service} at {safe_url(self.url)} ({self.origin})"
 
     def bearer(self) -> str:
         """The token to show. Raises `OperatorError` if there is none that a header can carry."""
@@ -224,4 +225,4 @@ def _check(address: str, origin: str) -> None:
     except ValueError:
         usable = False
     if not usable or not address.isprintable() or " " in address:
-        raise OperatorError(f"{address!r} of {origin} is no URL as {DEFAULTS['placement']} is")
+        raise OperatorError(f"{safe_url(address)!r} of {origin} is no URL as {DEFAULTS['placement']} is")

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -29,6 +30,7 @@ SETTLED = frozenset(("active", "error", "lost"))
 LOOK_SECONDS = 1.0
 """Seconds between two looks at an instance that is watched."""
 
+FORBIDDEN = 403
 NOT_FOUND = 404
 
 
@@ -124,6 +126,8 @@ def list_instances(
         for page in conductor.pages("/v1/instances", "instances", query):
             found += page["instances"]
             down.update(page["cells_down"])
+        if not found:
+            _check_places(conductor, query)
         if as_json:
             print_json({"instances": found, "cells_down": sorted(down)})
             return
@@ -221,6 +225,17 @@ def give_up(conductor: ServiceClient, name: str, evidence: str, as_json: bool) -
     given_up = conductor.ask("POST", f"/v1/instances/{part_of_path(uuid)}/give-up", {"evidence": evidence})
     if as_json:
         print_json(given_up or {"given_up": uuid})
+
+
+def _check_places(conductor: ServiceClient, query: Mapping[str, Any]) -> None:
+    """Raises `ServiceRefused` for a host or cell that is not there, and so is no empty one."""
+    for kind in ("host", "cell"):
+        if query[kind]:
+            try:
+                conductor.ask("GET", f"/v1/{kind}s/{part_of_path(query[kind])}")
+            except ServiceRefused as error:
+                if error.status != FORBIDDEN:
+                    raise
 
 
 def _watch(conductor: ServiceClient, uuids: list[str] | tuple[str, ...], as_json: bool) -> None:

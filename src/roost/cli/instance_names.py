@@ -11,6 +11,7 @@ MOST_LISTED = 10
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _PREFIX = re.compile(r"[0-9a-f-]{4,35}", re.IGNORECASE)
+_SHORT = ": of a uuid give four or more characters"
 _FORBIDDEN = 403
 _NOT_FOUND = 404
 _CONFLICT = 409
@@ -41,7 +42,11 @@ def uuid_of(conductor: ServiceClient, named: str) -> str:
                     _CONFLICT,
                     f"{len(found)}{more} instances are named {named}: {listed}. Give the uuid of one",
                 )
-    raise ServiceRefused(_NOT_FOUND, f"no instance {named}")
+    raise ServiceRefused(_NOT_FOUND, f"no instance {named!r}{_SHORT if _is_short(named) else ''}")
+
+
+def _is_short(named: str) -> bool:
+    return re.fullmatch("[0-9a-f]{1,3}", named, re.IGNORECASE) is not None
 
 
 def _listed(conductor: ServiceClient, query: dict[str, object]) -> list[dict[str, Any]]:

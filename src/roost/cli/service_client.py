@@ -12,6 +12,7 @@ import msgspec
 
 from roost.cli.connection import Connection, connected_to
 from roost.model.errors import OperatorError
+from roost.model.secrets import safe_url
 from roost.model.transport_faults import fault_of
 
 SECONDS = 60.0
@@ -23,10 +24,14 @@ PAGE = 1000
 ATTEMPTS = 4
 """Times that a request with a key is sent in all, while nobody tells whether it was carried out."""
 
+_NOT_FOUND = 404
 _SERVER_ERROR = 500
 
 _UNTOLD = ("roost.outcome_unknown", "roost.idempotency_key_in_work")
 """Codes of answers that do not tell whether the request was carried out."""
+
+_NO_OPERATION = "roost.no_operation"
+"""The code of an answer to a path that the service does not have. Outside of ``/v1`` there is no code."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -160,7 +165,7 @@ class ServiceClient:
         except msgspec.DecodeError as error:
             # A proxy may give up a request that the service behind it carries out.
             is_untold = answer.status_code >= _SERVER_ERROR and method == "POST"
-            text = f"{self.connection.url} is no {self.connection.service}: {error}"
+            text = f"{safe_url(self.connection.url)} is no {self.connection.service}: {error}"
             raise (_Untold(text) if is_untold else OperatorError(text)) from error
         if answer.is_success:
             return decoded
@@ -170,6 +175,11 @@ class ServiceClient:
             raise _Untold(f"{self.connection} answers {answer.status_code}: {text}")
         if answer.status_code >= _SERVER_ERROR:
             raise ServiceFailed(f"{self.connection} answers {answer.status_code}: {text}", decoded)
+        if answer.status_code == _NOT_FOUND and not _is_of_operation(errors):
+            raise OperatorError(
+                f"{safe_url(self.connection.url)} ({self.connection.origin}) is no "
+                f"{self.connection.service}, or an older one: it has no {method} {path}"
+            )
         raise ServiceRefused(answer.status_code, text, decoded if errors else None)
 
     def pages(self, path: str, key: str, query: Mapping[str, object]) -> Iterator[dict[str, Any]]:
@@ -185,6 +195,11 @@ class ServiceClient:
             left = None if left is None else left - len(page[key])
             if marker is None or left == 0:
                 return
+
+
+def _is_of_operation(errors: Sequence[Mapping[str, Any]] | None) -> bool:
+    """Whether an operation of the service made these errors, and not the lack of one."""
+    return bool(errors) and errors[0].get("code") not in (None, _NO_OPERATION)  # type: ignore[index]
 
 
 def with_conductor(command: F) -> F:

@@ -7,9 +7,12 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 from roost.model.errors import OperatorError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 _MODES = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)
 """Flags for opening the descriptors 0 to 2 where they are closed.
@@ -27,16 +30,12 @@ class OutputUnread(OutputLost):
     """The reader of standard output has gone, as ``head`` does. There is nobody to tell."""
 
 
-class _StandardOutput(io.TextIOWrapper):
-    """Standard output. Raises `OutputLost` where results cannot be written."""
+class _StandardOutput(io.FileIO):
+    """The descriptor of standard output. Raises `OutputLost` where text or bytes cannot be written."""
 
-    def write(self, text: str) -> int:
+    def write(self, data: "ReadableBuffer") -> int:
         with _lost():
-            return super().write(text)
-
-    def flush(self) -> None:
-        with _lost():
-            super().flush()
+            return super().write(data)
 
 
 class _StandardError(io.TextIOWrapper):
@@ -79,18 +78,20 @@ def repair_standard_streams() -> None:
                 os.close(opened)
             os.set_inheritable(number, True)
     if _is_at(sys.stdout, 1):
-        sys.stdout = cast(TextIO, _opened(1, sys.stdout, _StandardOutput))
+        sys.stdout = cast(TextIO, _opened(_StandardOutput(1, "wb", closefd=False), sys.stdout))
     if _is_at(sys.stderr, 2):
-        sys.stderr = cast(TextIO, _opened(2, sys.stderr, _StandardError))
+        sys.stderr = cast(TextIO, _opened(io.FileIO(2, "wb", closefd=False), sys.stderr, _StandardError))
 
 
-def _opened(number: int, before: TextIO | None, kind: type[io.TextIOWrapper]) -> io.TextIOWrapper:
+def _opened(
+    raw: io.FileIO, before: TextIO | None, kind: type[io.TextIOWrapper] = io.TextIOWrapper
+) -> io.TextIOWrapper:
     """A stream at a descriptor, with the encoding of the one before. Lines for people come at once."""
     return kind(
-        open(number, "wb", closefd=False),
+        io.BufferedWriter(raw),
         encoding=getattr(before, "encoding", None) or "utf-8",
         errors="backslashreplace",
-        line_buffering=number == 2 or os.isatty(number),
+        line_buffering=raw.fileno() == 2 or raw.isatty(),
     )
 
 

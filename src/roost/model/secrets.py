@@ -48,6 +48,10 @@ PLAIN_QUERY = frozenset(
 """Parameters of the URLs of databases whose values are shown. What is misspelt is not among them."""
 
 
+_PLACEHOLDERS = re.compile(r"[A-Z+]+://USER:PASSWORD@HOST:PORT/NAME,?")
+"""A URL to be filled in, as advice has it."""
+
+
 def safe_url(url: str) -> str:
     """Return a URL, which may be misspelt, without what may be a secret.
 
@@ -84,6 +88,8 @@ def safe_message(text: str) -> str:
 
 
 def _safe_word(word: str) -> str:
+    if _PLACEHOLDERS.fullmatch(word):
+        return word
     return safe_url(word) if "://" in word or "@" in word or _MISSPELT.match(word) else word
 
 

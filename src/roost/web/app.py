@@ -288,6 +288,9 @@ def _add_error_handlers(
         refuse(req, resp, error)
 
     async def refused_by_framework(req: Request, resp: Response, error: falcon.HTTPError, _: object) -> None:
+        if isinstance(error, falcon.HTTPRouteNotFound):
+            refuse(req, resp, kernel.conventions.unknown_path(req))
+            return
         refusal = HTTPError(error.description or "")
         refusal.status = error.status_code
         refuse(req, resp, refusal)

@@ -3,7 +3,7 @@
 import falcon
 import msgspec
 
-from roost.web.errors import HTTPError, TooLong, kind_of
+from roost.web.errors import HTTPError, NoOperation, TooLong, kind_of
 from roost.web.request import Request, Response
 
 LONGEST_URL = 16 * 1024
@@ -47,6 +47,10 @@ class Conventions:
         if self._service is None or error.code != HTTPError.code:
             return error.code
         return f"{self._service}.{kind_of(type(error))}"
+
+    def unknown_path(self, req: Request) -> HTTPError:
+        """The error for a path that no operation has."""
+        return NoOperation(f"there is no {req.method} {req.path} here")
 
     def receive(self, req: Request) -> None:
         """Check a request after authentication and before routing. Raises `HTTPError`."""

@@ -5,6 +5,7 @@ HTTPError
 ├── Unauthorised       401  there is no valid token
 ├── Forbidden          403  the policy does not allow the operation
 ├── NotFound           404  there is no such resource
+│   └── NoOperation         the service has no operation at this path
 ├── NotAllowed         405  the resource does not have the method
 ├── NotAcceptable      406  the client accepts no media type that the operation provides
 ├── TooSlow            408  the body did not arrive in time
@@ -64,6 +65,12 @@ class NotFound(HTTPError):
     """There is no such resource."""
 
     status = 404
+
+
+class NoOperation(NotFound):
+    """The service has no operation at the path of the request."""
+
+    code = "roost.no_operation"
 
 
 class NotAllowed(HTTPError):

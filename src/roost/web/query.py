@@ -37,7 +37,7 @@ class Query:
     """Query parameters as the fields of a struct. Each may be there once; an unknown one is refused."""
 
     def __init__(self, form: type[msgspec.Struct]) -> None:
-        self._form = form
+        self.form = form
         self._schemas: dict[str, dict[str, Any]] = {
             name: _without_null(schema) for name, schema in _properties(form).items()
         }
@@ -54,9 +54,9 @@ class Query:
                 raise BadRequest(f"{_WRONG}: '{name}' may be specified only once.")
             values[name] = self._value(name, texts[0])
         try:
-            return msgspec.convert(values, self._form, strict=False)
+            return msgspec.convert(values, self.form, strict=False)
         except msgspec.ValidationError as error:
-            raise BadRequest(f"{_WRONG}: {invalid_value(error, self._form)}") from None
+            raise BadRequest(f"{_WRONG}: {invalid_value(error, self.form)}") from None
 
     @property
     def names(self) -> frozenset[str]:

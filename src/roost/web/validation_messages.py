@@ -1,7 +1,7 @@
 """Validation messages: what is wrong with a body or a parameter, in the words of who sent it."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -19,6 +19,8 @@ WORDS = {
 _PATTERN = re.compile(
     r"Expected `str` matching regex (?P<pattern>.*?)(?: - at `\$\.?(?P<place>.*)`)?$", re.DOTALL
 )
+_CHOICE = re.compile(r"Invalid enum value (?P<value>.*?)(?: - at `\$\.?(?P<place>.*)`)?$", re.DOTALL)
+_FIELD = re.compile(r"[a-z_]+$")
 
 
 def malformed_body(raw: bytes, error: Exception) -> str:
@@ -33,13 +35,17 @@ def malformed_body(raw: bytes, error: Exception) -> str:
 def invalid_value(error: msgspec.ValidationError, form: Any) -> str:
     """The message for a value that is not of the type ``form``.
 
-    A text that does not match its pattern is told in the words that describe it: `name: letters and digits`.
+    A text that does not match its pattern is told in the words that describe it: `name: letters and digits`;
+    one that its field may not have, with those that it may: `state: 'activ' is none of 'active', 'lost'`.
     """
-    found = _PATTERN.match(str(error))
-    if found is None:
-        return str(error)
-    words = _worded(form).get(found["pattern"])
-    return str(error) if words is None else f"{found['place'] or 'the value'}: {words}"
+    if found := _PATTERN.match(str(error)):
+        words = _worded(form).get(found["pattern"])
+        return str(error) if words is None else f"{found['place'] or 'the value'}: {words}"
+    if (found := _CHOICE.match(str(error))) and (field := _FIELD.search(found["place"] or "")):
+        choices = _choices(form).get(field[0])
+        if choices:
+            return f"{found['place']}: {found['value']} is none of {', '.join(map(repr, choices))}"
+    return str(error)
 
 
 def patterns_of(form: Any) -> Iterator[tuple[str, str | None]]:
@@ -52,6 +58,30 @@ def patterns_of(form: Any) -> Iterator[tuple[str, str | None]]:
 def _worded(form: Any) -> Mapping[str, str]:
     # msgspec names a pattern as Python writes it.
     return {repr(pattern): words for pattern, words in patterns_of(form) if words is not None}
+
+
+@cache
+def _choices(form: Any) -> Mapping[str, Sequence[object]]:
+    """The values of the fields that may have a few only, by the field's name."""
+    schemas, components = msgspec.json.schema_components([form])
+    choices: dict[str, Sequence[object]] = {}
+    for each in _objects([*schemas, components]):
+        for name, schema in each["properties"].items():
+            found = [choice for part in (schema, *schema.get("anyOf", ())) for choice in part.get("enum", ())]
+            # Of two fields with one name nobody knows which one is meant.
+            choices[name] = found if choices.get(name, found) == found else ()
+    return choices
+
+
+def _objects(schema: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(schema, dict):
+        if isinstance(schema.get("properties"), dict):
+            yield schema
+        for each in schema.values():
+            yield from _objects(each)
+    elif isinstance(schema, list):
+        for each in schema:
+            yield from _objects(each)
 
 
 def _patterns(schema: Any) -> Iterator[tuple[str, str | None]]:

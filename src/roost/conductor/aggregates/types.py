@@ -127,7 +127,7 @@ def _check_texts(name: str, metadata: dict[str, str]) -> None:
         raise ValueError(f"the name {name!a} {why}")
     zone = metadata.get(AVAILABILITY_ZONE)
     # Nova's rule: a colon would separate the zone from a host.
-    if zone is not None and (zone != zone.strip() or not zone or ":" in zone or not zone.isprintable()):
+    if zone is not None and (zone != zone.strip() or not zone or ":" in zone):
         raise ValueError(f"{AVAILABILITY_ZONE} {zone!r} is empty, or has a colon or spaces around it")
     if zone is not None and (why := lookalike(zone)) is not None:
         raise ValueError(f"{AVAILABILITY_ZONE} {zone!a} {why}")

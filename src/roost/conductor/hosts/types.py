@@ -92,7 +92,13 @@ class HostsQuery(HostQuery, forbid_unknown_fields=True):
 
     cell: Annotated[str | None, Meta(description="Only those of one cell.")] = None
     state: Annotated[
-        Annotated[str, Meta(pattern=f"^{_STATE}(,{_STATE})*$")] | None,
+        Annotated[
+            str,
+            Meta(
+                pattern=f"^{_STATE}(,{_STATE})*$", description="up, down, unknown, with commas between them"
+            ),
+        ]
+        | None,
         Meta(description="Only those in some states, separated by commas: `up`, `down`, `unknown`."),
     ] = None
     enabled: Annotated[

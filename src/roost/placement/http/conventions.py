@@ -15,7 +15,7 @@ import msgspec
 from roost.placement.wire.microversions import HEADER, LATEST, SERVICE, Since, parse_version, version_text
 from roost.placement.wire.request import Request, Response
 from roost.web.conventions import Conventions
-from roost.web.errors import BadRequest, HTTPError, NotAcceptable, Unauthorised
+from roost.web.errors import BadRequest, HTTPError, NotAcceptable, NotFound, Unauthorised
 
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _QUALITY = r"[qQ]=(0(\.[0-9]{0,3})?|1(\.0{0,3})?)"
@@ -64,6 +64,10 @@ class PlacementConventions(Conventions):
 
     errors = ReportedErrors
     raises = (BadRequest, NotAcceptable)
+
+    def unknown_path(self, req: Request) -> HTTPError:  # type: ignore[override]
+        # As upstream, in whose API the error has no code of its own.
+        return NotFound()
 
     def receive(self, req: Request) -> None:  # type: ignore[override]
         req.version_asked = parse_version(req.get_header(HEADER))
