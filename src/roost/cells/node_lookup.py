@@ -1,13 +1,12 @@
 """Looks nodes up in a cell's database: by their names, and whether instances are on them."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.cells.cell import Cell
 from roost.cells.tables import instances, nodes
 from roost.model.instance import ON_ITS_HOST
 from roost.storage import in_batches
@@ -35,35 +34,38 @@ class NodesCalled(msgspec.Struct, frozen=True):
         ]
 
 
-async def names_of(cell: Cell, uuids: Collection[str]) -> dict[str, NodeName]:
-    """The names of those of the nodes that are in the cell, by uuid."""
-    return {each.node: each for each in await _named(cell, uuids, nodes.c.node)}
+def names_of(uuids: Collection[str]) -> Callable[[Connection], list[NodeName]]:
+    """A read of the names of those of the nodes that are in the cell."""
+    return _named(uuids, nodes.c.node)
 
 
-async def nodes_called(cell: Cell, names: Collection[str]) -> set[NodeName]:
-    """The nodes of the cell of which the uuid, the own name or the service's name is one of ``names``."""
-    return set(await _named(cell, names, nodes.c.node, nodes.c.nodename, nodes.c.host))
+def nodes_called(names: Collection[str]) -> Callable[[Connection], list[NodeName]]:
+    """A read of the nodes of the cell of which the uuid, the own name or the service's name is one of
+    ``names``. It may have a node several times."""
+    return _named(names, nodes.c.node, nodes.c.nodename, nodes.c.host)
 
 
-async def count_instances(cell: Cell, uuids: Collection[str]) -> dict[str, int]:
-    """How many instances each of the nodes has; nodes without any are left out."""
+def count_instances(uuids: Collection[str]) -> Callable[[Connection], dict[str, int]]:
+    """A read of how many instances each node has, of those nodes that the cell has or has instances of."""
     counted = sa.func.count().label("instances")
 
     def read(connection: Connection) -> dict[str, int]:
-        return {
-            row.node: row.instances
-            for some in in_batches(uuids)
-            for row in connection.execute(
+        found: dict[str, int] = {}
+        for some in in_batches(uuids):
+            there = sa.select(nodes.c.node).where(nodes.c.node.in_(some))
+            found |= dict.fromkeys(connection.execute(there).scalars(), 0)
+            counts = (
                 sa.select(instances.c.node, counted)
                 .where(instances.c.node.in_(some), instances.c.state.in_(ON_ITS_HOST))
                 .group_by(instances.c.node)
             )
-        }
+            found |= {row.node: row.instances for row in connection.execute(counts)}
+        return found
 
-    return await cell.read(read)
+    return read
 
 
-async def _named(cell: Cell, names: Collection[str], *columns: sa.Column[str]) -> list[NodeName]:
+def _named(names: Collection[str], *columns: sa.Column[str]) -> Callable[[Connection], list[NodeName]]:
     query = sa.select(nodes.c.node, nodes.c.host, nodes.c.nodename)
 
     def read(connection: Connection) -> list[NodeName]:
@@ -74,4 +76,4 @@ async def _named(cell: Cell, names: Collection[str], *columns: sa.Column[str]) -
             for row in connection.execute(query.where(column.in_(some)))
         ]
 
-    return await cell.read(read)
+    return read

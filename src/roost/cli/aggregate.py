@@ -210,7 +210,10 @@ def _print(found: dict[str, Any], as_json: bool) -> None:
         return
     members = found.pop("members")
     print_facts(found)
-    rows = [(each["nodename"] or "", each["host"] or "no cell has it", each["node"]) for each in members]
+    rows = [
+        (each["nodename"] or "", each["host"] or "no cell that answers has it", each["node"])
+        for each in members
+    ]
     print_further(("node", "host", "provider"), rows)
 
 

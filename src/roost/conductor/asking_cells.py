@@ -1,7 +1,7 @@
 """Asks cells for what lists and pages show, which one slow cell must not hold up."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from sqlalchemy.engine import Connection
@@ -31,3 +31,33 @@ async def ask_cell(cell: Cell | None, work: Callable[[Connection], T]) -> T | No
         return None
     _away.succeeded(cell.name, cell=cell.name)
     return found
+
+
+async def ask_for_all(
+    cells: Iterable[Cell], work: Callable[[Connection], T], enough: Callable[[Sequence[T]], bool]
+) -> list[T]:
+    """The answers of the cells. A cell that does not answer is not waited for if the others' are ``enough``.
+
+    Raises `StorageError`: a cell whose answer is needed does not answer.
+    """
+    tasks = [asyncio.ensure_future(cell.read(work)) for cell in cells]
+
+    def answers() -> list[T]:
+        return [task.result() for task in tasks if task.done() and not _away_now(task)]
+
+    try:
+        waiting = set(tasks)
+        if tasks:
+            _, waiting = await asyncio.wait(tasks, timeout=CELL_SECONDS)
+        while waiting and not enough(answers()):
+            _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        return found if enough(found := answers()) else list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _away_now(task: asyncio.Future[T]) -> bool:
+    """Whether a cell did not answer. Other errors are the caller's."""
+    return isinstance(task.exception(), StorageError)

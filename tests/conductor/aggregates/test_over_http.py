@@ -3,7 +3,11 @@
 import asyncio
 from typing import Any
 
+import pytest
+
+from roost.conductor import asking_cells
 from roost.model.node import NodeReport
+from roost.storage import DatabaseUnavailable
 from support.conducting import request
 from support.conductor_api import ADMIN, TOKEN, api, detail
 
@@ -172,5 +176,37 @@ def test_member_whose_node_is_gone_is_shown_and_removed_by_its_uuid(tmp_path) ->
             assert shown["members"] == [{"node": "node-d", "host": None, "nodename": None}]
             removed = await client.post(f"{path}/members", json={"remove": ["node-d"]})
             assert removed.json()["members"] == []
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("stands_still", [False, True])
+def test_no_cell_that_is_away_holds_up_what_concerns_nodes_of_others(
+    tmp_path, monkeypatch, stands_still: bool
+) -> None:
+    async def away(work: object) -> None:
+        if stands_still:
+            await asyncio.Event().wait()
+        raise DatabaseUnavailable("away")
+
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            client.headers.update(ADMIN)
+            mixed = await made(client, "mixed", {}, "a", "d")
+            monkeypatch.setattr(asking_cells, "CELL_SECONDS", 0.05)
+            monkeypatch.setattr(now.cells["cell2"], "read", away)
+            isolated = {"name": "mixed", "metadata": {"filter_tenant_id": "p"}, "generation": 2}
+            told = await client.put(mixed, json=isolated)
+            assert told.status_code == 200, "what is changed is not answered with an error"
+            assert [each["node"] for each in told.json()["members"]] == ["node-a", "node-d"]
+            assert told.json()["members"][1]["host"] is None
+            zone = await made(client, "zone", AZ1, "a", "node-b")
+            assert (await client.post(f"{zone}/members", json={"remove": ["b"]})).status_code == 200
+            if not stands_still:
+                refused = await client.post(f"{zone}/members", json={"add": ["c", "e"]})
+                assert refused.status_code == 503
+                unknown = await client.put(mixed, json={**isolated, "metadata": AZ1, "generation": 3})
+                assert unknown.status_code == 503, "nobody knows whether the node has instances"
+            assert [each["node"] for each in (await client.get(zone)).json()["members"]] == ["node-a"]
 
     asyncio.run(run())

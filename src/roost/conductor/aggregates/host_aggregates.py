@@ -3,7 +3,7 @@
 import asyncio
 import uuid as uuids
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -15,6 +15,7 @@ from roost.conductor.aggregates.errors import AggregateChanged, NoSuchNode, Zone
 from roost.conductor.aggregates.provider_aggregates import MirrorPlacement, bring
 from roost.conductor.aggregates.store import AggregateStore, Answer, Judge
 from roost.conductor.aggregates.zones import ZoneChange
+from roost.conductor.asking_cells import ask_cell, ask_for_all
 from roost.conductor.words.words import Words
 from roost.model.aggregate import Aggregate
 from roost.storage import StorageError
@@ -38,7 +39,8 @@ class HostAggregates:
 
     A change counts when its method returns: the members are in placement, and ``words`` has announced it. A
     change whose method raises what placement raises is kept; it counts within seconds or when it is repeated.
-    ``changed`` is set after each change. Raises `StorageError` if a database cannot be used.
+    ``changed`` is set after each change. Raises `StorageError` if a database cannot be used. A cell that does
+    not answer holds up no change of nodes that other cells have.
     """
 
     def __init__(
@@ -124,9 +126,11 @@ class HostAggregates:
         await self.words.announce()
 
     async def names(self, nodes: Collection[str]) -> dict[str, NodeName]:
-        """The names of those of the nodes that a cell has, by uuid."""
-        found = await asyncio.gather(*(names_of(cell, nodes) for cell in self._cells))
-        return {node: name for each in found for node, name in each.items()}
+        """The names of those of the nodes that a cell that answers has, by uuid."""
+        if not nodes:
+            return {}
+        found = await asyncio.gather(*(ask_cell(cell, names_of(nodes)) for cell in self._cells))
+        return {each.node: each for answer in found for each in answer or ()}
 
     async def nodes(self) -> KnownNodes:
         """The root providers of all nodes of the cells whose databases answer."""
@@ -150,11 +154,17 @@ class HostAggregates:
         """
         if not names:
             return {}
-        found = await asyncio.gather(*(nodes_called(cell, names) for cell in self._cells))
+
+        def all_called(found: Sequence[list[NodeName]]) -> bool:
+            # A name is of one host in all cells: no cell that is away has another node of this name.
+            called = {name for answer in found for node in answer for name in node}
+            return called.issuperset(names)
+
+        found = await ask_for_all(self._cells, nodes_called(names), all_called)
         by_name: defaultdict[str, tuple[set[str], set[str], set[str]]]
         by_name = defaultdict(lambda: (set(), set(), set()))
-        for called in found:
-            for node in called:
+        for answer in found:
+            for node in answer:
                 for name, rank in ((node.node, 0), (node.nodename, 1), (node.host, 2)):
                     by_name[name][rank].add(node.node)
         resolved = {}
@@ -190,12 +200,17 @@ class HostAggregates:
                 return written
 
     async def _check_empty(self, changes: Mapping[str, ZoneChange]) -> None:
-        for counts in await asyncio.gather(*(count_instances(cell, changes) for cell in self._cells)):
+        def all_found(found: Sequence[dict[str, int]]) -> bool:
+            # A node is in one cell.
+            return changes.keys() <= {node for counts in found for node in counts}
+
+        for counts in await ask_for_all(self._cells, count_instances(changes), all_found):
             for node, count in sorted(counts.items()):
-                raise ZoneInUse(
-                    f"the availability zone of node {node} would change {changes[node]}, "
-                    f"and it has {count} instances"
-                )
+                if count:
+                    raise ZoneInUse(
+                        f"the availability zone of node {node} would change {changes[node]}, "
+                        f"and it has {count} instances"
+                    )
 
 
 class _NotLookedAt(Exception):

@@ -76,7 +76,7 @@ class ListedAggregate(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 class ShownMember(msgspec.Struct, forbid_unknown_fields=True):
     """A member: the uuid of a node's root provider, the names of its compute service and of the node itself.
-    The names are null if no cell has the node."""
+    The names are null if no cell that answers has the node."""
 
     node: str
     host: str | None
