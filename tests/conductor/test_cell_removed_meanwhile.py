@@ -12,6 +12,8 @@ from roost.conductor.hosts.cells import ForgetCell
 from roost.conductor.hosts.errors import NoSuchCell
 from roost.conductor.hosts.mappings import MapHosts
 from roost.conductor.tables import SCHEMA
+from roost.conductor.words.store import WordStore
+from roost.model.operator_word import SaidWord, Subject
 from roost.placement.http.server import prepare_database
 from roost.storage import Database
 
@@ -29,6 +31,14 @@ def test_hosts_are_not_mapped_to_a_cell_that_is_gone(database: Database) -> None
     assert database.write_now(ForgetCell("c")) is None
     with pytest.raises(NoSuchCell, match="no cell 'c'"):
         database.write_now(MapHosts(("h",), "c"))
+
+
+def test_what_was_said_of_a_cell_goes_with_it(database: Database) -> None:
+    """In one transaction: a removal that ends in between would leave a later cell of the name disabled."""
+    words = WordStore(database)
+    asyncio.run(words.say([SaidWord(Subject("c"), False, "power", 1.0)]))
+    assert database.write_now(ForgetCell("c")) is None
+    assert asyncio.run(words.of_cells())["c"].enabled
 
 
 @pytest.mark.parametrize("database_url", ["postgresql", "mariadb"], indirect=True)

@@ -12,6 +12,9 @@ from roost.storage import Database, StorageError
 MOST_KEPT = 1_000
 """Answers that a process keeps in memory. The oldest goes first."""
 
+MOST_BYTES = 64 * 2**20
+"""Bytes of these answers together. One for a thousand instances with alternates has some megabytes."""
+
 _log = structlog.get_logger()
 
 
@@ -23,9 +26,13 @@ class SchedulerAnswers:
     and a decision neither waits for the API database nor fails with it.
     """
 
-    def __init__(self, api: Database | None = None, most: int = MOST_KEPT) -> None:
+    def __init__(
+        self, api: Database | None = None, most: int = MOST_KEPT, most_bytes: int = MOST_BYTES
+    ) -> None:
         self._stored = None if api is None else StoredAnswers(api)
         self._most = most
+        self._most_bytes = most_bytes
+        self._bytes = 0
         self._known: OrderedDict[str, KeyedAnswer] = OrderedDict()
         self._storing: set[asyncio.Task[None]] = set()
 
@@ -42,9 +49,11 @@ class SchedulerAnswers:
 
     async def keep(self, answer: KeyedAnswer) -> None:
         """Keep an answer."""
+        self._bytes += _size(answer) - _size(self._known.pop(answer.key.id, None))
         self._known[answer.key.id] = answer
-        while len(self._known) > self._most:
-            self._known.popitem(last=False)
+        while len(self._known) > self._most or self._bytes > self._most_bytes:
+            _, oldest = self._known.popitem(last=False)
+            self._bytes -= _size(oldest)
         if self._stored is not None:
             task = asyncio.create_task(self._stored.keep(answer))
             self._storing.add(task)
@@ -53,3 +62,8 @@ class SchedulerAnswers:
     async def close(self) -> None:
         """Wait until the answers are stored."""
         await asyncio.gather(*self._storing, return_exceptions=True)
+
+
+def _size(answer: KeyedAnswer | None) -> int:
+    """Bytes of the body of an answer."""
+    return 0 if answer is None or answer.body is None else len(answer.body)

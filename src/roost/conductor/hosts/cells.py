@@ -25,6 +25,7 @@ from roost.conductor.hosts.watch import DOWN, NO_CONDUCTOR, NO_HOST_UP, UP, Serv
 from roost.conductor.kept_answers import Once
 from roost.conductor.open_cells import OpenCells
 from roost.conductor.tables import cell_mappings, host_mappings, instance_mappings
+from roost.conductor.words.store import withdraw_words
 from roost.conductor.words.words import Words
 from roost.model.errors import OperatorError
 from roost.model.idempotency import KeyedAnswer
@@ -52,7 +53,8 @@ class CountCell(msgspec.Struct, frozen=True):
 
 
 class ForgetCell(msgspec.Struct, frozen=True):
-    """Forget the mapping of a cell. Answers why it stays, None if it was forgotten."""
+    """Forget the mapping of a cell, and what operators have said there. Answers why it stays, None if it was
+    forgotten."""
 
     name: str
 
@@ -63,6 +65,7 @@ class ForgetCell(msgspec.Struct, frozen=True):
             if number := connection.execute(query).scalar_one():
                 return f"cell {self.name} has {number} {what}"
         connection.execute(sa.delete(cell_mappings).where(cell_mappings.c.name == self.name))
+        withdraw_words(connection, self.name)
         return None
 
 
@@ -218,7 +221,6 @@ class CellRegistry:
         )
         if refused := await self._api.write(forget):
             raise CellInUse(refused)
-        await self._words.store.withdraw(name)
         await cells.refresh()
 
     def _told(self, kind: EventKind, name: str) -> CloudEvent:

@@ -44,12 +44,12 @@ class WordStore:
         said = list(words)
         await self._database.write(lambda connection: _say(connection, said))
 
-    async def withdraw(self, cell: str, host: str | None = None, node: str | None = None) -> None:
-        """Have what is gone be as if nobody had disabled it: a cell, a host with its nodes, or a node.
+    async def withdraw(self, cell: str, host: str, node: str | None = None) -> None:
+        """Have what is gone be as if nobody had disabled it: a host with its nodes, or a node.
 
         A later one of the name begins anew.
         """
-        await self._database.write(lambda connection: _withdraw(connection, cell, host, node))
+        await self._database.write(lambda connection: withdraw_words(connection, cell, host, node))
 
     async def changes(self, after: int | None = None) -> SaidChanges | None:
         """Return all that was said since a version, None if nothing was; without a version, all there is."""
@@ -130,7 +130,10 @@ def _told(word: SaidWord) -> CloudEvent:
     )
 
 
-def _withdraw(connection: Connection, cell: str, host: str | None, node: str | None) -> None:
+def withdraw_words(
+    connection: Connection, cell: str, host: str | None = None, node: str | None = None
+) -> None:
+    """As `WordStore.withdraw`; without a host, of a whole cell."""
     named = zip(_SUBJECT, (cell, host, node), strict=True)
     these = [column == part for column, part in named if part is not None]
     values = {"enabled": True, "reason": None, "version": next_version(connection)}
