@@ -35,6 +35,13 @@ REFUSED = {
     "cherokee": "\u13aa\u13b3",
     "alpha of phonetics": "h\u0251st",
     "dotless i": "n\u0131ne",
+    "dental click": "host\u01c0",
+    "latin iota": "\u0196inux",
+    "small capital": "ho\ua731t",
+    "saltillo": "ho\ua78cst",
+    "palochka alone": "\u04c0\u04c0",
+    "greek alpha and rho": "\u03b1\u03c1",
+    "armenian alone": "\u057d\u0578",
     "hyphen": "a\u2010b",
     "minus": "a\u2212b",
     "dash": "a\u2013b",
@@ -53,7 +60,21 @@ def test_a_look_alike_is_neither_an_identifier_nor_a_name(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["gold", "rack 7", "Zürich", "Gruppe (Süd)", "москва", "東京の棚", "서울 rack"[:2], "ελληνικά", "a:b"],
+    [
+        "gold",
+        "rack 7",
+        "Zürich",
+        "Gruppe (Süd)",
+        "москва",
+        "東京の棚",
+        "서울 rack"[:2],
+        "ελληνικά",
+        "a:b",
+        "Việt Nam",
+        "łódź",
+        "Straße",
+        "երկաթ",
+    ],
 )
 def test_a_name_of_one_script_may_be_given(name: str) -> None:
     assert lookalike(name) is None

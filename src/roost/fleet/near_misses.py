@@ -55,6 +55,9 @@ MAX_FAILED_TREES = 100
 """Most trees considered beyond the requested number, because some turn out to be no near miss."""
 
 
+_CONSTRAINT = 100
+"""Units of work of a relaxed query, however small the fleet is."""
+
 _PASSES = 8
 """Vector operations on all pairs of a tree and a provider, and on all providers, for each relaxed query."""
 
@@ -158,6 +161,7 @@ class RelaxedQuery:
     def __init__(
         self, fleet: Fleet, query: CandidateQuery, step: Removal, reach: Reach, possible: Bools
     ) -> None:
+        fleet.meter.spend(_CONSTRAINT)
         fleet.meter.spend_rows(_PASSES * (len(reach.rows) + fleet.n_rows))
         self.step = step
         self.constraint = constraint = step.constraint

@@ -26,6 +26,9 @@ MAX_SEARCHED_TERMS = 1000
 """Most terms searched, summed over the trees. Further trees remain unknown."""
 
 
+_CONSTRAINT = 100
+"""Units of work of a constraint, however small the fleet is."""
+
 _PASSES = 6
 """Vector operations on all pairs of a tree and a provider, and on all providers, for each constraint."""
 
@@ -119,6 +122,7 @@ def removals(
     for constraint in constraints_of(query):
         if constraint in whole:
             continue
+        fleet.meter.spend(_CONSTRAINT)
         fleet.meter.spend_rows(_PASSES * (len(reach.rows) + fleet.n_rows))
         mask = constraint_mask(fleet, rows, constraint)
         by_row = _marked(fleet.n_rows, rows[mask])

@@ -30,8 +30,11 @@ _WRITTEN_TOGETHER = frozenset(
 )
 """Count as `CJK`: Japanese and Korean are written with Chinese characters beside their own."""
 
-_DRAWN_AS_LATIN = frozenset("АВЕЅІЈКМНОРСТУХаеіјкорсухѕԁԛԝһӏΑΒΕΖΗΙΚΜΝΟΡΤΥΧορνικυχγ")
-"""Letters of Cyrillic and Greek that are drawn as letters of Latin. A name of nothing else is refused."""
+_DRAWN_AS_LATIN = frozenset(
+    "АВЕЅІЈКМНОРСТУХҮѴԌԚԜӀаеіјкорсухѕүѵѡԁԛԝһӏгьҽΑΒΕΖΗΙΚΜΝΟΡΤΥΧϳαορνικυχγσՍՏՕԼաօսհոզցյքռ"
+)
+"""Letters of Cyrillic, Greek and Armenian that are drawn as letters of Latin. A name of nothing else is
+refused. Source: ``confusables.txt`` of Unicode Technical Standard 39."""
 
 
 def is_identifier(name: str) -> bool:
@@ -76,13 +79,21 @@ def lookalike(name: str) -> str | None:
 
 def _script(character: str) -> str | None:
     """The script of a letter, by the first word of its Unicode name; None for what is no letter in use."""
-    if unicodedata.category(character)[0] not in "LM" or _is_phonetic(character):
+    if unicodedata.category(character)[0] not in "LM":
         return None
     word = unicodedata.name(character, "").partition(" ")[0]
+    if word == "LATIN" and not _is_plain_latin(character):
+        return None
     script = "CJK" if word in _WRITTEN_TOGETHER else word
     return script if script in _SCRIPTS else None
 
 
-def _is_phonetic(character: str) -> bool:
-    """Return whether a letter is phonetic writing, which has Latin letters in slightly other forms."""
-    return character == "\u0131" or "\u0250" <= character <= "\u02ff" or "\u1d00" <= character <= "\u1dbf"
+def _is_plain_latin(character: str) -> bool:
+    """Whether a letter is of Latin as languages are written today: not of phonetic writing, a click, or an
+    obsolete form, which are drawn as other letters or signs of Latin.
+
+    Source: the letters of Latin with Identifier_Type Recommended in Unicode Standard Annex 31, nearly.
+    """
+    if character == "\u0131":  # i without its dot
+        return False
+    return character <= "\u017e" or unicodedata.normalize("NFD", character)[0].isascii()
