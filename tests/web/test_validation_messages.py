@@ -19,6 +19,7 @@ class _Named(msgspec.Struct):
     name: Annotated[str, msgspec.Meta(pattern="^[a-z']$", description="one small letter")]
     others: list[Annotated[str, msgspec.Meta(pattern=r"^[^\x00]*\Z")]] = []
     size: Literal["big", "small"] | None = None
+    properties: dict[str, str] = {}
 
 
 async def _nothing(*_: Any) -> None: ...

@@ -75,7 +75,8 @@ def _choices(form: Any) -> Mapping[str, Sequence[object]]:
 
 def _objects(schema: Any) -> Iterator[Mapping[str, Any]]:
     if isinstance(schema, dict):
-        if isinstance(schema.get("properties"), dict):
+        # A field may be named `properties`, and then its object has no type that is a text.
+        if schema.get("type") == "object" and "properties" in schema:
             yield schema
         for each in schema.values():
             yield from _objects(each)
