@@ -111,7 +111,10 @@ BAD_REQUESTS: list[tuple[Any, str]] = [
     ({"flavor": FLAVOR, "count": 0}, "$.count"),
     ({"flavor": FLAVOR, "count": 1001}, "$.count"),
     ({"flavor": FLAVOR, "count": 2, "min_count": 3}, "min_count 3 is more than count 2"),
-    ({"flavor": FLAVOR, "group": {"uuid": "g", "policy": "legacy"}}, "$.group.policy"),
+    (
+        {"flavor": FLAVOR, "group": {"uuid": "g", "policy": "legacy"}},
+        "group.policy: 'legacy' is none of 'affinity'",
+    ),
     ({"flavor": FLAVOR, "group": {"uuid": "g"}}, "policy"),
     ({"flavor": FLAVOR, "colour": "red"}, "colour"),
 ]
