@@ -74,8 +74,8 @@ def test_look_that_takes_long_undoes_no_later_one(tmp_path: Path, monkeypatch: p
         cells = OpenCells(api, None)
         read, has_read, go = api.read, asyncio.Event(), asyncio.Event()
 
-        async def slow(work):
-            found = await read(work)
+        async def slow(work, **how):
+            found = await read(work, **how)
             if not has_read.is_set():
                 has_read.set()
                 await go.wait()

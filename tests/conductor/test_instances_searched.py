@@ -56,7 +56,7 @@ def test_cell_that_is_down_is_named_and_hides_its_own_instances_alone(tmp_path, 
         async with api(tmp_path) as (now, client):
             by_cell = await two_in_each_cell(now, client)
 
-            async def down(work):
+            async def down(work, **_):
                 raise DatabaseUnavailable("it is stopped")
 
             monkeypatch.setattr(now.cells["cell2"], "read", down)

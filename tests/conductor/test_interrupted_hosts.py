@@ -153,10 +153,10 @@ def test_host_is_added_while_a_cell_goes(tmp_path) -> None:
         async with api(tmp_path) as (now, client):
             read = now.cells["cell2"].database.read
 
-            async def reading(work):
+            async def reading(work, **how):
                 if isinstance(work, DescribeHosts):
                     now.cells.pop("cell2", None)
-                return await read(work)
+                return await read(work, **how)
 
             now.cells["cell2"].database.read = reading
             added = await client.post("/v1/hosts", json={"cell": "cell1", "hosts": ["x"]}, headers=ADMIN)

@@ -112,7 +112,7 @@ def test_outage_of_a_cell_takes_no_host_for_dead_but_its_hosts_are_not_used(tmp_
                 await feed.refresh()
             assert up(table) == {"a"}
 
-            async def fail(work) -> None:
+            async def fail(work, **_) -> None:
                 raise DatabaseUnavailable("gone")
 
             with monkeypatch.context() as outage:
@@ -173,7 +173,7 @@ def test_cell_that_cannot_be_read_costs_the_others_nothing(tmp_path, monkeypatch
             feed = NodeFeed([one, two], table, every_seconds=0.01)
             read = one.database.read
 
-            async def fail(work) -> None:
+            async def fail(work, **_) -> None:
                 raise DatabaseUnavailable("gone")
 
             monkeypatch.setattr(one.database, "read", fail)

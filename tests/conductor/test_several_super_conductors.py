@@ -199,7 +199,7 @@ def test_many_deletions_are_taken_over_some_at_a_time(tmp_path, monkeypatch) -> 
         await now.super.accept(request(5))
         await now.super.idle()
 
-        async def gone(*_: object) -> None:
+        async def gone(*_: object, **__: object) -> None:
             raise DatabaseUnavailable("gone")
 
         with monkeypatch.context() as outage:
@@ -366,7 +366,7 @@ def test_a_cell_that_is_down_hides_its_own_instances_alone(tmp_path, monkeypatch
         down = [each.uuid for each in await now.cells["cell2"].every()]
         assert 0 < len(down) < 8
 
-        async def gone(*_: object) -> None:
+        async def gone(*_: object, **__: object) -> None:
             raise DatabaseUnavailable("gone")
 
         for name in ("read", "write"):

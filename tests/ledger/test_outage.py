@@ -125,10 +125,10 @@ def test_an_outcome_that_stays_unknown_for_too_long_is_said_and_found_out_later(
                 away.append(True)
                 raise OutcomeUnknown("the connection went away")
 
-            async def unreachable(work: Callable[[sa.Connection], object]) -> object:
+            async def unreachable(work: Callable[[sa.Connection], object], **how: bool) -> object:
                 if away:
                     raise DatabaseUnavailable("away")
-                return await read(work)
+                return await read(work, **how)
 
             monkeypatch.setattr(database, "write", vanish)
             monkeypatch.setattr(database, "read", unreachable)

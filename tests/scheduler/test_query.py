@@ -212,8 +212,8 @@ def test_root_traits() -> None:
 
 BAD = [
     ({"extra_specs": {"resources:VCPU": "two"}}, "resources:VCPU='two' is not a number"),
-    ({"extra_specs": {"resources:VCPU": "-1"}}, "is not a number"),
-    ({"extra_specs": {"resources:VCPU": "9" * 5000}}, "is not a number"),
+    ({"extra_specs": {"resources:VCPU": "-1"}}, "resources:VCPU='-1' is negative"),
+    ({"extra_specs": {"resources:VCPU": "9" * 5000}}, "has more than 20 digits"),
     ({"extra_specs": {"resources:VCPU": str(MAX_INT + 1)}}, "VCPU=2147483648 is not from 1 to 2147483647"),
     ({"extra_specs": {"resources:VCPU,X": "1"}}, "'VCPU,X' is no name of a resource class"),
     ({"extra_specs": {"trait:CUSTOM_A": "maybe"}}, "trait:CUSTOM_A='maybe' is neither"),

@@ -95,7 +95,7 @@ def test_all_schemas_fit_into_one_database(database):
 
 
 def test_check_names_the_command_that_makes_missing_tables(database):
-    with pytest.raises(SchemaTooOld, match=r"has no ledger tables: run 'roost db upgrade --database .*:"):
+    with pytest.raises(SchemaTooOld, match=r"has no ledger tables: run 'roost db upgrade\b.*--database"):
         LEDGER.check(database)
 
 
@@ -104,7 +104,8 @@ def test_a_database_that_is_behind_is_upgraded_only_if_asked(database):
     # What 0002 brought.
     database.write_now(lambda connection: connection.exec_driver_sql("DROP TABLE waiting_writers"))
     set_revision(database, LEDGER, "0001")
-    with pytest.raises(SchemaTooOld, match="is at ledger revision 0001, this program needs 0007"):
+    needed = f"is at ledger revision 0001, this program needs {LEDGER.revisions[-1]}"
+    with pytest.raises(SchemaTooOld, match=needed):
         LEDGER.prepare(database)
     LEDGER.upgrade(database)
     LEDGER.check(database)

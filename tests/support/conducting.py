@@ -274,10 +274,10 @@ class Death:
         self.dead = False
         read, write = Database.read, Database.write
 
-        async def perhaps_read(database: Database, work: Any) -> Any:
+        async def perhaps_read(database: Database, work: Any, **how: bool) -> Any:
             if self.dead:
                 raise Dead
-            return await read(database, work)
+            return await read(database, work, **how)
 
         async def perhaps_write(database: Database, work: Any) -> Any:
             if self.dead:

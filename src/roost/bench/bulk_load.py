@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.bench.fleets import AGGREGATES, DISABLED_EVERY, FleetPlan, HostBatch
+from roost.bench.fleets import AGGREGATES, DISABLED_EVERY, PROJECT, USER, FleetPlan, HostBatch
 from roost.bench.memory_fleet import FIRST_CUSTOM_TRAIT
 from roost.ledger import SCHEMA
 from roost.ledger.projection import IDS_OF_A_COMMIT
@@ -20,9 +20,6 @@ from roost.ledger.tables import commits, metadata, resource_classes, traits
 from roost.ledger.vocabulary import FIRST_CUSTOM_CLASS
 from roost.model.vocabulary import DISABLED_TRAIT, standard_resource_classes, standard_traits
 from roost.storage import Database
-
-PROJECT = "bench-project"
-USER = "bench-user"
 
 
 def bulk_load(database: Database, plan: FleetPlan) -> None:

@@ -6,9 +6,8 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from roost.bench.bulk_load import PROJECT, USER
 from roost.bench.comparison import Setting, in_turns, running_services
-from roost.bench.fleets import FleetPlan, uuids
+from roost.bench.fleets import PROJECT, USER, FleetPlan, uuids
 from roost.bench.load_generator import LoadPlan
 from roost.bench.measurement import Figures, Measurement, figures, http_request
 from roost.bench.progress import announce

@@ -16,6 +16,10 @@ from roost.model.allocation import Resources
 from roost.model.inventory import Inventory
 from roost.model.vocabulary import is_custom
 
+PROJECT = "bench-project"
+USER = "bench-user"
+"""The owner of all consumers."""
+
 SEED: Final = 42
 AGGREGATES: Final = 50
 COMMON_TRAITS: Final = tuple(sorted(f"CUSTOM_TRAIT_{number:02}" for number in range(40)))

@@ -17,12 +17,11 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.bench.bulk_load import PROJECT, USER
 from roost.bench.claims import RESOURCES, Claims
 from roost.bench.comparison import Setting
 from roost.bench.decide import InMemoryDecisions
 from roost.bench.filters import host_queries
-from roost.bench.fleets import SEED, FleetPlan
+from roost.bench.fleets import PROJECT, SEED, USER, FleetPlan
 from roost.bench.load_generator import LoadPlan
 from roost.bench.measurement import Measurement, figures, http_request, run_load
 from roost.bench.memory_fleet import build_fleet, build_node_table

@@ -2,11 +2,23 @@
 
 import numpy as np
 
-from roost.bench.fleets import AGGREGATES, DISABLED_EVERY, GPU, GPUS, PINNED_CPUS, SEED, FleetPlan, uuids
+from roost.bench.fleets import (
+    AGGREGATES,
+    DISABLED_EVERY,
+    GPU,
+    GPUS,
+    PINNED_CPUS,
+    PROJECT,
+    SEED,
+    USER,
+    FleetPlan,
+    uuids,
+)
 from roost.fleet import Fleet
 from roost.ledger import State
 from roost.ledger.vocabulary import FIRST_CUSTOM_CLASS, RegisterStandardNames
 from roost.model.aggregate import Aggregate
+from roost.model.allocation import Consumer
 from roost.model.change import (
     AggregatesChanged,
     AllocationsChanged,
@@ -58,7 +70,8 @@ def build_fleet(plan: FleetPlan) -> Fleet:
                 if part.usage:
                     allocations[uuid] = {name: used * amount for name, amount in part.usage.items()}
             fleet.apply(AggregatesChanged(own[0], (), (aggregates[host % AGGREGATES],)))
-            fleet.apply(AllocationsChanged(consumer, None, None, {}, allocations))
+            owner = Consumer(consumer, PROJECT, USER, 1, "INSTANCE")
+            fleet.apply(AllocationsChanged(consumer, None, owner, {}, allocations))
     return fleet
 
 

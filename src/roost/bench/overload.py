@@ -9,10 +9,9 @@ from typing import Final
 
 import msgspec
 
-from roost.bench.bulk_load import PROJECT
 from roost.bench.claims import PREPARED, RESOURCES, Claims
 from roost.bench.comparison import Setting, running_services
-from roost.bench.fleets import FleetPlan
+from roost.bench.fleets import PROJECT, FleetPlan
 from roost.bench.idle_connections import IdleConnections
 from roost.bench.load_generator import LoadPlan
 from roost.bench.measurement import Figures, Measurement, figures, http_request, run_load

@@ -184,6 +184,31 @@ def test_what_is_held_beside_tightened_units_is_handed_over_whole_and_in_parts(
         assert api.ask("POST", "/allocations", body).status_code == 409
 
 
+@pytest.mark.parametrize("tighter", TIGHTENED)
+def test_units_that_a_reshape_tightens_hold_for_what_it_writes_and_those_of_before_do_not(
+    api: Api, tighter: dict[str, int]
+) -> None:
+    api.claim(C, A, VCPU=6)
+
+    def reshaped(units: dict[str, int], generation: int) -> int:
+        inventories = {
+            A: {
+                "resource_provider_generation": api.generation(A),
+                "inventories": {"VCPU": {"total": 16, **units}},
+            }
+        }
+        kept = {C: allocation({A: {"VCPU": 6}}, consumer_generation=generation)}
+        return api.ask("POST", "/reshaper", {"inventories": inventories, "allocations": kept}).status_code
+
+    assert reshaped(tighter, 1) == 409
+    record = {
+        "resource_provider_generation": api.generation(A),
+        "inventories": {"VCPU": {"total": 16, **tighter}},
+    }
+    api.put(f"/resource_providers/{A}/inventories", record)
+    assert reshaped(tighter, 1) == 204
+
+
 def test_post_moves_between_consumers_at_once(api: Api) -> None:
     api.claim(C, A, VCPU=8)
     body = {C: allocation({}, consumer_generation=1), D: allocation({A: {"VCPU": 8}})}

@@ -149,6 +149,6 @@ def test_an_unprepared_database_is_refused_with_what_to_run(servers: Servers, ki
     with servers.place(kind, tmp_path) as place:
         done = roost("serve", "--database", place.url)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-        assert f"has no ledger tables: run 'roost db upgrade --database {place.url}'" in done.stderr
+        assert "has no ledger tables: run 'roost db upgrade' with --database" in done.stderr
         assert roost("db", "upgrade", "--database", place.url).returncode == 0
         assert roost("db", "version", "--database", place.url).returncode == 0

@@ -59,10 +59,10 @@ def test_allocations_are_shown_with_the_generations_of_their_commit(
 
     overtake = once(write_more)
 
-    async def overtaken_read(work: Any) -> Any:
+    async def overtaken_read(work: Any, **how: bool) -> Any:
         if moment == "before the read":
             await overtake()
-        found = await read(work)
+        found = await read(work, **how)
         await overtake()
         return found
 

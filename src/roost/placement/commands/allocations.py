@@ -1,7 +1,8 @@
 """Commands that write and delete the allocations of consumers."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
+from typing import NamedTuple
 
 import msgspec
 
@@ -85,14 +86,17 @@ class FreeConsumers(Command[None], frozen=True):
                 state.apply(AllocationsChanged(name, held.consumer, None, held.allocations, {}))
 
 
-def write_allocations(state: State, writes: Sequence[ConsumerWrite]) -> None:
+def write_allocations(
+    state: State, writes: Sequence[ConsumerWrite], tightened: Set[tuple[str, str]] = frozenset()
+) -> None:
     """Check and apply the writes of several consumers as one.
 
     All present allocations of the consumers count as free, so that an allocation that moves from one of them
     to another is not counted twice. An allocation beyond the capacity, or beside ``min_unit``, ``max_unit``
     or ``step_size``, passes if no more of the inventory is in use after the writes than before: an inventory
-    that was tightened keeps nobody from holding less, the same again, or handing it over. The conditions of
-    server groups are judged on the state after all writes.
+    that was tightened keeps nobody from holding less, the same again, or handing it over. ``tightened``: the
+    providers and classes whose units the command changes itself: there they hold for all that is written.
+    The conditions of server groups are judged on the state after all writes.
 
     Raises:
         ConcurrentUpdate: A generation is not the present one.
@@ -110,8 +114,9 @@ def write_allocations(state: State, writes: Sequence[ConsumerWrite]) -> None:
         if before is not None:
             _add(freed, before.allocations)
     wanted: Use = defaultdict(int)
+    all_writes = _AllWrites(writes, freed, wanted, tightened)
     for write in writes:
-        _judge(state, write, freed, wanted, writes)
+        _judge(state, write, all_writes)
     assignments = assignments_after(state, writes, held)
     if any(assignments):
         assignment_condition.judge(state, writes, held, assignments)
@@ -169,10 +174,22 @@ def _check_consumer(state: State, write: ConsumerWrite) -> Held | None:
     return held
 
 
-def _judge(
-    state: State, write: ConsumerWrite, freed: Use, wanted: Use, writes: Sequence[ConsumerWrite]
-) -> None:
-    """Check that all allocations of a write, one of ``writes``, fit, and add them to ``wanted``.
+class _AllWrites(NamedTuple):
+    """The writes of a command. ``freed``: held before; ``wanted``: of those that are judged already."""
+
+    writes: Sequence[ConsumerWrite]
+    freed: Use
+    wanted: Use
+    tightened: Set[tuple[str, str]]
+
+    def take_no_more(self, provider: str, name: str) -> bool:
+        """Return whether all writes together take no more of an inventory than their consumers held."""
+        taken = sum(each.allocations.get(provider, {}).get(name, 0) for each in self.writes)
+        return taken <= self.freed[provider, name]
+
+
+def _judge(state: State, write: ConsumerWrite, among: _AllWrites) -> None:
+    """Check that all allocations of a write fit, and count them as wanted.
 
     Raises `BadRequest`, `CannotAllocate`.
     """
@@ -181,19 +198,11 @@ def _judge(
         for name, amount in resources.items():
             if amount < 1:
                 raise BadRequest(f"amount of {name} must be at least 1, not {amount}")
-            columns = state.fleet.inventory_columns(name)
-            _judge_amount(columns, row, provider, name, amount, freed, wanted, writes)
+            _judge_amount(state.fleet.inventory_columns(name), row, provider, name, amount, among)
 
 
 def _judge_amount(
-    columns: InventoryColumns,
-    row: int,
-    provider: str,
-    name: str,
-    amount: int,
-    freed: Use,
-    wanted: Use,
-    writes: Sequence[ConsumerWrite],
+    columns: InventoryColumns, row: int, provider: str, name: str, amount: int, among: _AllWrites
 ) -> None:
     slot = columns.slot(row)
     if slot < 0:
@@ -202,20 +211,21 @@ def _judge_amount(
             "invalid: there is none"
         )
     key = (provider, name)
-    used = columns.used.item(slot) - freed[key] + wanted[key]
-    wanted[key] += amount
+    used = columns.used.item(slot) - among.freed[key] + among.wanted[key]
+    among.wanted[key] += amount
     capacity = columns.capacity.item(slot)
     units = (columns.min_unit.item(slot), columns.max_unit.item(slot), columns.step_size.item(slot))
     if fits(amount, used, capacity, *units):
         return
-    # The writes together, whatever their order: a part that is handed over says nothing of the rest.
-    if sum(each.allocations.get(provider, {}).get(name, 0) for each in writes) <= freed[key]:
+    beside_units = not meets_units(amount, *units)
+    # All writes, whatever their order: a part that is handed over says nothing of the rest.
+    if not (beside_units and key in among.tightened) and among.take_no_more(provider, name):
         return
     refusal = (
         f"Unable to allocate inventory: Unable to create allocation for '{name}' on resource provider "
         f"'{provider}'."
     )
-    if not meets_units(amount, *units):
+    if beside_units:
         raise CannotAllocate(
             f"{refusal} The requested amount would violate inventory constraints: {amount} with "
             "min_unit {}, max_unit {}, step_size {}".format(*units)

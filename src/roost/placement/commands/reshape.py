@@ -46,10 +46,21 @@ class Reshape(Command[None], frozen=True):
         check_writes(state, self.writes)
         for new in self.inventories:
             check_classes(state, new.inventories)
+        tightened = set()
         for new in self.inventories:
             if new.inventories:
                 row = fleet.row(new.provider)
-                replace_inventories(state, row, {**fleet.inventories(row), **new.inventories})
-        write_allocations(state, self.writes)
+                before = fleet.inventories(row)
+                tightened |= {
+                    (new.provider, name)
+                    for name, inventory in new.inventories.items()
+                    if name in before and _units(before[name]) != _units(inventory)
+                }
+                replace_inventories(state, row, {**before, **new.inventories})
+        write_allocations(state, self.writes, tightened)
         for new in self.inventories:
             replace_inventories(state, fleet.row(new.provider), new.inventories)
+
+
+def _units(inventory: Inventory) -> tuple[int, int, int]:
+    return inventory.min_unit, inventory.max_unit, inventory.step_size
