@@ -77,7 +77,7 @@ def test_cell_that_is_down_is_named_and_hides_its_own_instances_alone(tmp_path, 
             assert (await client.get("/v1/services", headers=ADMIN)).json()["cells_down"] == ["cell2"]
             cells = (await client.get("/v1/cells", headers=ADMIN)).json()["cells"]
             assert {each["name"]: each["state"] for each in cells} == {
-                "cell0": "up", "cell1": "up", "cell2": "down"
+                "cell0": "up", "cell1": "no_conductor", "cell2": "down"
             }  # fmt: skip
 
     asyncio.run(run())

@@ -167,7 +167,7 @@ def test_the_file_is_in_the_folder() -> None:
     assert options(log_dir="/a", log_file="b.log").file == "/a/b.log"
     assert options(log_dir="/a", log_file="/b/c.log").file == "/b/c.log"
     assert options(log_file="c.log").file == "c.log"
-    assert options(logfile="c.log").file is None
+    assert options(logfile="c.log").file == "c.log", "the name that it had before"
 
 
 def test_libraries_are_quiet_unless_the_options_say_otherwise() -> None:

@@ -15,6 +15,7 @@ from roost.model.change import (
     ResourceClassChanged,
     TraitChanged,
     TraitsChanged,
+    WordAnnounced,
     inverse,
 )
 from roost.model.inventory import Inventory
@@ -31,6 +32,7 @@ CHANGES: list[Change] = [
     ),
     ResourceClassChanged("CUSTOM_X", None, 1000),
     TraitChanged("CUSTOM_X", 7, None),
+    WordAnnounced(0, 12345),
 ]
 
 

@@ -14,7 +14,6 @@ import httpx
 
 from roost.bench.loopback import free_port
 from roost.model.provider_names import provider_uuid
-from support.waiting import Deadline
 
 SECONDS = 60.0
 
@@ -75,6 +74,9 @@ class Emulator:
             self._process = subprocess.Popen(
                 [sys.executable, __file__, json.dumps(plan)], stdout=log, stderr=log, cwd=state
             )
+        # Not at the top: this file is also the program of the emulator, which runs without the tests' folder.
+        from support.waiting import Deadline
+
         until = Deadline(SECONDS)
         while True:
             try:
