@@ -61,8 +61,9 @@ def test_a_command_is_one_of_roost(service: str) -> None:
     while isinstance(command, click.Group):
         command = command.get_command(click.Context(command), words.pop(0))
     assert command is not None
-    context = command.make_context("roost", words)
-    url = context.params.get("url") or SERVICES[service]["environment"]["OS_PLACEMENT_DATABASE__CONNECTION"]
+    command.make_context("roost", list(words))
+    named = words[words.index("--database") + 1] if "--database" in words else None
+    url = named or SERVICES[service]["environment"]["OS_PLACEMENT_DATABASE__CONNECTION"]
     assert url == "postgresql+psycopg://roost@database/roost", "the password is in PGPASSWORD"
 
 
