@@ -198,7 +198,7 @@ class ServiceClient:
 
 
 def _is_of_operation(errors: Sequence[Mapping[str, Any]] | None) -> bool:
-    """Whether an operation of the service made these errors, and not the lack of one."""
+    """Return whether an operation of the service made these errors, and not the lack of one."""
     return bool(errors) and errors[0].get("code") not in (None, _NO_OPERATION)  # type: ignore[index]
 
 

@@ -59,5 +59,5 @@ async def ask_for_all(
 
 
 def _away_now(task: asyncio.Future[T]) -> bool:
-    """Whether a cell did not answer. Other errors are the caller's."""
+    """Return whether a cell did not answer. Other errors are the caller's."""
     return isinstance(task.exception(), StorageError)

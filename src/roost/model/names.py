@@ -89,7 +89,7 @@ def _script(character: str) -> str | None:
 
 
 def _is_plain_latin(character: str) -> bool:
-    """Whether a letter is of Latin as languages are written today: not of phonetic writing, a click, or an
+    """Return if a letter is of Latin as languages write today: not of phonetic writing, a click, or an
     obsolete form, which are drawn as other letters or signs of Latin.
 
     Source: the letters of Latin with Identifier_Type Recommended in Unicode Standard Annex 31, nearly.

@@ -1,4 +1,4 @@
-"""What happened in the cloud, as one ordered log in the API database.
+"""Events of the cloud, as one ordered log in the API database.
 
 types       an event, and the query and pages over HTTP
 store       the log: appended by the transaction that makes the change, read from a position, pruned

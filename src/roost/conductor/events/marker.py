@@ -9,7 +9,7 @@ from roost.web.errors import BadRequest
 
 
 class Marker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How far a reader has read. ``api``: the position in the log of the API database."""
+    """The position of a reader. ``api``: in the log of the API database."""
 
     api: int
 
