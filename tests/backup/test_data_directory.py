@@ -113,11 +113,17 @@ def test_a_directory_that_exists_is_refused_and_one_database_can_be_chosen(tmp_p
     }
 
 
-@pytest.mark.parametrize("arguments", [(), ("--database", "sqlite:///x.db", "--data-dir", "x")])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "no database: give --database or --data-dir"),
+        (("--database", "sqlite:///x.db", "--data-dir", "x"), "give either --database or --data-dir"),
+    ],
+)
 @pytest.mark.parametrize("command", ["backup", "restore"])
 def test_a_database_or_a_directory_must_be_named(
-    tmp_path: Path, command: str, arguments: tuple[str, ...]
+    tmp_path: Path, command: str, arguments: tuple[str, ...], said: str
 ) -> None:
     answer = run_roost("db", command, tmp_path, *arguments)
     assert answer.returncode == 2
-    assert "give either --database or --data-dir" in answer.stderr
+    assert said in answer.stderr

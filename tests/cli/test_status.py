@@ -181,7 +181,7 @@ def test_a_service_that_does_not_answer_fails_and_one_that_nobody_named_is_a_not
 def test_an_address_of_another_program_is_told() -> None:
     found = report(WELL, missing=("/readyz",))
     assert {each.level for each in found.findings} == {"fails"}
-    assert all("no report of readiness" in each.says for each in found.findings)
+    assert all("it has no GET /readyz" in each.says for each in found.findings)
 
 
 def test_a_part_that_a_token_may_not_see_is_not_known() -> None:

@@ -54,6 +54,6 @@ def fault_of(answer: httpx.Response) -> tuple[int, str]:
     """Return the status and the text of a refusal, which has Placement's form."""
     (error,) = answer.json()["errors"]
     assert error["status"] == answer.status_code
-    assert error["code"].startswith("placement.")
+    assert error["code"].startswith(("placement.", "roost."))
     assert error["request_id"] == answer.headers["x-openstack-request-id"]
     return answer.status_code, error["detail"]

@@ -143,7 +143,7 @@ def _row(name: str, identity: DatabaseIdentity | None) -> tuple[str, str, str]:
 def _named(choice: DatabaseChoice, data_dir: Path | None) -> DatabaseUrl | Path:
     """The databases that a command works on. Raises `UsageError` if both are named."""
     if data_dir is None:
-        return choice.find().url
+        return choice.find("--database or --data-dir").url
     if choice.is_named:
         raise click.UsageError("give either --database or --data-dir")
     return data_dir

@@ -59,8 +59,11 @@ class DatabaseChoice(NamedTuple):
         """Return whether the command line itself names a database."""
         return self.database is not None or self.section is not None
 
-    def find(self) -> NamedDatabase:
-        """The database. Raises `OperatorError` if there is none, and `UsageError` if there are two."""
+    def find(self, options: str = "--database") -> NamedDatabase:
+        """The database. ``options``: the command's options that can name one, for its messages.
+
+        Raises `OperatorError` if there is none, and `UsageError` if there are two.
+        """
         if self.database is not None and self.section is not None:
             raise click.UsageError("give either --database or --section")
         tell_options(self.source, "db", schedules=True)
@@ -74,7 +77,7 @@ class DatabaseChoice(NamedTuple):
         url = _configured(self.source, section)
         if url is None:
             raise OperatorError(
-                f"no database: give --database, or set connection in [{section}] of a configuration file "
+                f"no database: give {options}, or set connection in [{section}] of a configuration file "
                 "(--config-file) or in the environment"
             )
         return NamedDatabase(url, role, self.source)

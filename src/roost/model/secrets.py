@@ -40,12 +40,13 @@ PLAIN_QUERY = frozenset(
     (
         "application_name", "charset", "client_encoding", "connect_timeout", "gssencmode", "hostaddr",
         "immutable", "keepalives", "keepalives_count", "keepalives_idle", "keepalives_interval", "mode",
-        "port", "read_timeout", "requirepeer", "sslcert", "sslcrl", "sslmode", "sslrootcert", "ssl_ca",
-        "ssl_cert", "ssl_verify_cert", "ssl_verify_identity", "target_session_attrs", "tcp_user_timeout",
-        "timeout", "unix_socket", "uri", "write_timeout",
+        "no_tty", "no_verify", "pkipath", "port", "read_timeout", "requirepeer", "socket", "sslcert",
+        "sslcrl", "sslmode", "sslrootcert", "ssl_ca", "ssl_cert", "ssl_verify_cert", "ssl_verify_identity",
+        "target_session_attrs", "tcp_user_timeout", "timeout", "unix_socket", "uri", "write_timeout",
     )
 )  # fmt: skip
-"""Parameters of the URLs of databases whose values are shown. What is misspelt is not among them."""
+"""Parameters of the URLs of databases and of libvirt whose values are shown. What is misspelt is not among
+them."""
 
 
 _PLACEHOLDERS = re.compile(r"[A-Z+]+://USER:PASSWORD@HOST:PORT/NAME,?")

@@ -212,7 +212,7 @@ def test_a_terminal_is_drawn_anew_and_an_outage_shows(tmp_path: Path) -> None:
             assert "6 hosts" in read_until(terminal, "Its values are those of its last answer")
             watching.send_signal(signal.SIGINT)
             read_until_end(terminal)
-            assert watching.wait(30) == 0
+            assert watching.wait(30) == 130
     os.close(terminal)
 
 
