@@ -37,11 +37,13 @@ def test_a_key_that_nothing_reads_is_a_warning_of_each_answer_and_of_the_record(
             assert keys(placed["warnings"]) == told
             refused = error_of(await api.select(request_spec=HINTED, count=100))
             assert (refused["code"], keys(refused["warnings"])) == ("scheduler.no_valid_host", told)
-            for path in ("check", "what-if"):
+            for path in ("check", "what-if", "explain"):
                 answer = await api.client.post(f"/v1/scheduler/{path}", json={"request_spec": HINTED})
                 assert keys(answer.json()["warnings"]) == told
             plain = (await api.select()).json()
             assert "warnings" not in plain
+            plainly = await api.client.post("/v1/scheduler/explain", json={"request_spec": SPEC})
+            assert "warnings" not in plainly.json()
             await api.service.records.flush(10.0)
             found = await api.service.records.backend.find(Search(), 10)
             warned = {each.run.id: [one.key for one in each.run.warnings] for each in found}

@@ -7,6 +7,8 @@ from msgspec import Meta
 
 from roost.model.reasons import Reasons
 from roost.model.spec import Operation
+from roost.model.unread import UnreadKey
+from roost.model.visibility import seen, seen_by_project
 from roost.scheduling.http.refusals import as_http
 from roost.scheduling.http.service import Service
 from roost.scheduling.wire.language import language_of
@@ -25,7 +27,19 @@ class ToExplain(msgspec.Struct, forbid_unknown_fields=True):
     operation: Operation | None = None
 
 
-async def explain(service: Service, req: Request, resp: Response) -> Reasons:
+class ExplainedRequest(Reasons, frozen=True, kw_only=True, omit_defaults=True):
+    """What would come of a request, and why. `warnings` are the keys of the request that have no effect."""
+
+    warnings: tuple[UnreadKey, ...] = ()
+
+
+@seen_by_project(ExplainedRequest)
+def _explained(found: ExplainedRequest) -> ExplainedRequest:
+    fields = {name: getattr(found, name) for name in Reasons.__struct_fields__}
+    return ExplainedRequest(**msgspec.structs.asdict(seen(Reasons(**fields))), warnings=found.warnings)
+
+
+async def explain(service: Service, req: Request, resp: Response) -> ExplainedRequest:
     """Explain what would come of a request: the whole funnel, near misses, and changes with which it fits.
 
     The request is really decided, on a copy of the state: nothing is claimed, and nothing is recorded. Of a
@@ -36,11 +50,10 @@ async def explain(service: Service, req: Request, resp: Response) -> Reasons:
         language = language_of(wanted.request_spec, service.scheduler.table)
         asked = language.read_spec(wanted.request_spec, wanted.operation)
         await service.refresh()
-        if not asked.of_nova:
-            await service.scheduler.check_request(asked.spec)
+        warnings = () if asked.of_nova else await service.scheduler.check_request(asked.spec)
         reasons = await service.scheduler.explain(asked.spec, wanted.count)
     if reasons is None:
         raise Unavailable(
             "The request cannot be explained now: too many wait, or hosts come from the cells' databases."
         )
-    return reasons
+    return ExplainedRequest(**msgspec.structs.asdict(reasons), warnings=warnings)

@@ -6,7 +6,6 @@ A new operation is one row of `OPERATIONS`, with a rule in `DEFAULT_RULES`. Its 
 
 from typing import Final
 
-from roost.model.reasons import Reasons
 from roost.model.record import Attempt
 from roost.model.what_if import WhatIf
 from roost.placement.errors import ConcurrentUpdate
@@ -19,7 +18,7 @@ from roost.scheduling.http.destinations import (
     select_destinations,
     use_alternate,
 )
-from roost.scheduling.http.explain import ToExplain, explain
+from roost.scheduling.http.explain import ExplainedRequest, ToExplain, explain
 from roost.scheduling.http.records import RecordPage, RecordsQuery, list_records, show_record
 from roost.scheduling.http.refusals import (
     OF_ALTERNATES,
@@ -94,7 +93,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         explain,
         body=ToExplain,
         takes=(),
-        answer=Reasons,
+        answer=ExplainedRequest,
         raises=(BadSpec, Fault, Unavailable),
     ),
     Operation(
