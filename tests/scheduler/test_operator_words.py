@@ -12,7 +12,7 @@ from roost.model.spec import Destination, Flavor, RequestSpec, Selection
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.errors import ClaimsInDoubt, PlacementUnavailable
 from roost.scheduler.gateways import Decided
-from roost.scheduler.gateways.looking import TAKEN_AWAY, LookingGateway
+from roost.scheduler.gateways.word_checks import TAKEN_AWAY, WordCheckedGateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.operator_words import OperatorWords, Taken
 from roost.scheduler.outcome import Outcome, Try
@@ -81,7 +81,7 @@ def opened(*meanwhile: NodeEvent | None) -> tuple[Placement, OperatorWords, Sche
 
     placement = Placement(said, meanwhile)
     words = OperatorWords(read)
-    gateway: Any = LookingGateway(placement, words)  # type: ignore[arg-type]
+    gateway: Any = WordCheckedGateway(placement, words)  # type: ignore[arg-type]
     scheduler = Scheduler(gateway, NodeTable(), Nobody(), SchedulerOptions(), lambda: 1.0, words=words)
     return placement, words, scheduler
 
@@ -129,7 +129,7 @@ def test_claim_that_cannot_be_looked_at_again_is_given_back() -> None:
         return ()
 
     words = OperatorWords(read)
-    gateway: Any = LookingGateway(placement, words)  # type: ignore[arg-type]
+    gateway: Any = WordCheckedGateway(placement, words)  # type: ignore[arg-type]
     scheduler = Scheduler(gateway, NodeTable(), Nobody(), SchedulerOptions(), lambda: 1.0, words=words)
     with pytest.raises(Exception, match="the database is away"):
         asyncio.run(scheduler.select_destinations(SPEC, 1, instances=["i"]))

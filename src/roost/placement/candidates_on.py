@@ -10,8 +10,8 @@ from roost.model.request import CandidateQuery
 from roost.placement.addressing import check_query
 from roost.placement.client.bodies import CandidatePage, candidates_in
 from roost.placement.client.query import query_parameters
+from roost.placement.v1.candidate_reader import CandidateReader
 from roost.placement.v1.parameters import query_of
-from roost.placement.v1.reading import Reading
 from roost.placement.wire.candidate_query import parse_candidate_request
 from roost.placement.wire.candidate_texts import describe_candidates
 from roost.placement.wire.microversions import LATEST
@@ -42,11 +42,11 @@ async def page_of_candidates(
     """
     query = query_of(_parameters(query))
     check_query(fleet, query)
-    reading = Reading(fleet, query, offset)
-    while reading.position < offset and reading.skip(offset):
+    reader = CandidateReader(fleet, query, offset)
+    while reader.position < offset and reader.skip(offset):
         await asyncio.sleep(0)
-    _, document = reading.describe(fleet, ProviderTexts(), _most(limit))
-    return _read(document, str(reading.position) if reading.has_more() else None)
+    _, document = reader.describe(fleet, ProviderTexts(), _most(limit))
+    return _read(document, str(reader.position) if reader.has_more() else None)
 
 
 def _parameters(query: CandidateQuery) -> Parameters:

@@ -23,7 +23,7 @@ from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.foreign_groups import Members, no_members
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
-from roost.scheduler.gateways.looking import LookingGateway, UnconditionalGateway
+from roost.scheduler.gateways.word_checks import UnconditionalGateway, WordCheckedGateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.operator_words import OperatorWords
 from roost.scheduler.sources.reported import ReportedGateway
@@ -147,7 +147,7 @@ def _gateway(placement: Ledger | HttpPlacement, members: Members, words: Operato
 
 
 def _looking(gateway: UnconditionalGateway, words: OperatorWords | None) -> Gateway:
-    return gateway if words is None else LookingGateway(gateway, words)
+    return gateway if words is None else WordCheckedGateway(gateway, words)
 
 
 async def _trim(records: RecordQueue, every_seconds: float, clock: Callable[[], float]) -> None:

@@ -14,10 +14,10 @@ from roost.model.request import CandidateQuery
 from roost.placement.addressing import check_query
 from roost.placement.moments import VERSION
 from roost.placement.queries import QueryBudget
+from roost.placement.v1.candidate_reader import CandidateReader, Page, page_of, unpacked
 from roost.placement.v1.cursor import Cursor, fingerprint, malformed, read_cursor
 from roost.placement.v1.parameters import Asked
 from roost.placement.v1.past import Moment
-from roost.placement.v1.reading import Page, Reading, page_of, unpacked
 from roost.placement.v1.service import Service
 from roost.web.errors import BadRequest, Gone
 from roost.web.query import LARGEST_PAGE
@@ -95,7 +95,7 @@ async def first_page(service: Service, query: CandidateQuery, limit: int) -> dic
             raise
 
     def compute(fleet: Fleet) -> bytes:
-        return page_of(Reading(fleet, query), fleet, service.texts, limit).packed()
+        return page_of(CandidateReader(fleet, query), fleet, service.texts, limit).packed()
 
     name = fingerprint(query)
     page = unpacked(await service.queries.answer(("page", name, limit), check, compute))
@@ -129,15 +129,15 @@ async def _read_on(
 
     The fleet of a moment never changes, so others have their turn between the parts.
     """
-    reading = moment.take(cursor.query, cursor.offset)
-    if reading is None:
-        reading = await queries.on(moment.fleet, lambda fleet: Reading(fleet, query, cursor.offset))
-    while reading.position < cursor.offset:
-        if not await queries.on(moment.fleet, lambda _: reading.skip(cursor.offset)):
+    reader = moment.take(cursor.query, cursor.offset)
+    if reader is None:
+        reader = await queries.on(moment.fleet, lambda fleet: CandidateReader(fleet, query, cursor.offset))
+    while reader.position < cursor.offset:
+        if not await queries.on(moment.fleet, lambda _: reader.skip(cursor.offset)):
             break
-    page = await queries.on(moment.fleet, lambda fleet: page_of(reading, fleet, moment.texts, limit))
+    page = await queries.on(moment.fleet, lambda fleet: page_of(reader, fleet, moment.texts, limit))
     if page.next is not None:
-        moment.keep(reading, cursor.query)
+        moment.keep(reader, cursor.query)
     return page
 
 
@@ -147,10 +147,10 @@ async def _read_apart(
     """Read a page in a process of its own, which skips all pages before it."""
 
     def compute(fleet: Fleet) -> bytes:
-        reading = Reading(fleet, query, cursor.offset)
-        while reading.position < cursor.offset and reading.skip(cursor.offset):
+        reader = CandidateReader(fleet, query, cursor.offset)
+        while reader.position < cursor.offset and reader.skip(cursor.offset):
             pass
-        return page_of(reading, fleet, moment.texts, limit).packed()
+        return page_of(reader, fleet, moment.texts, limit).packed()
 
     return unpacked(await queries.apart_on(moment.fleet, compute))
 

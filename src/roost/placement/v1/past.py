@@ -13,7 +13,7 @@ from functools import partial
 from roost.fleet import Fleet
 from roost.ledger import Ledger
 from roost.ledger.feed import commits_before, decode_changes
-from roost.placement.v1.reading import Reading
+from roost.placement.v1.candidate_reader import CandidateReader
 from roost.placement.wire.provider_texts import ProviderTexts
 from roost.web.errors import Gone
 
@@ -29,7 +29,7 @@ FARTHEST_COMMITS = 10_000
 FARTHEST_CHANGES = 500_000
 """Changes undone at most to rebuild a version, which takes some seconds; an older one is a 410."""
 
-MOST_READINGS = 8
+MOST_READERS = 8
 """Unfinished searches kept on one version."""
 
 
@@ -40,21 +40,21 @@ class Moment:
         self.fleet = fleet
         self.texts = ProviderTexts()
         self.last_used = 0.0
-        self._readings: OrderedDict[tuple[bytes, int], Reading] = OrderedDict()
+        self._readers: OrderedDict[tuple[bytes, int], CandidateReader] = OrderedDict()
 
-    def take(self, name: bytes, offset: int) -> Reading | None:
-        """A kept reading of the query with this fingerprint that is not beyond ``offset``; None without one.
+    def take(self, name: bytes, offset: int) -> CandidateReader | None:
+        """A kept reader of the query with this fingerprint that is not beyond ``offset``; None without one.
 
-        No other caller gets the same reading before `keep` returns it.
+        No other caller gets the same reader before `keep` returns it.
         """
-        before = [key for key in self._readings if key[0] == name and key[1] <= offset]
-        return self._readings.pop(max(before)) if before else None
+        before = [key for key in self._readers if key[0] == name and key[1] <= offset]
+        return self._readers.pop(max(before)) if before else None
 
-    def keep(self, reading: Reading, name: bytes) -> None:
-        """Keep an unfinished reading for the next page."""
-        self._readings[name, reading.position] = reading
-        if len(self._readings) > MOST_READINGS:
-            self._readings.popitem(last=False)
+    def keep(self, reader: CandidateReader, name: bytes) -> None:
+        """Keep an unfinished reader for the next page."""
+        self._readers[name, reader.position] = reader
+        if len(self._readers) > MOST_READERS:
+            self._readers.popitem(last=False)
 
 
 class Past:

@@ -8,7 +8,7 @@ http_run  one run over HTTP; asked_candidates: what it reads; http_claims: what 
 explaining  why placement over HTTP has no host: it is asked again with one condition less
 claiming  what both do alike
 replacing the use of an alternate in the ledger's transaction; replacing_over_http: over HTTP
-looking   operators' words around runs whose claims are not conditional on them
+word_checks operators' words around runs whose claims are not conditional on them
 asking    the errors of placement over HTTP
 """
 

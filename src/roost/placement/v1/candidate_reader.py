@@ -19,7 +19,7 @@ from roost.placement.wire.microversions import LATEST
 from roost.placement.wire.provider_texts import ProviderTexts
 
 SKIPPED_AT_ONCE = 200
-"""Candidates that `Reading.skip` skips at most, so that the event loop can serve other requests."""
+"""Candidates that `CandidateReader.skip` skips at most, so that the event loop can serve other requests."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -45,11 +45,11 @@ unpacked = msgspec.msgpack.Decoder(Page).decode
 """The page that `Page.packed` gave."""
 
 
-class Reading:
+class CandidateReader:
     """The candidates of one query on one version, in their order, read from ``position`` on.
 
     They are rows of the fleet, which are quicker to write as JSON, unless one of them may be split. What is
-    read spends from the fleet's meter, and raises `TooMuchWork`: then the reading is of no use any more.
+    read spends from the fleet's meter, and raises `TooMuchWork`: then the reader is of no use any more.
     """
 
     def __init__(self, fleet: Fleet, query: CandidateQuery, offset: int = 0) -> None:
@@ -95,9 +95,9 @@ class Reading:
         return bool(self.read(min(SKIPPED_AT_ONCE, offset - self.position)))
 
 
-def page_of(reading: Reading, fleet: Fleet, texts: ProviderTexts, limit: int) -> Page:
-    """The next page of a reading. Raises `TooMuchWork`."""
-    number, described = reading.describe(fleet, texts, limit)
-    more = reading.position if reading.has_more() else None
+def page_of(reader: CandidateReader, fleet: Fleet, texts: ProviderTexts, limit: int) -> Page:
+    """The next page of a reader. Raises `TooMuchWork`."""
+    number, described = reader.describe(fleet, texts, limit)
+    more = reader.position if reader.has_more() else None
     requests, summaries = (bytes(described[name]) for name in ("allocation_requests", "provider_summaries"))
     return Page(fleet.version, number, more, requests, summaries)

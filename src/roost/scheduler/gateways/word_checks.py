@@ -41,7 +41,7 @@ class UnconditionalGateway(Gateway, Protocol):
         """Forget what is kept of earlier answers: it may be older than a word."""
 
 
-class LookingGateway:
+class WordCheckedGateway:
     """Looks for operators' words around the runs of another gateway.
 
     Also raises `StorageError` if they cannot be read. What was claimed then is given back.
