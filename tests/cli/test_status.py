@@ -13,7 +13,7 @@ import pytest
 
 from roost.bench.loopback import free_port
 from roost.cli.connection import connection_to
-from roost.cli.status.checks import checked
+from roost.cli.status.checks import MOST_RUNS, checked
 from roost.cli.status.finding import Report
 from support.processes import run_roost
 
@@ -22,6 +22,7 @@ HOST = {
     "host": "h1", "cell": "a", "state": "up", "enabled": True, "reason": None, "held": None, "refused": None,
     "added_at": 1.0,
 }  # fmt: skip
+ENABLED = {"enabled": True, "reason": None}
 WELL: dict[str, Any] = {
     "/readyz": {"ready": True, "checks": [{"name": "database", "passed": True}]},
     "/v1/services": {
@@ -34,8 +35,8 @@ WELL: dict[str, Any] = {
     },
     "/v1/cells": {
         "cells": [
-            {"name": "a", "instances": {"active": 3}, "conductors": 1, "enabled": True, "reason": None},
-            {"name": "cell0", "instances": {}, "conductors": 1, "enabled": True, "reason": None},
+            {"name": "a", "state": "up", "instances": {"active": 3}, "conductors": 1, "hosts": 2, **ENABLED},
+            {"name": "cell0", "state": "up", "instances": {}, "conductors": 0, "hosts": 0, **ENABLED},
         ]
     },
     "/v1/hosts": {"hosts": [HOST, {**HOST, "host": "h2"}], "next": None, "cells_down": []},
@@ -118,8 +119,9 @@ def test_a_cloud_that_is_well_has_no_findings() -> None:
         ),
         (changed("/v1/services", "services", 0, "state", to="down"), "look", "conductor m", "is down"),
         (changed("/v1/services", "features", 0, "held_back_by", to=7), "note", "swaps", "7 processes"),
-        (changed("/v1/cells", "cells", 0, "instances", to=None), "fails", "cell a", "database"),
-        (changed("/v1/cells", "cells", 0, "conductors", to=0), "fails", "cell a", "no conductor is up"),
+        (changed("/v1/cells", "cells", 0, "state", to="down"), "fails", "cell a", "database"),
+        (changed("/v1/cells", "cells", 0, "state", to="no_conductor"), "fails", "cell a", "no conductor"),
+        (changed("/v1/cells", "cells", 0, "state", to="no_host_up"), "fails", "cell a", "of its 2 hosts"),
         (changed("/v1/cells", "cells", 0, "enabled", to=False), "note", "cell a", "disabled"),
         (changed("/v1/hosts", "hosts", 1, "state", to="down"), "look", "cell a", "1 host is down: h2"),
         (changed("/v1/hosts", "hosts", 1, "held", to="restored"), "look", "host h2", "no orders: restored"),
@@ -148,10 +150,23 @@ def test_refusals_are_counted_by_their_reasons_and_want_a_look_if_most_are_refus
     assert found.counts["refused"] == 5
 
 
+def test_more_runs_than_are_counted_are_told() -> None:
+    runs = [{"run": {"refusal": None if number else "no room"}} for number in range(MOST_RUNS)]
+    answers = changed("/v1/scheduler/records", "records", to=runs)
+    assert [each.says for each in report(answers).findings] == ["1 in 10 min: no room"]
+    answers["/v1/scheduler/records"]["next"] = "further"
+    found = report(answers)
+    assert [each.says for each in found.findings] == [
+        "1 of the newest 1,000 requests: no room",
+        "more than 1,000 requests in 10 min: the newest 1,000 alone are counted",
+    ]
+    assert (found.wrong, found.counts["newest requests in 10 min"]) == (False, 1000)
+
+
 def test_what_fails_comes_before_what_wants_a_look_and_that_before_notes() -> None:
     answers = changed("/v1/hosts", "hosts", 0, "enabled", to=False)
     answers["/v1/hosts"]["hosts"][1]["state"] = "down"
-    answers["/v1/cells"]["cells"][0]["conductors"] = 0
+    answers["/v1/cells"]["cells"][0]["state"] = "no_conductor"
     assert [each.level for each in report(answers).findings] == ["fails", "look", "note"]
 
 
@@ -194,7 +209,7 @@ def test_the_exit_status_says_whether_something_is_wrong() -> None:
     with served(WELL) as url:
         well = run_roost("status", "--url", url, "--token", "admin")
         assert (well.returncode, well.stdout.startswith("nothing is wrong")) == (0, True), well.stderr
-    with served(changed("/v1/cells", "cells", 0, "conductors", to=0)) as url:
+    with served(changed("/v1/cells", "cells", 0, "state", to="no_conductor")) as url:
         wrong = run_roost("status", "--url", url, "--token", "admin")
         assert (wrong.returncode, "cell a" in wrong.stdout) == (1, True)
         as_json = run_roost("status", "--url", url, "--token", "admin", "--json")

@@ -9,13 +9,14 @@ from roost.cli.output import utc
 from roost.cli.profiles import Service
 from roost.cli.service_client import ServiceClient, ServiceFailed, ServiceRefused
 from roost.cli.status.finding import Finding, Report
+from roost.conductor.hosts.watch import DOWN, NO_CONDUCTOR, NO_HOST_UP
 from roost.model.errors import OperatorError
 
 MOST_NAMED = 5
 """Names in one finding; of more there is the number."""
 
 MOST_RUNS = 1000
-"""The newest runs of the scheduler, whose refusals are counted by their reasons."""
+"""The newest runs of the scheduler, whose refusals are counted by their reasons. Of more there is a note."""
 
 MANY_REFUSED = 5
 MANY_REFUSED_SHARE = 0.5
@@ -102,10 +103,13 @@ def _cells(conductor: ServiceClient, counts: Counts) -> Iterator[Finding]:
     counts["cells"] = len(cells)
     for each in cells:
         name = f"cell {each['name']}"
-        if each["instances"] is None:
+        if each["state"] == DOWN:
             yield Finding("fails", name, "its database cannot be asked")
-        elif not each["conductors"]:
+        elif each["state"] == NO_CONDUCTOR:
             yield Finding("fails", name, "no conductor is up: nothing is built or deleted there")
+        elif each["state"] == NO_HOST_UP:
+            text = f"none of its {each['hosts']:,} hosts is up: nothing is built or deleted there"
+            yield Finding("fails", name, text)
         if each["enabled"] is False:
             yield Finding("note", name, f"disabled{_why(each['reason'])}")
 
@@ -150,14 +154,21 @@ def _audit(conductor: ServiceClient, counts: Counts) -> Iterator[Finding]:
 def _refusals(scheduler: ServiceClient, counts: Counts, since: float, minutes: int) -> Iterator[Finding]:
     """Refusals among the last runs. A few are due to their users; many are due to the cloud."""
     runs = []
+    more = False
     for page in scheduler.pages("/v1/scheduler/records", "records", {"since": since, "limit": MOST_RUNS}):
         runs += [each["run"] for each in page["records"]]
+        more = page["next"] is not None
     refused = [str(each["refusal"]) for each in runs if each.get("refusal") is not None]
-    counts[f"requests in {minutes} min"] = len(runs)
+    counts[f"newest requests in {minutes} min" if more else f"requests in {minutes} min"] = len(runs)
     counts["refused"] = len(refused)
     many = len(refused) >= MANY_REFUSED and len(refused) >= MANY_REFUSED_SHARE * len(runs)
     for reason, number in Counter(refused).most_common(MOST_NAMED):
-        yield Finding("look" if many else "note", "refusals", f"{number:,} in {minutes} min: {reason}")
+        among = f"{number:,} of the newest {len(runs):,} requests" if more else f"{number:,} in {minutes} min"
+        yield Finding("look" if many else "note", "refusals", f"{among}: {reason}")
+    if more:
+        number = f"{len(runs):,}"
+        text = f"more than {number} requests in {minutes} min: the newest {number} alone are counted"
+        yield Finding("note", "refusals", text)
 
 
 def _some(many: str, one: str, names: list[str]) -> str:
