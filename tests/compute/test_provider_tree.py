@@ -1,5 +1,7 @@
 """A provider tree: what Nova's does not have, and what its rules mean. See tests/nova for the comparison."""
 
+from collections.abc import Callable
+
 import pytest
 
 from roost.agents.types import ProviderState
@@ -7,6 +9,7 @@ from roost.compute.errors import NoSuchProvider
 from roost.compute.provider_tree import ProviderTree
 from roost.model.inventory import Inventory
 from roost.model.provider_names import provider_uuid
+from support.steps import lines_of
 
 
 def tree_of_host() -> ProviderTree:
@@ -106,3 +109,42 @@ def test_tree_keeps_copies_and_gives_copies() -> None:
     tree.data("host").traits.add("A")
     assert tree.data("host").inventory == {"VCPU": {"total": 4}}
     assert tree.data("host").traits == set()
+
+
+def states(number: int, parent_of: Callable[[int], int]) -> list[ProviderState]:
+    """The state of a root ``p0`` and of providers below it."""
+    return [
+        ProviderState(
+            uuid=f"p{each}",
+            name=f"name{each}",
+            parent=f"p{parent_of(each)}" if each else None,
+            generation=1,
+            inventories={},
+            traits=(),
+            aggregates=(),
+        )
+        for each in range(number)
+    ]
+
+
+@pytest.mark.parametrize("parent_of", [lambda _: 0, lambda each: each - 1], ids=["wide", "deep"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_tree_of_thousands_is_read_with_steps_as_many_as_its_providers(
+    parent_of: Callable[[int], int], reverse: bool
+) -> None:
+    def read(number: int) -> list[str]:
+        there = states(number, parent_of)
+        return names(ProviderTree.of(there[::-1] if reverse else there))
+
+    assert len(read(3_000)) == 3_000
+    assert lines_of(lambda: read(600)) < 2.5 * lines_of(lambda: read(300))
+
+
+def test_providers_that_are_parents_of_each_other_change_nothing() -> None:
+    tree = tree_of_host()
+    circle = [
+        {"uuid": f"u{each}", "name": f"n{each}", "parent_provider_uuid": f"u{1 - each}"} for each in (0, 1)
+    ]
+    with pytest.raises(ValueError, match="parents of each other: u0, u1"):
+        tree.populate_from_iterable([{"uuid": "other", "name": "other"}, *circle])
+    assert names(tree) == ["host"]

@@ -11,6 +11,7 @@ from roost.compute.tree_provider import (
     Records,
     ToldProvider,
     TreeProvider,
+    parents_first,
     records_of,
 )
 from roost.model.provider_names import provider_uuid
@@ -113,17 +114,13 @@ class ProviderTree:
         parents = {each.get("parent_provider_uuid") for each in left.values()} - {None}
         if missing := parents - left.keys() - self._providers.keys():
             raise ValueError(f"there are no parents {', '.join(sorted(map(str, missing)))}")
-        while left:
-            ready = (uuid for uuid, each in left.items() if each.get("parent_provider_uuid") not in left)
-            chosen = next(ready, None)
-            if chosen is None:
-                raise ValueError(f"providers are parents of each other: {', '.join(left)}")
-            if (replaced := self._search(chosen)) is not None:
+        for each in parents_first(left):
+            uuid, parent = each["uuid"], each.get("parent_provider_uuid")
+            # By uuid alone: a search by name goes through all providers, for each of them.
+            if (replaced := self._providers.get(uuid)) is not None:
                 self._take_out(replaced)
-            each, parent = left[chosen], left[chosen].get("parent_provider_uuid")
             above = None if parent is None else self._found(parent)
-            self._put(TreeProvider(chosen, each["name"], each.get("generation"), parent), above)
-            del left[chosen]
+            self._put(TreeProvider(uuid, each["name"], each.get("generation"), parent), above)
 
     def new_root(self, name: str, uuid: str, generation: int | None = None) -> str:
         """Add a root. Returns its uuid. Its name is not compared with those of others.

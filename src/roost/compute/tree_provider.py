@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 import msgspec
@@ -74,9 +75,12 @@ class TreeProvider:
 
     def walk(self) -> Iterator["TreeProvider"]:
         """This provider and all below it, each after its parent."""
-        yield self
-        for child in self.children.values():
-            yield from child.walk()
+        # A loop, as a tree may be deeper than Python's stack.
+        left = [self]
+        while left:
+            provider = left.pop()
+            yield provider
+            left += reversed(provider.children.values())
 
     def data(self) -> ProviderData:
         """A copy of the provider as it is now."""
@@ -112,3 +116,29 @@ def records_of(inventory: Records) -> dict[str, dict[str, Any]]:
         name: msgspec.structs.asdict(each) if isinstance(each, Inventory) else dict(each)
         for name, each in inventory.items()
     }
+
+
+def parents_first(named: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Providers by uuid, each after its parent if that is named too, else in their order.
+
+    Raises ``ValueError`` for those that are parents of each other.
+    """
+    uuids = list(named)
+    below: dict[str, list[int]] = {}
+    ready = []
+    for number, each in enumerate(named.values()):
+        parent = each.get("parent_provider_uuid")
+        if parent in named:
+            below.setdefault(parent, []).append(number)
+        else:
+            ready.append(number)
+    order = []
+    while ready:
+        uuid = uuids[heappop(ready)]
+        order.append(named[uuid])
+        for number in below.pop(uuid, ()):
+            heappush(ready, number)
+    if below:
+        circle = sorted(number for numbers in below.values() for number in numbers)
+        raise ValueError(f"providers are parents of each other: {', '.join(uuids[each] for each in circle)}")
+    return order

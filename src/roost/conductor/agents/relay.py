@@ -44,6 +44,8 @@ _NOT_OF_THE_WRITE = frozenset((401, 403, 429))
 AT_ONCE = 32
 """Consumers that placement is asked for at the same time."""
 
+_READ_AT_ONCE = 16
+"""Providers that are read between two pauses: a placement in this process answers without one."""
 
 PROVIDERS = "providers"
 """The service that reads and writes providers in placement."""
@@ -160,7 +162,7 @@ class ProviderRelay:
         Raises `AccessRefused` if it is no root, and `EndpointUnavailable`.
         """
         with _reading():
-            return tuple([await self._state(provider) for provider in await self._tree(root)])
+            return await self._states(await self._tree(root))
 
     async def sharing(self, aggregates: Collection[str], wanted: Sequence[str]) -> tuple[ProviderState, ...]:
         """The sharing providers in any of some aggregates, and those of ``wanted`` that are there and may be
@@ -170,7 +172,7 @@ class ProviderRelay:
         """
         with _reading():
             serving = await self._sharing.serving(aggregates, wanted)
-            return tuple([await self._state(provider) for provider in serving])
+            return await self._states(serving)
 
     async def write(self, root: str, writes: Sequence[ProviderWrite]) -> Written:
         """Make writes one after the other, up to the first that is refused.
@@ -288,6 +290,14 @@ class ProviderRelay:
             if provider.uuid == root and provider.parent is not None:
                 raise AccessRefused(f"provider {root} is not the root of a tree")
         return tree
+
+    async def _states(self, providers: Sequence[Provider]) -> tuple[ProviderState, ...]:
+        found = []
+        for number, provider in enumerate(providers, 1):
+            found.append(await self._state(provider))
+            if number % _READ_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return tuple(found)
 
     async def _state(self, provider: Provider) -> ProviderState:
         return ProviderState(
