@@ -10,6 +10,7 @@ import pytest
 from roost.conductor.aggregates.differences import Difference, differences
 from roost.conductor.aggregates.host_aggregates import KnownNodes
 from roost.conductor.aggregates.mirror import AggregateMirror
+from roost.conductor.aggregates.provider_aggregates import align, bring
 from roost.conductor.aggregates.store import AggregateChanges
 from roost.conductor.backoff import Backoff
 from roost.model.aggregate import Aggregate
@@ -43,6 +44,9 @@ class Aggregates:
 
     async def deleted(self) -> frozenset[str]:
         return self.gone
+
+    async def aggregates_of(self, node: str) -> frozenset[str]:
+        return frozenset(uuid for uuid, members in self.members.items() if node in members)
 
     async def forget(self, deleted: Collection[str]) -> None:
         self.gone -= frozenset(deleted)
@@ -172,7 +176,52 @@ def test_difference_names_only_what_is_ours_and_only_nodes_leave() -> None:
         "b": Difference(frozenset(), frozenset({"deleted"})),
         "c": Difference(frozenset(), frozenset({"one"})),
     }
-    assert found["a"].applied(frozenset({"two", FOREIGN})) == {"one", FOREIGN}
+
+
+@pytest.mark.parametrize("joins", [True, False])
+def test_members_that_change_during_a_round_stay_as_they_were_said(joins: bool) -> None:
+    async def run() -> None:
+        aggregates, placement = Aggregates(), Placement(random.Random(0))
+        node, uuid = NODES[0], OURS[0]
+        aggregates.members[uuid] = frozenset(() if joins else (node,))
+        nodes = aggregates.nodes
+
+        async def slow_cell() -> KnownNodes:
+            # The operator's word is said, brought to placement and answered while a cell is asked.
+            aggregates.members[uuid] = frozenset((node,) if joins else ())
+            aggregates.version += 1
+            await bring(aggregates, placement, uuid, [node])
+            return await nodes()
+
+        aggregates.nodes = slow_cell  # type: ignore[method-assign]
+        assert await mirror(aggregates, placement).heal()
+        assert (uuid in placement.providers[node][1]) == joins
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("joins", [True, False])
+def test_write_by_members_before_a_word_fails_after_its_answer(joins: bool) -> None:
+    async def run() -> None:
+        aggregates, placement = Aggregates(), Placement(random.Random(0))
+        node, uuid = NODES[0], OURS[0]
+        former, said = (frozenset[str](), {node}) if joins else (frozenset((node,)), set[str]())
+        aggregates.members[uuid] = former
+        # Somebody else has changed placement to what the operator says next: the word itself changes nothing.
+        placement.providers[node] = 1, frozenset((uuid,) if joins else ())
+        write = placement.set_aggregates
+
+        async def late(provider: str, new: Iterable[str], generation: int | None = None) -> int:
+            placement.set_aggregates = write  # type: ignore[method-assign]
+            aggregates.members[uuid] = frozenset(said)
+            await bring(aggregates, placement, uuid, [node])
+            return await write(provider, new, generation)
+
+        placement.set_aggregates = late  # type: ignore[method-assign]
+        await align(aggregates, placement, node, [uuid])
+        assert (uuid in placement.providers[node][1]) == joins
+
+    asyncio.run(run())
 
 
 def test_a_cell_that_is_away_holds_up_nobody_and_nothing_of_its_nodes_is_forgotten() -> None:

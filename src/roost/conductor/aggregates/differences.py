@@ -9,13 +9,8 @@ from typing import NamedTuple
 class Difference(NamedTuple):
     """The aggregates that a provider is to join and those that it is to leave."""
 
-    join: frozenset[str] = frozenset()
-    leave: frozenset[str] = frozenset()
-
-    def applied(self, present: frozenset[str]) -> frozenset[str]:
-        """All aggregates of a provider that is in ``present`` now; those that the difference does not name
-        stay."""
-        return (present - self.leave) | self.join
+    join: frozenset[str]
+    leave: frozenset[str]
 
 
 def differences(

@@ -66,7 +66,7 @@ class HostAggregates:
         wanted = list(new)
         added = await self._judged(lambda judge: self.store.create(wanted, judge, answer))
         for each in added:
-            await bring(self._placement, each.uuid, each.members, ())
+            await bring(self.store, self._placement, each.uuid, each.members)
         await self.words.announce()
         return added
 
@@ -115,7 +115,7 @@ class HostAggregates:
             return msgspec.structs.replace(old, members=(old.members | joining) - leaving)
 
         found = await self._judged(partial(self.store.change, uuid, changed))
-        await bring(self._placement, uuid, joining, leaving)
+        await bring(self.store, self._placement, uuid, joining | leaving)
         await self.words.announce()
         return found
 

@@ -10,7 +10,7 @@ from roost.cells.cell import changed
 from roost.conductor.aggregates.differences import Difference, differences
 from roost.conductor.aggregates.host_aggregates import KnownNodes
 from roost.conductor.aggregates.known import AggregateSource, KnownAggregates
-from roost.conductor.aggregates.provider_aggregates import MirrorPlacement, apply
+from roost.conductor.aggregates.provider_aggregates import MemberSource, MirrorPlacement, align
 from roost.conductor.backoff import Backoff
 from roost.ledger import LedgerError
 from roost.model.text import error_text
@@ -23,7 +23,7 @@ EVERY_SECONDS = 60.0
 _log = structlog.get_logger()
 
 
-class MirroredSource(AggregateSource, Protocol):
+class MirroredSource(AggregateSource, MemberSource, Protocol):
     """The aggregates, and those that were deleted: see `roost.conductor.aggregates.store.AggregateStore`."""
 
     async def deleted(self) -> frozenset[str]: ...
@@ -35,8 +35,10 @@ class AggregateMirror:
     """Keeps the root provider of each member in the aggregate of the same uuid in placement.
 
     It asks placement for the providers of each aggregate, and reads and writes only those that differ, each
-    at its generation. A lost answer is repaired in the next round like any other difference. Aggregates that
-    are not Roost's own, and providers that are no compute nodes, are left alone. Several mirrors may run.
+    at its generation and by its members as they are then: a round takes as long as the slowest cell, and
+    operators go on meanwhile. A lost answer is repaired in the next round like any other difference.
+    Aggregates that are not Roost's own, and providers that are no compute nodes, are left alone. Several
+    mirrors may run.
 
     ``nodes``: reads the root providers of all compute nodes; nodes of a cell that is away leave no aggregate
     until it is back. ``changed_event``: set when members have
@@ -97,7 +99,7 @@ class AggregateMirror:
 
     async def _tried(self, provider: str, difference: Difference) -> bool:
         try:
-            await apply(self._placement, provider, difference)
+            await align(self._source, self._placement, provider, difference.join | difference.leave)
         except (StorageError, LedgerError, PlacementError) as error:
             _log.warning(
                 "the aggregates of a provider cannot be written", provider=provider, error=error_text(error)

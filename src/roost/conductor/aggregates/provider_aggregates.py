@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Collection, Iterable
 from typing import Protocol
 
-from roost.conductor.aggregates.differences import Difference
 from roost.placement.errors import ConcurrentUpdate, NotFound
 from roost.placement.interface import Provider
 
@@ -29,29 +28,55 @@ class MirrorPlacement(Protocol):
     ) -> int: ...
 
 
+class MemberSource(Protocol):
+    """The members of all aggregates: see `roost.conductor.aggregates.store.AggregateStore`."""
+
+    async def aggregates_of(self, node: str) -> frozenset[str]: ...
+
+
 async def bring(
-    placement: MirrorPlacement, aggregate: str, joined: Collection[str], left: Collection[str]
+    source: MemberSource, placement: MirrorPlacement, aggregate: str, nodes: Collection[str]
 ) -> None:
-    """Have providers join an aggregate and others leave it. Raises what placement raises."""
-    of_one = frozenset((aggregate,))
-    changes = [(each, Difference(join=of_one)) for each in sorted(joined)]
-    changes += [(each, Difference(leave=of_one)) for each in sorted(left)]
-    for first in range(0, len(changes), AT_ONCE):
-        await asyncio.gather(*(apply(placement, *each) for each in changes[first : first + AT_ONCE]))
+    """Have placement agree with ``source`` on whether some nodes are in an aggregate.
+
+    What the nodes' providers were to be like for an earlier change is not written any more by anybody when
+    this returns. Raises `StorageError`, and what placement raises.
+    """
+    names = sorted(nodes)
+    for first in range(0, len(names), AT_ONCE):
+        some = names[first : first + AT_ONCE]
+        await asyncio.gather(
+            *(align(source, placement, node, frozenset((aggregate,)), fence=True) for node in some)
+        )
 
 
-async def apply(placement: MirrorPlacement, provider: str, difference: Difference) -> None:
-    """Write the aggregates of a provider. One that does not exist is left out: a node that comes is found by
-    a later round of the mirror. Raises what placement raises."""
+async def align(
+    source: MemberSource,
+    placement: MirrorPlacement,
+    provider: str,
+    aggregates: Collection[str],
+    *,
+    fence: bool = False,
+) -> None:
+    """Have placement agree with ``source`` on whether a provider is in some aggregates.
+
+    Others do the same, and members change meanwhile. So the members are read after the generation at which
+    the provider is written: a write by members as they were before a change fails if the change has written
+    the provider since. ``fence``: write it even if nothing differs, so that those writes do fail.
+
+    A provider that does not exist is left out: a node that comes is found by a later round of the mirror.
+    Raises `StorageError` of the source, and what placement raises.
+    """
     for attempt in range(1, ATTEMPTS + 1):
-        # The generation is read first: a change between the two reads makes the write fail.
+        # The generation is read first: a change between the reads makes the write fail.
         found = await placement.provider(provider)
         if found is None:
             return
         try:
             present = await placement.aggregates(provider)
-            new = difference.applied(present)
-            if new != present:
+            wanted = await source.aggregates_of(provider)
+            new = present.difference(aggregates) | wanted.intersection(aggregates)
+            if fence or new != present:
                 await placement.set_aggregates(provider, new, found.generation)
             return
         except NotFound:

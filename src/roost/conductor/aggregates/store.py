@@ -90,6 +90,12 @@ class AggregateStore:
         """An aggregate. Raises `NoSuchAggregate`."""
         return await self._database.read(lambda connection: _find(connection, uuid))
 
+    async def aggregates_of(self, node: str) -> frozenset[str]:
+        """The aggregates that a node is in now."""
+        return await self._database.read(
+            lambda connection: frozenset(connection.execute(_AGGREGATES_OF, {"node": node}).scalars())
+        )
+
     async def changes(self, after: int | None = None) -> AggregateChanges | None:
         """What has changed since a version, None if nothing has; without one, all there is."""
 
@@ -194,6 +200,11 @@ class AggregateStore:
 
     def _told(self, kind: EventKind, aggregate: Aggregate, detail: str | None = None) -> CloudEvent:
         return CloudEvent(at=self._clock(), kind=kind, name=aggregate.name, detail=detail)
+
+
+_AGGREGATES_OF = sa.select(host_aggregate_members.c.aggregate_uuid).where(
+    host_aggregate_members.c.node == sa.bindparam("node")
+)
 
 
 def next_version(connection: Connection) -> int:
