@@ -21,8 +21,8 @@ def written(home: Path, text: str | bytes, mode: int = 0o600) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[profiles.prod]\nulr = 'x'", "profiles.prod: Object contains unknown field `ulr`"),
-        ("[profiles.prod]\nurl = 5", r"profiles.prod.url: Expected `str \| null`, got `int`"),
+        ("[profiles.prod]\nulr = 'x'", r"profiles.prod.ulr is unknown: did you mean url\?"),
+        ("[profiles.prod]\nurl = 5", "profiles.prod.url: 5 is a number, not a text"),
         ("profiles = 5", r"profiles: write tables, as \[profiles.NAME\]"),
         ("default = 5", "default: 5 is no name"),
         ("[prod]\nurl = 'x'", "prod: unknown; known: default, profiles"),

@@ -43,7 +43,7 @@ def test_request_waits_for_the_last_old_agent(tmp_path) -> None:
                 409,
                 "ports and accelerators are attached to guests once all processes have service version 2: "
                 "the agent of host old-0 of cell cell1 has 1, the agent of host old-1 of cell cell1 has 1, "
-                "the agent of host old-2 of cell cell1 has 1 and 2 more; see `roost service list`",
+                "the agent of host old-2 of cell cell1 has 1 and 2 more; see GET /v1/services",
             )
             assert refused.json()["errors"][0]["code"] == "roost.feature_off"
             feature, _ = (await client.get("/v1/services", headers=ADMIN)).json()["features"]

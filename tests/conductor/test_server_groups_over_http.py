@@ -40,6 +40,7 @@ def test_made_shown_listed_and_deleted(tmp_path) -> None:
             }
             shown = (await client.get(f"{ALL}/{group}", headers=READER)).json()
             assert shown == {**plain, "members": []}
+            assert (await client.get(f"{ALL}/{group.upper()}")).json() == shown
             asked = await client.post("/v1/instances", json=instances(group, 3))
             assert asked.status_code == 202, asked.text
             await now.settle()
@@ -65,7 +66,7 @@ def test_made_shown_listed_and_deleted(tmp_path) -> None:
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"policy": "affinity"}, "name"),
-    ({"name": "", "policy": "affinity"}, "$.name"),
+    ({"name": "", "policy": "affinity"}, "name"),
     ({"name": " g", "policy": "affinity"}, "' g' begins or ends with a space"),
     ({"name": "a\nb", "policy": "affinity"}, r"'a\nb'"),
     ({"name": "g"}, "policy"),

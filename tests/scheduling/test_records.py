@@ -19,6 +19,7 @@ from support.scheduling_api import SPEC, SchedulingApi, error_of, scheduling
 MEMBER = {"x-auth-token": "user:project", "x-roles": "member"}
 STRANGER = {"x-auth-token": "user:other", "x-roles": "member"}
 RECORDS = "/v1/scheduler/records"
+NOBODYS = "00000000-0000-4000-8000-000000000000"
 Work = Callable[[SchedulingApi], Awaitable[None]]
 
 
@@ -142,7 +143,8 @@ def test_a_project_sees_its_own_without_hosts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("query", "says"),
     [
-        ({"marker": "nobody"}, "no run nobody"),
+        ({"marker": "nobody"}, "Got: nobody"),
+        ({"marker": NOBODYS}, f"no run {NOBODYS}"),
         ({"result": "claimed"}, "result"),
         ({"since": "yesterday"}, "since"),
         ({"limit": "0"}, "limit"),

@@ -16,6 +16,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -24,6 +25,7 @@ import msgspec
 from roost.durable_file import replace_file
 from roost.model.errors import OperatorError
 from roost.model.token import token_digest
+from roost.model.wrong_value import field_names, wrong_value
 
 PREFIX: Final = "roost-service-"
 """How each token begins, so that people and programs that look for secrets recognise one."""
@@ -79,7 +81,7 @@ def add_token(file: Path, name: str, user: str, project: str, roles: tuple[str, 
     try:
         added = msgspec.convert(fields, ServiceToken)
     except msgspec.ValidationError as error:
-        raise OperatorError(f"token {name}: {error}") from error
+        raise OperatorError(f"token {name}: {wrong_value(error, fields)}") from error
     with _changing(file):
         tokens = read_tokens(file) if file.exists() else {}
         if name in tokens:
@@ -114,6 +116,10 @@ def _changing(file: Path) -> Iterator[None]:
 def _decode(file: Path, content: bytes) -> Tokens:
     try:
         tokens = msgspec.toml.decode(content, type=dict[str, ServiceToken])
+    except msgspec.ValidationError as error:
+        # A document is not handed over: what is written in the place of a digest may be a token.
+        text = wrong_value(error, known=partial(field_names, ServiceToken))
+        raise OperatorError(f"tokens: {file}: {text}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise OperatorError(f"tokens: {file}: {error}") from error
     names: dict[str, str] = {}

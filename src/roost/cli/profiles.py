@@ -10,6 +10,7 @@ import contextlib
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +18,7 @@ import click
 import msgspec
 
 from roost.model.errors import OperatorError
+from roost.model.wrong_value import field_names, wrong_value
 
 Service = Literal["conductor", "scheduler", "placement"]
 
@@ -200,9 +202,9 @@ def _profile(file: Path, name: str, document: object) -> Profile:
     try:
         return msgspec.convert(document, Profile)
     except msgspec.ValidationError as error:
-        what, _, key = str(error).partition(" - at `$")
-        where = f"profiles.{name}{key.rstrip('`')}"
-        raise OperatorError(f"profiles in {file}: {where}: {what}") from error
+        known = partial(field_names, Profile)
+        text = wrong_value(error, document, prefix=f"profiles.{name}", known=known)
+        raise OperatorError(f"profiles in {file}: {text}") from error
 
 
 def _warn_of_readers(found: FoundProfile) -> None:

@@ -16,7 +16,7 @@ from roost.model.spec import Hints, RequestedDestination, RequestedNetwork
 from roost.model.unread import UnreadKey
 from roost.model.vocabulary import MAX_INT, MAX_NAME
 from roost.web.policy import OfProjects
-from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE
+from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE, Moment, Uuid
 
 MOST_AT_ONCE = 1000
 """Instances of one request at most. A larger count is refused."""
@@ -55,7 +55,7 @@ _InstanceName = Annotated[
     ),
 ]
 _UuidPrefix = Annotated[
-    str, Meta(pattern="^[0-9a-f-]{4,36}$", description="four or more of the first characters of a uuid")
+    str, Meta(pattern="^[0-9a-fA-F-]{4,36}$", description="four or more of the first characters of a uuid")
 ]
 _Count = Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)]
 _Amount = Annotated[int, Meta(ge=0, le=MAX_INT)]
@@ -289,7 +289,7 @@ class InstancesQuery(OfProjects, forbid_unknown_fields=True):
     cell: Annotated[str | None, Meta(description="Only those of one cell; for administrators.")] = None
     host: Annotated[str | None, Meta(description="Only those of one host; for administrators.")] = None
     changed_since: Annotated[
-        float | None,
+        Moment | None,
         Meta(description="Only those in cells that have changed since, in seconds since the epoch."),
     ] = None
     name: Annotated[str | None, Meta(description="Only those with this name.")] = None
@@ -298,7 +298,7 @@ class InstancesQuery(OfProjects, forbid_unknown_fields=True):
     ] = None
     limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE, description="Instances on a page.")] = DEFAULT_PAGE
     marker: Annotated[
-        str | None, Meta(description="`next` of the page before: the page begins after this uuid.")
+        Uuid | None, Meta(description="`next` of the page before: the page begins after this uuid.")
     ] = None
 
     @property

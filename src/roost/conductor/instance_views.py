@@ -87,7 +87,7 @@ class InstanceViews:
                     cells=cells,
                     unplaced=query.state == SCHEDULING,
                     name=query.name,
-                    prefix=query.uuid_prefix,
+                    prefix=None if query.uuid_prefix is None else query.uuid_prefix.lower(),
                 )
             )
         listed = found[: query.limit]

@@ -17,6 +17,7 @@ A request passes these steps. The first error ends them:
 9. the result is encoded as JSON
 """
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -54,6 +55,7 @@ from roost.web.policy import Policy, check_filters
 from roost.web.request import Request, Response
 
 _log = structlog.get_logger()
+_PARAMETER = re.compile(r"\{(\w+)\}")
 _BUSY = "The database cannot be reached or is busy; try again."
 
 
@@ -198,8 +200,12 @@ def _responder(kernel: Kernel, operation: Operation, bodies: "_Bodies", keyed: K
     def encoded(req: Request, answer: object) -> bytes:
         return encode(visible(answer, req.viewer) if of_projects else answer)
 
+    uuids = frozenset(operation.uuids).intersection(_PARAMETER.findall(operation.path))
+
     async def respond(req: Request, resp: Response, **params: str) -> None:
         operation.check_present(req)
+        for name in uuids:
+            params[name] = params[name].lower()
         form = operation.body_type(req)
         if form is not None and operation.takes:
             _check_media_type(req, operation.takes)

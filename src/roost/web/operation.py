@@ -13,7 +13,7 @@ from roost.web.idempotency import Creation
 from roost.web.policy import Rule
 from roost.web.query import QueryReader
 from roost.web.request import Request
-from roost.web.validation_messages import invalid_value, malformed_body
+from roost.web.validation_messages import invalid_body, malformed_body
 
 JSON: Final = "application/json"
 LARGEST_BODY = 2**20
@@ -47,6 +47,7 @@ class Operation:
     - ``status``: the status of success. ``statuses``: further ones, which the handler sets.
     - ``provides``: the media types of the response. The client must accept one. Empty without a body.
     - ``raises``: errors of the handler, for the OpenAPI document.
+    - ``uuids``: the parameters of the path that are uuids: one in capitals is the same uuid.
     - ``creates``: the mark of an operation that creates something, which takes a client's key; None: none.
     """
 
@@ -63,6 +64,7 @@ class Operation:
     largest_body: int = LARGEST_BODY
     provides: tuple[str, ...] = (JSON,)
     raises: tuple[type[HTTPError], ...] = ()
+    uuids: tuple[str, ...] = ("uuid", "run", "group")
     creates: Creation | None = None
 
     def check_present(self, req: Request) -> None:
@@ -77,7 +79,7 @@ class Operation:
         try:
             return _decoder(form).decode(raw)
         except msgspec.ValidationError as error:
-            raise BadRequest(invalid_value(error, form)) from error
+            raise BadRequest(invalid_body(error, form, raw)) from error
         except _MALFORMED as error:
             raise BadRequest(malformed_body(raw, error)) from error
 

@@ -1,14 +1,15 @@
 """Query strings: from text to a struct."""
 
+import math
 import re
-from typing import Any, Protocol
+from typing import Annotated, Any, Final, Protocol
 from urllib.parse import parse_qsl
 
 import falcon.asgi
 import msgspec
 
 from roost.web.errors import BadRequest
-from roost.web.validation_messages import invalid_value
+from roost.web.validation_messages import UUID, WORDS, invalid_value
 
 Parameters = dict[str, list[str]]
 """All values of each parameter, in their order."""
@@ -19,6 +20,15 @@ DEFAULT_PAGE = 100
 LARGEST_PAGE = 1000
 """Entries on a page of a list at most. A larger limit is refused."""
 
+Uuid = Annotated[str, msgspec.Meta(pattern=UUID)]
+"""A parameter that is a uuid; one in capitals is the same uuid."""
+
+Moment = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+"""A parameter that is a time in seconds since 1970."""
+
+_UUID: Final = re.compile(UUID)
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
+_TRUTHS: Final = frozenset(("true", "false", "1", "0"))
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _WRONG = "Invalid query string parameters"
 
@@ -56,7 +66,7 @@ class Query:
         try:
             return msgspec.convert(values, self.form, strict=False)
         except msgspec.ValidationError as error:
-            raise BadRequest(f"{_WRONG}: {invalid_value(error, self.form)}") from None
+            raise BadRequest(f"{_WRONG}: {invalid_value(error, self.form, values)}") from None
 
     @property
     def names(self) -> frozenset[str]:
@@ -75,12 +85,30 @@ class Query:
         return described
 
     def _value(self, name: str, text: str) -> object:
-        # msgspec would take 1.0 and 1e3 for integers, and refuse 01.
-        if self._schemas.get(name, {}).get("type") != "integer":
-            return text
-        if not _INTEGER.fullmatch(text):
-            raise BadRequest(f"{_WRONG}: '{name}' must be a whole number. Got: {text[:40]}")
-        return int(text)
+        schema = self._schemas.get(name, {})
+        match schema.get("type"):
+            case "integer":
+                # msgspec would take 1.0 and 1e3 for integers, and refuse 01.
+                if not _INTEGER.fullmatch(text):
+                    raise _refused(name, "a whole number", text)
+                return int(text)
+            case "number":
+                # msgspec would take nan, which is neither more nor less than a bound, and inf.
+                if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
+                    raise _refused(name, "a number", text)
+                return float(text)
+            case "boolean":
+                if text.lower() not in _TRUTHS:
+                    raise _refused(name, "true or false", text)
+            case "string" if schema.get("pattern") == UUID:
+                if not _UUID.fullmatch(text):
+                    raise _refused(name, WORDS[UUID], text)
+                return text.lower()
+        return text
+
+
+def _refused(name: str, meant: str, text: str) -> BadRequest:
+    return BadRequest(f"{_WRONG}: '{name}' must be {meant}. Got: {text[:40]}")
 
 
 def read_parameters(req: falcon.asgi.Request) -> Parameters:

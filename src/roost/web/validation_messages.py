@@ -2,15 +2,20 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import msgspec
 
+from roost.model.wrong_value import field_names, wrong_value
+
 EMPTY = "The body is empty; send JSON."
 
+UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z"
+"""The pattern of a uuid with dashes, in small letters or in capitals."""
+
 WORDS = {
-    r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z": "a uuid with dashes",
+    UUID: "a uuid with dashes",
     r"^[^\x00]*\Z": "text without NUL",
     r"^[A-Z0-9_]+\Z": "capital letters, digits and _",
 }
@@ -32,20 +37,34 @@ def malformed_body(raw: bytes, error: Exception) -> str:
     return f"The body is no JSON: {error}"
 
 
-def invalid_value(error: msgspec.ValidationError, form: Any) -> str:
+def invalid_value(
+    error: msgspec.ValidationError, form: Any, document: object = msgspec.UNSET, prefix: str = ""
+) -> str:
     """The message for a value that is not of the type ``form``.
 
     A text that does not match its pattern is told in the words that describe it: `name: letters and digits`;
-    one that its field may not have, with those that it may: `state: 'activ' is none of 'active', 'lost'`.
+    one that its field may not have, with those that it may: `state: 'activ' is none of 'active', 'lost'`;
+    others as `wrong_value` has them. ``document``: what was converted; ``prefix``: the place that it has.
     """
+    inside = f"{prefix}." if prefix else ""
     if found := _PATTERN.match(str(error)):
         words = _worded(form).get(found["pattern"])
-        return str(error) if words is None else f"{found['place'] or 'the value'}: {words}"
+        return str(error) if words is None else f"{inside}{found['place'] or 'the value'}: {words}"
     if (found := _CHOICE.match(str(error))) and (field := _FIELD.search(found["place"] or "")):
         choices = _choices(form).get(field[0])
         if choices:
-            return f"{found['place']}: {found['value']} is none of {', '.join(map(repr, choices))}"
-    return str(error)
+            return f"{inside}{found['place']}: {found['value']} is none of {', '.join(map(repr, choices))}"
+    return wrong_value(error, document, root="the body", prefix=prefix, known=partial(field_names, form))
+
+
+def invalid_body(error: msgspec.ValidationError, form: Any, raw: bytes) -> str:
+    """The message for a body that is JSON, and not of the type ``form``."""
+    try:
+        document: object = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # What comes after the wrong value may be no JSON.
+        document = msgspec.UNSET
+    return invalid_value(error, form, document)
 
 
 def patterns_of(form: Any) -> Iterator[tuple[str, str | None]]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 
 from roost.compute.drivers.simulated import SimulatedHost, SimulatedNodes, SimulatedPool, SimulatedProvider
+from roost.compute.toml_file import read_toml
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
 
@@ -44,6 +45,6 @@ def read_profile(name: str) -> Profile:
         raise OperatorError(f"there is no profile {name}; there are: {', '.join(profile_names())}")
     path = Path(name) if "/" in name else _FOLDER / f"{name}.toml"
     try:
-        return msgspec.toml.decode(path.read_bytes(), type=Profile)
+        return read_toml(path, Profile)
     except (OSError, ValueError) as error:
         raise OperatorError(f"the profile {path} cannot be read: {error}") from error

@@ -10,7 +10,7 @@ from roost.model.aggregate import AVAILABILITY_ZONE, Aggregate
 from roost.model.names import lookalike
 from roost.model.text import is_storable
 from roost.model.vocabulary import MAX_INT, MAX_NAME
-from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE
+from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE, Uuid
 
 MOST_MEMBERS_AT_ONCE = 10_000
 """Nodes that one request may add or remove. A longer list is refused."""
@@ -59,7 +59,7 @@ class AggregatesQuery(msgspec.Struct, forbid_unknown_fields=True):
     name: Annotated[str | None, Meta(description="Only the aggregate of this name.")] = None
     limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE, description="Aggregates on a page.")] = DEFAULT_PAGE
     marker: Annotated[
-        str | None, Meta(description="`next` of the page before: the page begins after this uuid.")
+        Uuid | None, Meta(description="`next` of the page before: the page begins after this uuid.")
     ] = None
 
 

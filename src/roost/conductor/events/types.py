@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import Meta
 
-from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE
+from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE, Moment, Uuid
 
 EventKind = Literal[
     "host_added",
@@ -63,15 +63,13 @@ class EventsQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         None
     )
     since: (
-        Annotated[
-            float, Meta(ge=0, description="Only events of this time or a later one, in seconds since 1970.")
-        ]
+        Annotated[Moment, Meta(description="Only events of this time or a later one, in seconds since 1970.")]
         | None
     ) = None
     kind: Annotated[EventKind | None, Meta(description="Only events of this kind.")] = None
     cell: Annotated[str | None, Meta(description="Only events of this cell.")] = None
     host: Annotated[str | None, Meta(description="Only events of this host.")] = None
-    instance: Annotated[str | None, Meta(description="Only events of this instance.")] = None
+    instance: Annotated[Uuid | None, Meta(description="Only events of this instance.")] = None
 
 
 class EventPage(msgspec.Struct, forbid_unknown_fields=True):

@@ -33,7 +33,7 @@ def check_feature(watch: ServiceWatch, feature: Feature) -> None:
     more = f" and {len(older) - NAMED} more" if len(older) > NAMED else ""
     raise FeatureOff(
         f"{feature.what} once all processes have service version {feature.since}: {named}{more}; see "
-        f"`roost service list`"
+        "GET /v1/services"
     )
 
 

@@ -304,7 +304,7 @@ class Hosts:
     def _check_new(self, cell: Cell, added: Sequence[str]) -> None:
         for host in added:
             raise Conflict(
-                f"host {host!r} is in cell {cell.name} already; a new token is renew-token's to make"
+                f"host {host!r} is in cell {cell.name} already; POST /v1/hosts/{host}/token makes a new token"
             )
 
     async def _issue(self, cell: Cell, host: str, *, alone: bool = False) -> str:

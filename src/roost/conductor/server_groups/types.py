@@ -12,7 +12,7 @@ from roost.model.text import is_storable
 from roost.model.visibility import shown_whole
 from roost.model.vocabulary import MAX_INT, MAX_NAME
 from roost.web.policy import OfProjects
-from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE
+from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE, Uuid
 
 _Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
 
@@ -45,7 +45,7 @@ class ServerGroupsQuery(OfProjects, forbid_unknown_fields=True):
 
     limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE, description="Server groups on a page.")] = DEFAULT_PAGE
     marker: Annotated[
-        str | None, Meta(description="`next` of the page before: the page begins after this uuid.")
+        Uuid | None, Meta(description="`next` of the page before: the page begins after this uuid.")
     ] = None
 
 

@@ -25,12 +25,14 @@ FirstCheck = Callable[[Any, Mapping[str, str]], Awaitable[None]]
 class VersionedOperation(Operation):
     """An operation of the Placement API.
 
+    - ``uuids``: none. Upstream's paths take uuids as they are written.
     - ``since``: the first version. Before it the operation is hidden as ``hidden_as``.
     - ``bodies``: the type of the body at each version, None where the version has no body.
     - ``first_check``: runs when the body is wrong, since upstream reports other errors first.
     """
 
     largest_body: int = LARGEST_BODY
+    uuids: tuple[str, ...] = ()
     since: int = 0
     hidden_as: type[HTTPError] = NotFound
     bodies: ByVersion[Any] = NO_BODY

@@ -10,11 +10,10 @@ from roost.model.vocabulary import MAX_NAME
 from roost.records import RunWithAttempts, Search, SearchableRecords, UnknownRun
 from roost.scheduling.http.service import Service
 from roost.web.errors import BadRequest, Forbidden, NotFound
-from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE
+from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE, Moment, Uuid
 from roost.web.request import Request, Response
 
 _Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, pattern=r"^[^\x00]*\Z")]
-_Time = Annotated[float, Meta(ge=0, le=1e12)]
 
 
 class RecordsQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -24,12 +23,12 @@ class RecordsQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE, description="Runs on a page.")] = DEFAULT_PAGE
     marker: Annotated[
-        _Name | None, Meta(description="`next` of the page before: the page begins after this run.")
+        Uuid | None, Meta(description="`next` of the page before: the page begins after this run.")
     ] = None
     request_id: Annotated[
         _Name | None, Meta(description="The id of the request, or the one that its client gave it.")
     ] = None
-    instance: Annotated[_Name | None, Meta(description="An instance that the run was asked to place.")] = None
+    instance: Annotated[Uuid | None, Meta(description="An instance that the run was asked to place.")] = None
     host: Annotated[_Name | None, Meta(description="A host of an attempt; for administrators.")] = None
     result: Annotated[
         Literal["pending", "built", "refused", "failed", "abandoned"] | None,
@@ -38,10 +37,11 @@ class RecordsQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     project_id: Annotated[_Name | None, Meta(description="The project of the request.")] = None
     user_id: Annotated[_Name | None, Meta(description="The user of the request.")] = None
     since: Annotated[
-        _Time | None, Meta(description="Runs that started at this time or later, in seconds since the epoch.")
+        Moment | None,
+        Meta(description="Runs of this time or a later one, in seconds since the epoch."),
     ] = None
     until: Annotated[
-        _Time | None, Meta(description="Runs that started before this time, in seconds since the epoch.")
+        Moment | None, Meta(description="Runs that started before this time, in seconds since the epoch.")
     ] = None
     refused: Annotated[bool, Meta(description="Only runs that placed too few instances.")] = False
 

@@ -12,6 +12,7 @@ from roost.scheduling.wire.answers import ShownDestinations, ShownReplacement, T
 from roost.scheduling.wire.checks import check_spec
 from roost.scheduling.wire.spoken import AskedSpec
 from roost.scheduling.wire.strict import convert
+from roost.web.validation_messages import invalid_value
 
 
 class RoostLanguage:
@@ -24,13 +25,13 @@ class RoostLanguage:
                 spec = msgspec.structs.replace(spec, operation=operation)
             return AskedSpec(check_spec(spec))
         except msgspec.ValidationError as error:
-            raise BadRequestSpec(f"request_spec: {error}") from error
+            raise BadRequestSpec(invalid_value(error, RequestSpec, data, "request_spec")) from error
 
     def read_selection(self, data: Mapping[str, Any]) -> Selection:
         try:
             return convert(data, Selection)
         except msgspec.ValidationError as error:
-            raise BadRequestSpec(f"selection: {error}") from error
+            raise BadRequestSpec(invalid_value(error, Selection, data, "selection")) from error
 
     def show_destinations(self, found: Sequence[Destination]) -> ShownDestinations:
         return ShownDestinations(run=found[0].run, destinations=tuple(found))

@@ -47,8 +47,8 @@ def test_password_of_the_environment(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("bmcs = 1", r"Expected `array`.*\$\.bmcs"),
-        (f"{BMC}[[bmcs.nodes]]\n{NODE}colour = 1", r"unknown field `colour`.*\$\.bmcs\[0\]\.nodes"),
+        ("bmcs = 1", "cannot be used: bmcs: 1 is a number, not a list"),
+        (f"{BMC}[[bmcs.nodes]]\n{NODE}colour = 1", r"bmcs\[0\].nodes\[0\].colour is unknown"),
         (
             f"[[bmcs]]\nendpoint = 'ftp://b'\n[[bmcs.nodes]]\n{NODE}",
             r"bmcs\[0\]\.endpoint: ftp://b is no http",

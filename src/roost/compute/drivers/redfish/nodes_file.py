@@ -9,6 +9,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
+from roost.compute.toml_file import read_toml
 from roost.model.errors import OperatorError
 from roost.model.provider_names import provider_uuid
 from roost.model.vocabulary import MAX_NAME
@@ -129,7 +130,7 @@ def read_nodes_file(path: Path, host: str, environment: Mapping[str, str] = os.e
     Raises `OperatorError`, with the file and the place in it.
     """
     try:
-        said = msgspec.toml.decode(path.read_bytes(), type=_File)
+        said = read_toml(path, _File)
     except (OSError, ValueError) as error:
         raise OperatorError(f"the file of nodes {path} cannot be used: {error}") from error
     _check(path, "$.boot", said.boot)
