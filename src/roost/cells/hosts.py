@@ -58,13 +58,14 @@ class CellHost(msgspec.Struct, frozen=True, kw_only=True):
 class CellNode(msgspec.Struct, frozen=True):
     """A node of a host: the uuid of its root provider, its name, and whether its agent says it is enabled.
 
-    ``word``: of the operator who has disabled it; None if nobody has.
+    ``word``: of the operator who has disabled it; None if nobody has. ``enabled`` and ``instances``: None
+    while the cell cannot be asked.
     """
 
     node: str
     nodename: str
-    enabled: bool
-    instances: int
+    enabled: bool | None
+    instances: int | None
     word: Word | None = None
 
     def as_said(self, said: SaidWord) -> "CellNode":

@@ -16,6 +16,7 @@ from roost.conductor.aggregates.provider_aggregates import MirrorPlacement, brin
 from roost.conductor.aggregates.store import AggregateStore, Answer, Judge
 from roost.conductor.aggregates.zones import ZoneChange
 from roost.conductor.asking_cells import ask_cell, ask_for_all
+from roost.conductor.hosts.node_owners import NodeOwners
 from roost.conductor.words.words import Words
 from roost.model.aggregate import Aggregate
 from roost.storage import StorageError
@@ -40,7 +41,8 @@ class HostAggregates:
     A change counts when its method returns: the members are in placement, and ``words`` has announced it. A
     change whose method raises what placement raises is kept; it counts within seconds or when it is repeated.
     ``changed`` is set after each change. Raises `StorageError` if a database cannot be used. A cell that does
-    not answer holds up no change of nodes that other cells have.
+    not answer holds up no change of nodes that other cells have, and of its own nodes only one that changes
+    their zone: it alone knows whether they have instances.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class HostAggregates:
         self.store = store
         self.words = words
         self._placement = placement
+        self._owners = NodeOwners(store.database, placement)
         self.changed = asyncio.Event()
         self._cells = cells
 
@@ -160,7 +163,13 @@ class HostAggregates:
             called = {name for answer in found for node in answer for name in node}
             return called.issuperset(names)
 
-        found = await ask_for_all(self._cells, nodes_called(names), all_called)
+        answers = await asyncio.gather(*(ask_cell(cell, nodes_called(names)) for cell in self._cells))
+        found = [answer for answer in answers if answer is not None]
+        if len(found) < len(answers) and not all_called(found):
+            called = {name for answer in found for node in answer for name in node}
+            found.append(await self._owners.called(set(names) - called))
+            if not all_called(found):
+                found = await ask_for_all(self._cells, nodes_called(names), all_called)
         by_name: defaultdict[str, tuple[set[str], set[str], set[str]]]
         by_name = defaultdict(lambda: (set(), set(), set()))
         for answer in found:

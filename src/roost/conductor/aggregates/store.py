@@ -62,7 +62,7 @@ class AggregateStore:
 
     def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
         SCHEMA.prepare(database)
-        self._database = database
+        self.database = self._database = database
         self._clock = clock
 
     async def page(self, limit: int, after: str = "", name: str | None = None) -> list[AggregateCount]:

@@ -71,13 +71,30 @@ class ForgetCell(msgspec.Struct, frozen=True):
 
 class SeenCell(msgspec.Struct, frozen=True):
     """A cell. ``counts``: None if it cannot be asked. ``conductors``: cell conductors that are up. ``hosts``:
-    those with an agent's session, and ``hosts_up``: those of them that are up."""
+    those with an agent's session, and ``hosts_up``: those of them that are up. ``said``: the last word on
+    it, None if nobody has said anything."""
 
     mapping: CellMapping
     counts: CellCounts | None
     conductors: int
     hosts: int = 0
     hosts_up: int = 0
+    said: SaidWord | None = None
+
+    @property
+    def enabled(self) -> bool | None:
+        """Whether an operator lets it have new instances, None if nobody can say."""
+        if self.said is not None:
+            return self.said.enabled
+        # An earlier version has flagged it in its own database, if at all.
+        return None if self.counts is None else self.counts.word is None
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is disabled, None if it is not or no reason was given."""
+        if self.said is not None:
+            return self.said.reason
+        return None if self.counts is None or self.counts.word is None else self.counts.word.reason
 
     @property
     def state(self) -> str:
@@ -124,10 +141,11 @@ class CellRegistry:
         return [
             SeenCell(
                 mapping,
-                _as_said(counted, said.get(name)),
+                counted,
                 up.get(name, 0),
                 hosts[name, True] + hosts[name, False],
                 hosts[name, True],
+                said.get(name),
             )
             for (name, mapping), counted in zip(mappings.items(), counts, strict=True)
         ]
@@ -240,10 +258,3 @@ class CellRegistry:
         if not isinstance(self._cells, OpenCells):
             raise Conflict("the cells of this process are fixed")
         return self._cells
-
-
-def _as_said(counted: CellCounts | None, said: SaidWord | None) -> CellCounts | None:
-    """A cell with an operator's word in place of its own flag."""
-    if counted is None or said is None:
-        return counted
-    return msgspec.structs.replace(counted, word=None if said.enabled else Word(said.reason))

@@ -222,8 +222,8 @@ def _cell(seen: SeenCell) -> ShownCell:
         seen.state,
         seen.conductors,
         None if counts is None else dict(sorted(counts.instances.items())),
-        None if counts is None else counts.word is None,
-        None if counts is None or counts.word is None else counts.word.reason,
+        seen.enabled,
+        seen.reason,
         seen.hosts,
         seen.hosts_up,
     )
@@ -233,7 +233,7 @@ def _node(node: CellNode) -> ShownNode:
     return ShownNode(
         node.node,
         node.nodename,
-        node.enabled and node.word is None,
+        False if node.word is not None else node.enabled,
         node.instances,
         node.word is not None,
         None if node.word is None else node.word.reason,
@@ -243,7 +243,14 @@ def _node(node: CellNode) -> ShownNode:
 def _shown(service: Service, located: Located) -> ShownHost:
     described = located.described
     if described is None:
-        return ShownHost(host=located.host, cell=located.cell, state=UNKNOWN)
+        said = located.said
+        return ShownHost(
+            host=located.host,
+            cell=located.cell,
+            state=UNKNOWN,
+            enabled=None if said is None else said.enabled,
+            reason=None if said is None else said.reason,
+        )
     session = described.session
     return ShownHost(
         host=located.host,

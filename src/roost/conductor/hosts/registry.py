@@ -23,6 +23,7 @@ from roost.cells.node_lookup import NodesCalled
 from roost.conductor.asking_cells import ask_cell
 from roost.conductor.cell_mappings import CELL0
 from roost.conductor.hosts.errors import (
+    CellUnavailable,
     HostElsewhere,
     NoSuchCell,
     NoSuchHost,
@@ -36,6 +37,7 @@ from roost.conductor.hosts.mappings import (
     unmap_host,
 )
 from roost.conductor.hosts.node_names import OwnersOfNames, ReleaseNames
+from roost.conductor.hosts.node_owners import NodeOwners
 from roost.conductor.hosts.removing import HostRemoval
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.words.words import Words
@@ -48,11 +50,13 @@ from roost.web.errors import Conflict
 
 
 class Located(NamedTuple):
-    """A host of a cell; ``described`` is None while the cell cannot be asked."""
+    """A host of a cell; ``described`` is None while the cell cannot be asked. ``said``: the last word on it,
+    None if nobody has said anything."""
 
     host: str
     cell: str
     described: CellHost | None
+    said: SaidWord | None = None
 
 
 class Page(NamedTuple):
@@ -82,6 +86,7 @@ class Hosts:
         self._words = words
         self._api = api
         self._cells = cells
+        self._owners = NodeOwners(api, placement)
         self._removal = HostRemoval(placement, watch, words, clock)
         self._clock = clock
 
@@ -257,14 +262,22 @@ class Hosts:
     async def enable_node(
         self, host: str, node: str, enabled: bool, reason: str | None = None, cell: str | None = None
     ) -> CellNode:
-        """Let a node have new instances, or not. What is there stays. Raises `NoSuchNode`, and as `find`."""
-        name, nodes = await self.nodes(host, cell)
-        for found in nodes:
-            if found.node == node:
-                subject = Subject(name, host, node)
-                await self._words.say(subject, enabled, reason)
-                return found.as_said((await self._words.store.of_hosts((host,)))[subject])
-        raise NoSuchNode(f"host {host!r} has no node {node!r}")
+        """Let a node have new instances, or not. What is there stays. Raises `NoSuchNode`, and as `find`.
+
+        Raises `CellUnavailable`: its cell cannot be asked, and nobody else knows the node.
+        """
+        name = (await self.find(host, cell)).cell
+        nodes = await ask_cell(self._cell(name), NodesOfHost(host))
+        found = next((each for each in nodes or () if each.node == node), None)
+        if nodes is None and (known := await self._owners.of_host(host, node)) is not None:
+            found = CellNode(node, known.nodename, None, None)
+        if found is None and nodes is None:
+            raise CellUnavailable(f"the database of cell {name} cannot be asked whether it has node {node!r}")
+        if found is None:
+            raise NoSuchNode(f"host {host!r} has no node {node!r}")
+        subject = Subject(name, host, node)
+        await self._words.say(subject, enabled, reason)
+        return found.as_said((await self._words.store.of_hosts((host,)))[subject])
 
     async def remove_node(self, host: str, node: str, cell: str | None = None) -> tuple[str, list[Provider]]:
         """Remove a node of a host that has no instances, with its providers; returns as `remove`.
@@ -336,10 +349,10 @@ class Hosts:
         }
 
 
-def _as_said(located: Located, said: Mapping[Subject, SaidWord]) -> Located:
+def _as_said(located: Located, words: Mapping[Subject, SaidWord]) -> Located:
     """A host as operators have said; as its cell has flagged it where nobody has said anything."""
-    word = said.get(Subject(located.cell, located.host))
+    word = words.get(Subject(located.cell, located.host))
     if located.described is None or word is None:
-        return located
+        return located._replace(said=word)
     described = replace(located.described, enabled=word.enabled, reason=word.reason)
-    return located._replace(described=described)
+    return located._replace(described=described, said=word)

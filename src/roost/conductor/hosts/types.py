@@ -114,8 +114,9 @@ class HostsQuery(HostQuery, forbid_unknown_fields=True):
 class ShownHost(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A host.
 
-    `state`: `up`, `down`, or `unknown` while its cell cannot be asked; then the rest is not known either.
-    `enabled` and `reason`: whether an operator lets it have new instances. `held`: why its agent carries out
+    `state`: `up`, `down`, or `unknown` while its cell cannot be asked; then the rest is not known either, but
+    for what an operator has said of it. `enabled` and `reason`: whether an operator lets it have new
+    instances. `held`: why its agent carries out
     no orders, null if it does. `refused`: why placement does not have all that its drivers tell, such as a
     reshape that does not add up; null if it does. `instances`: their numbers by state. `orders`: guests that
     it has not yet acknowledged to have destroyed. `since`: when its agent opened the session, in seconds
@@ -149,12 +150,13 @@ class HostPage(msgspec.Struct, forbid_unknown_fields=True):
 
 class ShownNode(msgspec.Struct, forbid_unknown_fields=True):
     """A node of a host. `node` is the uuid of its root provider. `enabled`: its agent says that it is, and no
-    operator has disabled it. `disabled`: an operator has, for `reason`."""
+    operator has disabled it. `disabled`: an operator has, for `reason`. While its cell cannot be asked,
+    `instances` is null, and so is `enabled` unless an operator has disabled it."""
 
     node: str
     nodename: str
-    enabled: bool
-    instances: int
+    enabled: bool | None
+    instances: int | None
     disabled: bool = False
     reason: str | None = None
 
