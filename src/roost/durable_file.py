@@ -7,6 +7,15 @@ OWNER_ALONE = 0o600
 """The mode of a file that nobody but its owner reads or writes."""
 
 
+def why_no_directory(error: OSError) -> str:
+    """The reason why a directory cannot be made, as a person says it."""
+    if isinstance(error, FileExistsError):
+        return "it is a file, not a directory"
+    if isinstance(error, NotADirectoryError):
+        return "a part of its path is a file, not a directory"
+    return error.strerror or str(error)
+
+
 def replace_file(
     path: Path, content: bytes, mode: int = OWNER_ALONE, owner: tuple[int, int] | None = None
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from roost.backup.errors import BackupError, TargetNotEmpty
 from roost.backup.manifest import sync
+from roost.durable_file import why_no_directory
 
 
 @contextmanager
@@ -29,7 +30,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         unfinished.mkdir(mode=0o700, exist_ok=True)  # databases have passwords of others
         lock = os.open(unfinished, os.O_RDONLY)
     except OSError as error:
-        raise BackupError(f"cannot make folder {unfinished}: {error.strerror}") from error
+        raise BackupError(f"cannot make folder {unfinished}: {why_no_directory(error)}") from error
     try:
         _take(lock, unfinished)
         try:

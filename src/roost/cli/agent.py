@@ -12,6 +12,7 @@ from roost import tracing
 from roost.agents.exposure import CHANGE, exposure_of
 from roost.auth import Source
 from roost.cli.configuration import print_warnings, tell_options
+from roost.cli.numbers import WholeNumber
 from roost.cli.options import config_files, metrics_host, metrics_port, settings
 from roost.cli.placement_config import placement_source
 from roost.compute.drivers.loading import BUILT_IN
@@ -33,7 +34,7 @@ _FILE = click.Path(path_type=Path)
 )
 @click.option("--endpoint", metavar="URL", help="The endpoint of the cell: where its cell-conductor serves.")
 @click.option("--host", help="The name of the host.")
-@click.option("--hosts", type=click.IntRange(1), help="Play this many hosts instead, PREFIX0001 and so on.")
+@click.option("--hosts", type=WholeNumber(1), help="Play this many hosts instead, PREFIX0001 and so on.")
 @click.option("--host-prefix", default="host-", show_default=True, help="How the names of --hosts begin.")
 @click.option("--token-file", type=_FILE, help="One host and its token a line, as roost host add writes it.")
 @click.option(

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from roost.cli.numbers import WholeNumber
 from roost.cli.options import key_values
 from roost.cli.output import action_as_json, as_json, print_facts, print_further, print_json, print_table
 from roost.cli.service_client import ServiceClient, ServiceRefused, part_of_path, with_conductor
@@ -54,7 +55,7 @@ def create(
 
 
 @aggregate.command("list", epilog="Example: roost aggregate list --watch 2")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N.")
+@click.option("--limit", type=WholeNumber(1), metavar="N", help="Show at most N.")
 @watching
 @as_json
 @with_conductor

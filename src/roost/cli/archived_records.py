@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from roost.cli.numbers import Number
 from roost.cli.output import document_as_json, print_json
 from roost.cli.record_sources import open_backend
 from roost.records.archive import archive, restore
@@ -30,7 +31,7 @@ config_file = click.option(
 @click.option(
     "--older-than",
     "days",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     required=True,
     help="Days since the start of a run, from which on it goes to the archive.",
 )

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from roost.cli.connection import Connection, connected_to
+from roost.cli.numbers import WholeNumber
 from roost.cli.options import key_lists, key_values
 from roost.cli.output import (
     action_as_json,
@@ -31,9 +32,9 @@ REFUSED = 1
 
 
 @click.command(epilog="Example: roost ask --vcpus 4 --memory-mb 8192 --count 2 --alternates 1")
-@click.option("--vcpus", type=click.IntRange(0), default=1, show_default=True, help="vCPUs.")
-@click.option("--memory-mb", type=click.IntRange(0), default=0, help="Memory in MiB.")
-@click.option("--disk-gb", type=click.IntRange(0), default=0, help="Root disk in GiB.")
+@click.option("--vcpus", type=WholeNumber(0), default=1, show_default=True, help="vCPUs.")
+@click.option("--memory-mb", type=WholeNumber(0), default=0, help="Memory in MiB.")
+@click.option("--disk-gb", type=WholeNumber(0), default=0, help="Root disk in GiB.")
 @click.option(
     "--extra-spec",
     "extra_specs",
@@ -46,8 +47,8 @@ REFUSED = 1
 )
 @click.option("--project", default="demo", show_default=True, help="Project that the instances belong to.")
 @click.option("--user", default="demo", show_default=True, help="User that they belong to.")
-@click.option("--count", type=click.IntRange(1, 1000), default=1, show_default=True, help="Instances.")
-@click.option("--alternates", type=click.IntRange(0, 100), default=0, help="Further hosts of each instance.")
+@click.option("--count", type=WholeNumber(1, 1000), default=1, show_default=True, help="Instances.")
+@click.option("--alternates", type=WholeNumber(0, 100), default=0, help="Further hosts of each instance.")
 @click.option(
     "--spec",
     "spec_file",
@@ -58,7 +59,7 @@ REFUSED = 1
     "--what-if",
     "limit",
     metavar="LIMIT",
-    type=click.IntRange(1, 10_000),
+    type=WholeNumber(1, 10_000),
     help="Claim nothing: say how many instances fit, up to LIMIT, where, and what binds then.",
 )
 @click.option("--drain", "drained", metavar="HOST", multiple=True, help="With --what-if: without this host.")

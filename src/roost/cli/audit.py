@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from roost.cli.numbers import Number, WholeNumber
 from roost.cli.output import as_json, note, print_json, print_table, utc
 from roost.cli.service_client import ServiceClient, with_conductor
 from roost.model.errors import OperatorError
@@ -20,11 +21,11 @@ LOOK_SECONDS = 1.0
 @click.option("--now", is_flag=True, help="Ask for a round, and wait until it has ended.")
 @click.option("--dry-run", is_flag=True, help="As --now, and the round repairs nothing.")
 @click.option("--repair", is_flag=True, help="As --now, and permit the round --most repairs.")
-@click.option("--most", type=click.IntRange(1), help="Make at most N repairs. Needs --repair.", metavar="N")
+@click.option("--most", type=WholeNumber(1), help="Make at most N repairs. Needs --repair.", metavar="N")
 @click.option("--repairs", is_flag=True, help="Show the repairs that were made instead.")
 @click.option(
     "--wait-seconds",
-    type=click.FloatRange(min=1.0),
+    type=Number(min=1.0),
     default=600.0,
     show_default=True,
     help="Wait so long at most for a round.",

@@ -13,6 +13,7 @@ from roost.cli.backup import backup_command, restore_command
 from roost.cli.databases import NamedDatabase, with_database
 from roost.cli.exchange import export_command, import_command
 from roost.cli.failures import COULD_NOT_RUN, FOUND_WRONG
+from roost.cli.numbers import Number, WholeNumber
 from roost.cli.output import action_as_json, as_json, document_as_json, note, print_json, print_table
 from roost.cli.progress import no_progress, progress
 from roost.cli.verification import check_ledger, verdict, verify_database
@@ -137,11 +138,11 @@ def version(named: NamedDatabase, as_json: bool) -> None:
 @db.command(epilog="Example: roost db trim --database sqlite:///roost-data/api.db --keep 10000 --days 7")
 @with_database
 @click.option(
-    "--keep", type=click.IntRange(1), default=100_000, show_default=True, help="Newest commits to keep."
+    "--keep", type=WholeNumber(1), default=100_000, show_default=True, help="Newest commits to keep."
 )
 @click.option(
     "--days",
-    type=click.FloatRange(0),
+    type=Number(0),
     default=30.0,
     show_default=True,
     help="Days for which commits are kept.",

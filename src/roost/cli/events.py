@@ -7,6 +7,7 @@ from typing import Any
 import click
 import msgspec
 
+from roost.cli.numbers import Number
 from roost.cli.output import as_json, output, print_json, print_table, utc
 from roost.cli.service_client import PAGE, ServiceClient, ServiceRefused, with_conductor
 from roost.cli.tables import one_line
@@ -26,7 +27,7 @@ _UNAUTHORIZED = 401
 @click.option("--follow", "-f", is_flag=True, help="Print each event when it happens, until interrupted.")
 @click.option(
     "--since",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     default=60.0,
     show_default=True,
     metavar="MINUTES",

@@ -12,6 +12,7 @@ import msgspec
 
 from roost.cli.service_client import ServiceRefused
 from roost.cli.standard_streams import OutputLost, OutputUnread, drop_standard_output
+from roost.durable_file import why_no_directory
 from roost.model.errors import OperatorError
 from roost.model.secrets import safe_message
 
@@ -112,7 +113,7 @@ def _line(error: BaseException) -> str | None:
             return f"roost: {error}"
         case OSError():
             place = "" if error.filename is None else f"{error.filename}: "
-            return f"roost: {place}{error.strerror or error}"
+            return f"roost: {place}{why_no_directory(error)}"
         case MemoryError():
             return "roost: the memory of this machine is not enough for that"
     return None

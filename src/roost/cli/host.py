@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from roost.cli.numbers import WholeNumber
 from roost.cli.output import action_as_json, as_json, note, print_facts, print_json, print_table
 from roost.cli.service_client import ServiceClient, ServiceRefused, part_of_path, with_conductor
 from roost.cli.watching import watched, watching
@@ -68,7 +69,7 @@ def add(
     help="Only hosts in this state; may be given several times.",
 )
 @click.option("--enabled/--disabled", "is_enabled", default=None, help="Only hosts that are enabled, or not.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N hosts.")
+@click.option("--limit", type=WholeNumber(1), metavar="N", help="Show at most N hosts.")
 @watching
 @as_json
 @with_conductor

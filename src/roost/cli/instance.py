@@ -10,6 +10,7 @@ import click
 from roost.cli.host import warn_of_cells
 from roost.cli.instance_history import print_history
 from roost.cli.instance_names import uuid_of
+from roost.cli.numbers import Number, WholeNumber
 from roost.cli.options import key_lists, key_values
 from roost.cli.output import (
     action_as_json,
@@ -45,12 +46,12 @@ def instance() -> None:
 
 
 @instance.command(epilog="Example: roost instance create --vcpus 2 --memory-mb 4096 --count 3 --wait")
-@click.option("--vcpus", type=click.IntRange(0), default=1, show_default=True, help="vCPUs.")
-@click.option("--memory-mb", type=click.IntRange(0), default=0, show_default=True, help="Memory in MiB.")
-@click.option("--disk-gb", type=click.IntRange(0), default=0, show_default=True, help="Root disk in GiB.")
+@click.option("--vcpus", type=WholeNumber(0), default=1, show_default=True, help="vCPUs.")
+@click.option("--memory-mb", type=WholeNumber(0), default=0, show_default=True, help="Memory in MiB.")
+@click.option("--disk-gb", type=WholeNumber(0), default=0, show_default=True, help="Root disk in GiB.")
 @click.option("--name", help="What to call it; several get numbers. Letters, digits, . _ -, at most 64.")
-@click.option("--count", type=click.IntRange(1, 1000), default=1, show_default=True, help="Instances.")
-@click.option("--min-count", type=click.IntRange(1, 1000), help="Place at least so many, or none.")
+@click.option("--count", type=WholeNumber(1, 1000), default=1, show_default=True, help="Instances.")
+@click.option("--min-count", type=WholeNumber(1, 1000), help="Place at least so many, or none.")
 @click.option("--zone", help="Their availability zone.")
 @click.option("--host", help="The host that they are to be on; filters judge it.")
 @click.option(
@@ -108,9 +109,9 @@ def create(
 @click.option("--host", help="Only those of this host.")
 @click.option("--project", "project_id", help="Only those of this project.")
 @click.option("--request", "request_id", help="Only those of this request, or of several: ID,ID.")
-@click.option("--changed-since", type=float, help="Only those that changed since, in seconds since 1970.")
+@click.option("--changed-since", type=Number(), help="Only those that changed since, in seconds since 1970.")
 @click.option("--all-projects", is_flag=True, help="Those of all projects.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N.")
+@click.option("--limit", type=WholeNumber(1), metavar="N", help="Show at most N.")
 @watching
 @as_json
 @with_conductor

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from roost.cli.numbers import WholeNumber
 from roost.model.errors import OperatorError
 from roost.serving.listeners import Address, UnixAddress
 from roost.serving.tls import Tls
@@ -94,7 +95,7 @@ listening = listening_at(8778)
 
 def _port(default: int) -> Callable[..., Any]:
     return click.option(
-        "--port", type=click.IntRange(1, 65535), default=default, show_default=True, help="Port."
+        "--port", type=WholeNumber(1, 65535), default=default, show_default=True, help="Port."
     )
 
 

@@ -11,6 +11,7 @@ import click
 
 import roost
 from roost.cli.failures import MEANINGS
+from roost.durable_file import why_no_directory
 from roost.model.errors import OperatorError
 
 SECTION = "1"
@@ -31,7 +32,9 @@ def man(directory: Path) -> None:
         for name, text in pages:
             (directory / f"{name}.{SECTION}").write_text(text)
     except OSError as error:
-        raise OperatorError(f"cannot write the manual pages to {directory}: {error.strerror}") from error
+        raise OperatorError(
+            f"cannot write the manual pages to {directory}: {why_no_directory(error)}"
+        ) from error
     click.echo(f"{len(pages)} page(s) written to {directory}", err=True)
 
 

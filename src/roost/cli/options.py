@@ -2,6 +2,8 @@
 
 import click
 
+from roost.cli.numbers import WholeNumber
+
 database_url = click.option(
     "--database", "url", metavar="URL", required=True, help="SQLAlchemy URL, as in sqlite:///roost.db"
 )
@@ -25,7 +27,7 @@ settings = click.option(
 
 metrics_port = click.option(
     "--metrics-port",
-    type=click.IntRange(1, 65535),
+    type=WholeNumber(1, 65535),
     help="Serve metrics for Prometheus under /metrics on this port; without it nothing is counted.",
 )
 

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roost.cli.connection import Connection, connected_to
+from roost.cli.numbers import WholeNumber
 from roost.cli.output import as_json, console, output, print_facts, print_json, print_table, utc
 from roost.cli.reasons_text import reasons_text, weights_table
 from roost.cli.record_sources import Source, opened
@@ -38,7 +39,7 @@ TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"]
 )
 @click.option("--archive", type=click.Path(path_type=Path), help="A file of roost archive-records.")
 @click.option(
-    "--last", type=click.IntRange(min=1), default=20, show_default=True, help="Number of runs to read."
+    "--last", type=WholeNumber(min=1), default=20, show_default=True, help="Number of runs to read."
 )
 @click.option("--refused", is_flag=True, help="Show only runs that placed too few instances.")
 @click.option("--host", help="Only runs with an attempt on this host.")

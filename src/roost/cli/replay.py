@@ -15,6 +15,7 @@ from roost.auth.credentials import FixedCredentials
 from roost.cli.configuration import warn_of_options
 from roost.cli.connection import Connection, connected_to
 from roost.cli.failures import FOUND_WRONG
+from roost.cli.numbers import Number, WholeNumber
 from roost.cli.output import console, document_as_json
 from roost.cli.progress import Meter, no_progress, progress
 from roost.cli.verification import verdict, verify_database
@@ -48,14 +49,14 @@ DEMO_FAILURE_RATE = 0.03
 )
 @click.argument("kind", type=click.Choice(["demo", "azure-v1", "openb"]))
 @click.argument("directory", type=click.Path(path_type=Path), required=False, metavar="[DIR]")
-@click.option("--bins", type=click.IntRange(min=1), help="Only the first N bins.")
-@click.option("--hosts", type=click.IntRange(min=1), help=f"Hosts (azure-v1; default {AZURE_HOSTS}).")
-@click.option("--host-vcpus", type=click.IntRange(min=1), default=64, help="vCPUs of a host (azure-v1).")
-@click.option("--host-memory-gib", type=click.IntRange(min=1), default=448, help="GiB of a host (azure-v1).")
+@click.option("--bins", type=WholeNumber(min=1), help="Only the first N bins.")
+@click.option("--hosts", type=WholeNumber(min=1), help=f"Hosts (azure-v1; default {AZURE_HOSTS}).")
+@click.option("--host-vcpus", type=WholeNumber(min=1), default=64, help="vCPUs of a host (azure-v1).")
+@click.option("--host-memory-gib", type=WholeNumber(min=1), default=448, help="GiB of a host (azure-v1).")
 @click.option("--nodes", type=click.Choice(["all", "gpu"]), default="all", help="Which nodes (openb).")
 @click.option(
     "--inflate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     help="Pods stay, and further ones are drawn until they ask for so many times the GPUs (openb). "
     f"[default: {openb.INFLATION}]",
 )
@@ -69,15 +70,15 @@ DEMO_FAILURE_RATE = 0.03
     is_flag=True,
     help="Weigh by FragmentationWeigher alone, with the pods of the trace as typical requests (openb).",
 )
-@click.option("--cells", type=click.IntRange(min=1), default=3, show_default=True, help="Number of cells.")
-@click.option("--failure-rate", type=click.FloatRange(0, 1), help="Share of builds that fail.")
+@click.option("--cells", type=WholeNumber(min=1), default=3, show_default=True, help="Number of cells.")
+@click.option("--failure-rate", type=Number(0, 1), help="Share of builds that fail.")
 @click.option(
     "--config-file", type=click.Path(path_type=Path), help="Options of scheduler, records, conductor."
 )
-@click.option("--seed", type=int, default=42, show_default=True, help="Seed of all random numbers.")
+@click.option("--seed", type=WholeNumber(), default=42, show_default=True, help="Seed of all random numbers.")
 @click.option(
     "--speed",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     help="Virtual seconds for each second of real time. [default: as fast as possible]",
 )
 @click.option(

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from roost.auth import Source
 from roost.cli.failures import FOUND_WRONG
+from roost.cli.numbers import WholeNumber
 from roost.cli.output import console, document_as_json, print_json
 from roost.cli.progress import Meter, no_progress, progress
 from roost.cli.record_sources import FOREVER, open_backend
@@ -67,7 +68,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     type=click.Path(path_type=Path),
     help="A configuration that names these databases.",
 )
-@click.option("--last", type=click.IntRange(min=1), help="Decide the last N runs again, instead of one.")
+@click.option("--last", type=WholeNumber(min=1), help="Decide the last N runs again, instead of one.")
 @click.option(
     "--without",
     multiple=True,

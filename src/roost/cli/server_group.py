@@ -4,6 +4,7 @@ from typing import get_args
 
 import click
 
+from roost.cli.numbers import WholeNumber
 from roost.cli.output import action_as_json, as_json, print_facts, print_further, print_json, print_table
 from roost.cli.service_client import ServiceClient, part_of_path, with_conductor
 from roost.cli.watching import watched, watching
@@ -26,7 +27,7 @@ def server_group() -> None:
 @click.argument("name")
 @click.option("--policy", type=click.Choice(get_args(GroupPolicy)), required=True, help="Nova's policy.")
 @click.option(
-    "--max-per-host", type=click.IntRange(1), help="Members that a host may have, with anti-affinity; else 1."
+    "--max-per-host", type=WholeNumber(1), help="Members that a host may have, with anti-affinity; else 1."
 )
 @action_as_json
 @with_conductor
@@ -43,7 +44,7 @@ def create(conductor: ServiceClient, name: str, policy: str, max_per_host: int |
 @server_group.command("list", epilog="Example: roost server-group list --all-projects")
 @click.option("--project", "project_id", help="Only those of this project.")
 @click.option("--all-projects", is_flag=True, help="Those of all projects.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N.")
+@click.option("--limit", type=WholeNumber(1), metavar="N", help="Show at most N.")
 @watching
 @as_json
 @with_conductor

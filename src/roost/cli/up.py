@@ -13,6 +13,7 @@ from roost import tracing
 from roost.cli.configuration import print_warnings, tell_options
 from roost.cli.keystone_token import NO_TOKEN
 from roost.cli.listening import Listening, listening
+from roost.cli.numbers import Number, WholeNumber
 from roost.cli.options import config_files, metrics_host, metrics_port, no_authentication, settings
 from roost.cli.placement_config import placement_source
 from roost.cli.profiles import Profile, announced
@@ -48,7 +49,7 @@ MOST_CELLS = 1_000
 @listening
 @click.option(
     "--drain-seconds",
-    type=click.FloatRange(0),
+    type=Number(0),
     default=1.0,
     show_default=True,
     help="Time to finish requests under way at the end.",
@@ -60,38 +61,34 @@ MOST_CELLS = 1_000
     show_default=True,
     help="Folder of the databases.",
 )
+@click.option("--hosts", type=WholeNumber(1, MOST_HOSTS), help=f"Simulated hosts. [default: {DEFAULT_HOSTS}]")
+@click.option("--cells", type=WholeNumber(1, MOST_CELLS), help=f"Cells. [default: {DEFAULT_CELLS}]")
+@click.option("--host-vcpus", type=WholeNumber(min=1), default=64, show_default=True, help="vCPUs of a host.")
 @click.option(
-    "--hosts", type=click.IntRange(1, MOST_HOSTS), help=f"Simulated hosts. [default: {DEFAULT_HOSTS}]"
-)
-@click.option("--cells", type=click.IntRange(1, MOST_CELLS), help=f"Cells. [default: {DEFAULT_CELLS}]")
-@click.option(
-    "--host-vcpus", type=click.IntRange(min=1), default=64, show_default=True, help="vCPUs of a host."
-)
-@click.option(
-    "--host-memory-gib", type=click.IntRange(min=1), default=448, show_default=True, help="Memory of a host."
+    "--host-memory-gib", type=WholeNumber(min=1), default=448, show_default=True, help="Memory of a host."
 )
 @click.option(
-    "--host-disk-gib", type=click.IntRange(min=1), default=4000, show_default=True, help="Disk of a host."
+    "--host-disk-gib", type=WholeNumber(min=1), default=4000, show_default=True, help="Disk of a host."
 )
 @click.option(
     "--host-numa-cells",
-    type=click.IntRange(0, 64),
+    type=WholeNumber(0, 64),
     default=0,
     show_default=True,
     help="NUMA cells that a host reports, for NUMATopologyFilter.",
 )
 @click.option(
     "--host-pci-devices",
-    type=click.IntRange(0, 256),
+    type=WholeNumber(0, 256),
     default=0,
     show_default=True,
     help="PCI devices 10de:2236 that a host reports, dealt out to its NUMA cells, for PciPassthroughFilter.",
 )
-@click.option("--failure-rate", type=click.FloatRange(0, 1), default=0.0, help="Share of builds that fail.")
-@click.option("--build-seconds", type=click.FloatRange(min=0), default=0.0, help="Duration of a build.")
+@click.option("--failure-rate", type=Number(0, 1), default=0.0, help="Share of builds that fail.")
+@click.option("--build-seconds", type=Number(min=0), default=0.0, help="Duration of a build.")
 @config_files
 @settings
-@click.option("--seed", type=int, default=42, show_default=True, help="Seed of all random numbers.")
+@click.option("--seed", type=WholeNumber(), default=42, show_default=True, help="Seed of all random numbers.")
 @metrics_port
 @metrics_host
 @no_authentication

@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 import click
 
+from roost.cli.numbers import Number
+
 watching = click.option(
     "--watch",
-    type=click.FloatRange(min=0.1),
+    type=Number(min=0.1),
     metavar="SECONDS",
     help="Show it again every so many seconds, until interrupted.",
 )

@@ -5,6 +5,7 @@ from functools import reduce
 
 import click
 
+from roost.cli.numbers import Number, WholeNumber
 from roost.serving.processors import count_processors
 
 MIB = 1 << 20
@@ -28,7 +29,7 @@ class WorkerCount(click.ParamType[int]):
     def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if value == "auto":
             return count_processors()
-        return int(click.IntRange(1, most_workers()).convert(value, param, ctx))  # type: ignore[arg-type]
+        return int(WholeNumber(1, most_workers()).convert(value, param, ctx))
 
 
 _OPTIONS = (
@@ -42,13 +43,13 @@ _OPTIONS = (
     click.option(
         "--worker-memory-limit",
         "memory_limit",
-        type=click.IntRange(1),
+        type=WholeNumber(1),
         metavar="MIB",
         help="A worker whose resident memory is larger is replaced by a new one.",
     ),
     click.option(
         "--drain-seconds",
-        type=click.FloatRange(0),
+        type=Number(0),
         default=10.0,
         show_default=True,
         help="Time to finish requests under way when a worker ends; then it is killed.",

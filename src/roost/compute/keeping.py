@@ -11,7 +11,7 @@ import msgspec
 from roost.agents.types import Position
 from roost.compute.applied import Applied
 from roost.compute.errors import StateUnusable
-from roost.durable_file import replace_file
+from roost.durable_file import replace_file, why_no_directory
 from roost.machine import Question, UnknownService
 from roost.model.provider_names import provider_uuid
 from roost.model.token import token_digest
@@ -113,7 +113,9 @@ class StateDirectory:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise StateUnusable(f"the state directory {directory} cannot be used: {error}") from error
+            raise StateUnusable(
+                f"the state directory {directory} cannot be used: {why_no_directory(error)}"
+            ) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from roost.durable_file import why_no_directory
 from roost.replay.errors import ReplayError
 from roost.replay.samples import UsageSamples
 from roost.system.layout import FILE as LAYOUT
@@ -101,7 +102,7 @@ def save_state(directory: Path, state: ReplayState) -> None:
         temporary.write_bytes(msgspec.json.encode(state))
         temporary.replace(path)
     except OSError as error:
-        raise ReplayError(f"data directory {directory} cannot be used: {error.strerror}") from error
+        raise ReplayError(f"data directory {directory} cannot be used: {why_no_directory(error)}") from error
 
 
 def _remove(paths: Iterable[Path]) -> None:

@@ -11,6 +11,7 @@ from roost.auth import Source
 from roost.auth.source import Setting
 from roost.conducting.options import read_conducting_options
 from roost.conductor.cell_mappings import CELL0, OPTIONS, section_of
+from roost.durable_file import why_no_directory
 from roost.model.errors import OperatorError
 from roost.placement.unsupported import groups_in
 from roost.records import RecordQueue, open_records
@@ -61,7 +62,7 @@ async def open_system_records(source: Source, data_dir: Path) -> RecordQueue:
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OperatorError(f"data directory {data_dir} cannot be used: {error.strerror}") from error
+        raise OperatorError(f"data directory {data_dir} cannot be used: {why_no_directory(error)}") from error
     return await open_records(open_conf(source))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from roost.compute.drivers.simulated import SimulatedHost
+from roost.durable_file import why_no_directory
 from roost.model.aggregate import Aggregate, HostAggregate
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
@@ -109,4 +110,6 @@ def keep_layout(directory: Path, layout: Layout) -> None:
         temporary.write_bytes(msgspec.json.encode(layout))
         temporary.replace(path)
     except OSError as error:
-        raise OperatorError(f"data directory {directory} cannot be used: {error.strerror}") from error
+        raise OperatorError(
+            f"data directory {directory} cannot be used: {why_no_directory(error)}"
+        ) from error

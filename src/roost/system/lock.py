@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from roost.durable_file import why_no_directory
 from roost.model.errors import OperatorError
 
 FILE = "lock"
@@ -21,7 +22,9 @@ def locked(directory: Path) -> Iterator[None]:
         directory.mkdir(parents=True, exist_ok=True)
         file = (directory / FILE).open("w")
     except OSError as error:
-        raise OperatorError(f"data directory {directory} cannot be used: {error.strerror}") from error
+        raise OperatorError(
+            f"data directory {directory} cannot be used: {why_no_directory(error)}"
+        ) from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -14,6 +14,7 @@ from roost.bench.plot import draw_filters
 from roost.bench.suite import FULL, QUICK, read_report, run_suite
 from roost.cli.bench.options import directory, print_report
 from roost.cli.failures import FOUND_WRONG
+from roost.cli.numbers import WholeNumber
 from roost.replay.plot import check_plotting
 
 FILTERS = "filters"
@@ -25,7 +26,7 @@ FILTERS = "filters"
 @click.option("--peer", is_flag=True, help="Measure OpenStack Placement too, in turns.")
 @click.option("--no-plot", is_flag=True, help="Draw no plot. A plot needs matplotlib.")
 @click.option(
-    "--workers", type=click.IntRange(1), default=1, show_default=True, help="Worker processes of Roost."
+    "--workers", type=WholeNumber(1), default=1, show_default=True, help="Worker processes of Roost."
 )
 @directory
 def all_command(results: Path, full: bool, peer: bool, no_plot: bool, workers: int, folder: Path) -> None:

@@ -9,6 +9,7 @@ from roost.bench import candidates as benchmark
 from roost.bench.fleets import FleetPlan, flat, nested, wide
 from roost.bench.store import open_store
 from roost.cli.bench.options import hosts, setting, setting_options, show_report
+from roost.cli.numbers import WholeNumber
 
 
 @click.command(epilog="Example: roost bench candidates --fleet flat --hosts 10000 --limit 10 --peer")
@@ -25,13 +26,13 @@ from roost.cli.bench.options import hosts, setting, setting_options, show_report
 @click.option(
     "--limit",
     "limits",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     multiple=True,
     default=(1_000, 10),
     show_default=True,
     help="Candidates in an answer; 0: no limit, on flat fleets of up to 10,000 hosts. May be repeated.",
 )
-@click.option("--clients", type=click.IntRange(1), default=1, show_default=True, help="Connections.")
+@click.option("--clients", type=WholeNumber(1), default=1, show_default=True, help="Connections.")
 @setting_options
 def candidates(
     hosts: tuple[int, ...],

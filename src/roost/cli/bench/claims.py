@@ -9,15 +9,16 @@ from roost.bench import claims as benchmark
 from roost.bench.fleets import flat
 from roost.bench.store import open_store
 from roost.cli.bench.options import setting, setting_options, show_report
+from roost.cli.numbers import WholeNumber
 
 
 @click.command(epilog="Example: roost bench claims --database postgresql --clients 64 --peer")
 @click.option(
-    "--hosts", type=click.IntRange(min=1), default=10_000, show_default=True, help="Hosts of the fleet."
+    "--hosts", type=WholeNumber(min=1), default=10_000, show_default=True, help="Hosts of the fleet."
 )
 @click.option(
     "--clients",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     multiple=True,
     default=(1, 16, 64),
     show_default=True,

@@ -9,13 +9,14 @@ from roost.bench import contention as benchmark
 from roost.bench.fleets import nearly_full
 from roost.bench.store import open_store
 from roost.cli.bench.options import setting, setting_options, show_report
+from roost.cli.numbers import WholeNumber
 
 
 @click.command(epilog="Example: roost bench contention --database postgresql --duration 30 --peer")
-@click.option("--hosts", type=click.IntRange(min=1), default=20, show_default=True, help="Nearly full hosts.")
-@click.option("--clients", type=click.IntRange(1), default=64, show_default=True, help="Connections.")
+@click.option("--hosts", type=WholeNumber(min=1), default=20, show_default=True, help="Nearly full hosts.")
+@click.option("--clients", type=WholeNumber(1), default=64, show_default=True, help="Connections.")
 @click.option(
-    "--claims", type=click.IntRange(1), default=2_000, show_default=True, help="Claims that are sent at most."
+    "--claims", type=WholeNumber(1), default=2_000, show_default=True, help="Claims that are sent at most."
 )
 @setting_options
 def contention(

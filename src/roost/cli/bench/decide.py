@@ -10,6 +10,7 @@ from roost.bench.fleets import devices, flat, nested, pinned
 from roost.bench.requests import NEEDED_FLEETS, Kind
 from roost.bench.store import open_store
 from roost.cli.bench.options import database, directory, duration, hosts, output, show_report
+from roost.cli.numbers import WholeNumber
 from roost.cli.output import document_as_json
 
 FLEETS = {"flat": flat, "nested": nested, "pinned": pinned, "devices": devices}
@@ -39,14 +40,14 @@ FLEETS = {"flat": flat, "nested": nested, "pinned": pinned, "devices": devices}
 )
 @click.option(
     "--size",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=10,
     show_default=True,
     help="Members of each group, and ignored hosts of each request.",
 )
 @click.option(
     "--instances",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     multiple=True,
     default=(1, 10),
     show_default=True,
@@ -54,14 +55,14 @@ FLEETS = {"flat": flat, "nested": nested, "pinned": pinned, "devices": devices}
 )
 @click.option(
     "--alternates",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     default=2,
     show_default=True,
     help="Alternates of an instance.",
 )
 @click.option(
     "--concurrent",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     multiple=True,
     default=(1, 64),
     show_default=True,
@@ -72,7 +73,7 @@ FLEETS = {"flat": flat, "nested": nested, "pinned": pinned, "devices": devices}
 )
 @click.option(
     "--turns",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=1,
     show_default=True,
     help="Durable decisions are measured alone, with records and beside refusals in so many turns.",

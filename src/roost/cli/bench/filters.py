@@ -9,6 +9,7 @@ from roost.bench.fleets import flat
 from roost.bench.plot import draw_filters
 from roost.bench.store import open_store
 from roost.cli.bench.options import database, directory, duration, output, show_report
+from roost.cli.numbers import WholeNumber
 from roost.cli.output import document_as_json
 from roost.replay.plot import check_plotting
 
@@ -16,7 +17,7 @@ from roost.replay.plot import check_plotting
 @click.command(epilog="Example: roost bench filters --hosts 1000 --hosts 100000 --plot filters.png")
 @click.option(
     "--hosts",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     multiple=True,
     default=(100, 1_000, 10_000),
     show_default=True,

@@ -9,20 +9,19 @@ from roost.bench.comparison import Setting
 from roost.bench.fleets import flat
 from roost.bench.store import open_store
 from roost.cli.bench.options import database, directory, duration, output, show_report
+from roost.cli.numbers import WholeNumber
 from roost.cli.output import document_as_json
 
 
 @click.command(epilog="Example: roost bench limits --hosts 100000 --database postgresql")
 @click.option(
-    "--hosts", type=click.IntRange(min=1), default=10_000, show_default=True, help="Hosts of the fleet."
+    "--hosts", type=WholeNumber(min=1), default=10_000, show_default=True, help="Hosts of the fleet."
 )
-@click.option("--clients", type=click.IntRange(1), default=64, show_default=True, help="Clients that claim.")
+@click.option("--clients", type=WholeNumber(1), default=64, show_default=True, help="Clients that claim.")
 @click.option(
-    "--workers", type=click.IntRange(1), default=1, show_default=True, help="Worker processes of Roost."
+    "--workers", type=WholeNumber(1), default=1, show_default=True, help="Worker processes of Roost."
 )
-@click.option(
-    "--rounds", type=click.IntRange(1), default=2, show_default=True, help="Rounds of each service."
-)
+@click.option("--rounds", type=WholeNumber(1), default=2, show_default=True, help="Rounds of each service.")
 @directory
 @database
 @duration(1.0)

@@ -8,24 +8,23 @@ from roost.bench import metrics as benchmark
 from roost.bench.fleets import flat
 from roost.bench.store import open_store
 from roost.cli.bench.options import database, directory, duration, output, show_report
+from roost.cli.numbers import WholeNumber
 from roost.cli.output import document_as_json
 
 
 @click.command(epilog="Example: roost bench metrics --rounds 20")
 @click.option(
-    "--hosts", type=click.IntRange(min=1), default=10_000, show_default=True, help="Hosts of the fleet."
+    "--hosts", type=WholeNumber(min=1), default=10_000, show_default=True, help="Hosts of the fleet."
 )
 @click.option(
     "--clients",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     multiple=True,
     default=(1, 16),
     show_default=True,
     help="Connections; may be repeated.",
 )
-@click.option(
-    "--rounds", type=click.IntRange(1), default=8, show_default=True, help="Rounds of each service."
-)
+@click.option("--rounds", type=WholeNumber(1), default=8, show_default=True, help="Rounds of each service.")
 @duration(2.0)
 @directory
 @database

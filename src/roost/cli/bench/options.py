@@ -15,6 +15,7 @@ from rich.table import Table
 from roost.bench.comparison import Setting
 from roost.bench.report import Report, format_cell
 from roost.cli.failures import FOUND_WRONG
+from roost.cli.numbers import Number, WholeNumber
 from roost.cli.output import document_as_json
 
 WIDTH = 200
@@ -49,7 +50,7 @@ database = click.option(
 )
 hosts = click.option(
     "--hosts",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     multiple=True,
     default=(1_000, 10_000),
     show_default=True,
@@ -64,7 +65,7 @@ def duration(seconds: float) -> Callable[[F], F]:
     """Make the option --duration with a default."""
     return click.option(
         "--duration",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Number(min=0, min_open=True),
         default=seconds,
         show_default=True,
         help="Seconds of each round.",
@@ -79,7 +80,7 @@ def setting_options(command: F) -> F:
             database,
             click.option(
                 "--workers",
-                type=click.IntRange(1),
+                type=WholeNumber(1),
                 default=1,
                 show_default=True,
                 help="Worker processes of Roost.",
@@ -87,21 +88,21 @@ def setting_options(command: F) -> F:
             click.option("--peer", is_flag=True, help="Measure OpenStack Placement too, in turns."),
             click.option(
                 "--peer-processes",
-                type=click.IntRange(1),
+                type=WholeNumber(1),
                 default=2,
                 show_default=True,
                 help="Worker processes of uwsgi.",
             ),
             click.option(
                 "--peer-providers",
-                type=click.IntRange(0),
+                type=WholeNumber(0),
                 default=12_000,
                 show_default=True,
                 help="Providers of the largest fleet on which the peer is measured.",
             ),
             click.option(
                 "--rounds",
-                type=click.IntRange(1),
+                type=WholeNumber(1),
                 default=2,
                 show_default=True,
                 help="Rounds of each service.",
@@ -109,7 +110,7 @@ def setting_options(command: F) -> F:
             duration(3.0),
             click.option(
                 "--timeout",
-                type=click.FloatRange(min=0, min_open=True),
+                type=Number(min=0, min_open=True),
                 default=20.0,
                 show_default=True,
                 help="Seconds after which an answer is abandoned; its time counts as a lower bound.",

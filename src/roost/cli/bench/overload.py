@@ -9,19 +9,20 @@ from roost.bench import overload as benchmark
 from roost.bench.fleets import wide
 from roost.bench.store import open_store
 from roost.cli.bench.options import setting, setting_options, show_report
+from roost.cli.numbers import WholeNumber
 
 
 @click.command(epilog="Example: roost bench overload --duration 10 --idle 2000 --silent 200")
-@click.option("--hosts", type=click.IntRange(min=1), default=1_000, show_default=True, help="Hosts.")
-@click.option("--clients", type=click.IntRange(1), default=16, show_default=True, help="Clients that claim.")
+@click.option("--hosts", type=WholeNumber(min=1), default=1_000, show_default=True, help="Hosts.")
+@click.option("--clients", type=WholeNumber(1), default=16, show_default=True, help="Clients that claim.")
 @click.option(
-    "--idle", type=click.IntRange(0), default=2_000, show_default=True, help="Connections that do nothing."
+    "--idle", type=WholeNumber(0), default=2_000, show_default=True, help="Connections that do nothing."
 )
 @click.option(
-    "--silent", type=click.IntRange(0), default=200, show_default=True, help="Those that never say a word."
+    "--silent", type=WholeNumber(0), default=200, show_default=True, help="Those that never say a word."
 )
 @click.option(
-    "--flood", type=click.IntRange(1), default=50, show_default=True, help="Clients with expensive queries."
+    "--flood", type=WholeNumber(1), default=50, show_default=True, help="Clients with expensive queries."
 )
 @setting_options
 def overload(

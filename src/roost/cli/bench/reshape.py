@@ -6,17 +6,16 @@ import click
 
 from roost.bench import reshape as benchmark
 from roost.cli.bench.options import directory, output, show_report
+from roost.cli.numbers import WholeNumber
 from roost.cli.output import document_as_json
 
 
 @click.command(epilog="Example: roost bench reshape --hosts 1000 --together 50")
-@click.option("--hosts", type=click.IntRange(1), default=1_000, show_default=True, help="Hosts.")
+@click.option("--hosts", type=WholeNumber(1), default=1_000, show_default=True, help="Hosts.")
 @click.option(
-    "--together", type=click.IntRange(1), default=50, show_default=True, help="Hosts restarted at a time."
+    "--together", type=WholeNumber(1), default=50, show_default=True, help="Hosts restarted at a time."
 )
-@click.option(
-    "--instances", type=click.IntRange(1), default=2_000, show_default=True, help="Instances on them."
-)
+@click.option("--instances", type=WholeNumber(1), default=2_000, show_default=True, help="Instances on them.")
 @directory
 @output
 @document_as_json

@@ -9,6 +9,7 @@ from roost.bench.comparison import Setting
 from roost.bench.fleets import flat, nested
 from roost.bench.store import open_store
 from roost.cli.bench.options import database, directory, hosts, output, show_report
+from roost.cli.numbers import WholeNumber
 from roost.cli.output import document_as_json
 
 
@@ -18,7 +19,7 @@ from roost.cli.output import document_as_json
     "--fleet", type=click.Choice(["flat", "nested"]), default="flat", show_default=True, help="Kind of fleet."
 )
 @click.option(
-    "--workers", type=click.IntRange(1), default=1, show_default=True, help="Worker processes of Roost."
+    "--workers", type=WholeNumber(1), default=1, show_default=True, help="Worker processes of Roost."
 )
 @directory
 @database

@@ -14,6 +14,7 @@ import msgspec
 
 from roost.cli.connection import Connection, connected_to_all
 from roost.cli.failures import FOUND_WRONG
+from roost.cli.numbers import WholeNumber
 from roost.cli.output import as_json, note, output, print_json, print_table
 from roost.cli.profiles import Service
 from roost.cli.status.checks import checked
@@ -24,7 +25,7 @@ from roost.cli.watching import watched, watching
 @click.command(epilog="Example: roost status --watch 5")
 @click.option(
     "--minutes",
-    type=click.IntRange(min=1, max=1440),
+    type=WholeNumber(min=1, max=1440),
     default=10,
     show_default=True,
     help="Refusals of the last so many minutes.",

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.live import Live
 
 from roost.cli.connection import Connection, connected_to
+from roost.cli.numbers import Number, WholeNumber
 from roost.cli.output import console, document_as_json
 from roost.cli.top.screen import screen
 from roost.cli.top.view import MOST_ANSWER_SECONDS, View, Watcher
@@ -27,14 +28,14 @@ SOMETHING_UNREACHABLE = 1
 @click.option("--metrics", metavar="URL", help="The service's metrics address, see --metrics-port.")
 @click.option(
     "--interval",
-    type=click.FloatRange(min=0.1),
+    type=Number(min=0.1),
     default=2.0,
     show_default=True,
     help="Seconds between two samples.",
 )
 @click.option(
     "--fullest",
-    type=click.IntRange(0, 1000),
+    type=WholeNumber(0, 1000),
     default=10,
     show_default=True,
     help="Number of the fullest hosts to show.",

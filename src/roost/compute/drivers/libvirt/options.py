@@ -15,6 +15,7 @@ from roost.compute.drivers.libvirt.pci import read_device_spec
 from roost.compute.drivers.libvirt.view import AUTO
 from roost.compute.drivers.loading import MakeDriver
 from roost.compute.errors import ComputeError, UnusableOptions
+from roost.durable_file import why_no_directory
 from roost.model.errors import OperatorError
 
 GROUP = "libvirt"
@@ -148,7 +149,9 @@ def libvirt_drivers(source: Source) -> MakeDriver:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise OperatorError(f"the folder of guests {folder} cannot be made: {error}") from error
+            raise OperatorError(
+                f"the folder of guests {folder} cannot be made: {why_no_directory(error)}"
+            ) from error
         options = DriverOptions(
             disks=DiskOptions(
                 folder.absolute(), Path(group.images_path) if group.images_path else None, group.images_type
