@@ -1,6 +1,7 @@
 """Keys without effect are warnings of every answer; what can never be served is refused when it is asked."""
 
 import asyncio
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,26 @@ def test_a_key_that_nothing_reads_is_a_warning_of_each_answer_and_of_the_record(
             warned = {each.run.id: [one.key for one in each.run.warnings] for each in found}
             assert warned[placed["run"]] == warned[refused["run"]] == ["same_host"]
             assert warned[plain["run"]] == []
+
+    asyncio.run(main())
+
+
+def test_a_conductor_that_knows_no_warnings_gets_none(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with scheduling(tmp_path, flat(1)) as api:
+            for count in (1, 100):
+                for key, warned in ((None, False), ("key-1", True)):
+                    # As conductors ask: those of before keys name their run alone.
+                    named = {
+                        "run": str(uuid.uuid4()),
+                        "instances": [str(uuid.uuid4()) for _ in range(count)],
+                    }
+                    body = {"request_spec": HINTED, **named}
+                    headers = {} if key is None else {"idempotency-key": f"{key}-{count}"}
+                    answer = await api.client.post("/v1/select_destinations", json=body, headers=headers)
+                    told = answer.json() if count == 1 else error_of(answer)
+                    assert answer.status_code == (200 if count == 1 else 409), told
+                    assert ("warnings" in told) == warned
 
     asyncio.run(main())
 

@@ -113,7 +113,10 @@ async def select_destinations(service: Service, req: Request, resp: Response) ->
     The response to a request that comes to nothing names the run, the hosts that each step left, and why.
     """
     wanted: WantedDestinations = req.body
-    with as_http(req.viewer):
+    # A conductor of before warnings names its run, has no key, and refuses answers with a field it does
+    # not know. Schedulers are exchanged before conductors.
+    warn = wanted.run is None or req.idempotency_key is not None
+    with as_http(req.viewer, warn=warn):
         language = language_of(wanted.request_spec, service.scheduler.table)
         asked = language.read_spec(wanted.request_spec, wanted.operation)
         instances = wanted.instances or (asked.instances if wanted.count is None else None)
@@ -154,7 +157,7 @@ async def select_destinations(service: Service, req: Request, resp: Response) ->
         else:
             found = await _once(service, canonical_uuid(wanted.run), names, wanted.repeated, decide)
     shown = language.show_destinations(found)
-    if not asked.of_nova:
+    if warn and not asked.of_nova:
         shown.warnings = service.scheduler.unread(asked.spec)
     return shown
 

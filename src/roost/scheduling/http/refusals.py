@@ -173,12 +173,18 @@ shown_whole(BadSpec, NoZone, HoldsNothing, MovedByOthers, Fault, PlacementRefuse
 
 
 @contextmanager
-def as_http(viewer: Viewer) -> Iterator[None]:
-    """Raise the errors of the scheduler as those of HTTP, with what the viewer may see of a refusal."""
+def as_http(viewer: Viewer, *, warn: bool = True) -> Iterator[None]:
+    """Raise the errors of the scheduler as those of HTTP, with what the viewer may see of a refusal.
+
+    ``warn``: a refusal has the keys of the request that had no effect.
+    """
     try:
         yield
     except errors.SchedulerError as error:
-        raise visible(_as_http(error), viewer) from error
+        told = _as_http(error)
+        if isinstance(told, NoHost) and not warn:
+            told.warnings = ()
+        raise visible(told, viewer) from error
 
 
 def _as_http(error: errors.SchedulerError) -> HTTPError:
