@@ -12,11 +12,15 @@ from roost.cells import SCHEMA, Cell
 from roost.cells.arriving import Arrival
 from roost.cells.attempts import AttemptsOf
 from roost.cells.history import ReadHistory
+from roost.cells.state_changes import ChangesAfter, NumberChanges
+from roost.model.history import Transition
 from roost.model.instance import BuildResult, Fault
 from roost.model.node import NodeReport
 from roost.storage import Database
 from support.cells import instance
 
+STATE_CHANGES = "0014"
+"""The last revision without the log of state changes."""
 HISTORY = "0010"
 """The last revision without histories."""
 HOSTS = "0004"
@@ -156,6 +160,33 @@ def test_histories_begin_with_what_is_known(place) -> None:
             "buried": [("error", 5.0, 0, "no valid host")],
             "runs": [("assigned", 10.0, 1, None), ("active", 11.0, 0, None)],
         }
+        await database.close()
+
+    asyncio.run(run())
+
+
+def test_changes_are_told_from_the_upgrade_on(place) -> None:
+    columns = "uuid, request_id, run, project_id, user_id, flavor, state, host, node, attempt, alternates"
+    engine = sa.create_engine(place.url)
+    with engine.begin() as connection:
+        made_at(connection, STATE_CHANGES)
+        connection.execute(
+            sa.text(
+                f"INSERT INTO instances ({columns}, changed_at) VALUES"
+                " ('i', 'req', 'run', 'project', 'user', 'small', 'starting', 'a', 'node-a', 1, '[]', 1.0)"
+            )
+        )
+    engine.dispose()
+
+    async def run() -> None:
+        database = Database(place.url)
+        SCHEMA.upgrade(database)
+        cell = Cell("cell1", database, lambda: 2.0)
+        await cell.report([BuildResult("i", "a", 1)])
+        assert await database.write(NumberChanges()) == 1
+        [change] = (await database.read(ChangesAfter(after=None, most=9))).changes
+        assert (change.position, change.instance, change.host) == (1, "i", "a")
+        assert change.transition == Transition(state="active", at=2.0)
         await database.close()
 
     asyncio.run(run())

@@ -44,6 +44,7 @@ from roost.model.instance import (
 )
 from roost.model.spec import Selection
 from support.cells import NOW, built, failed, instance, selection
+from support.state_changes import check_log
 
 T = TypeVar("T")
 
@@ -84,6 +85,7 @@ def cell() -> Iterator[Tables]:
     with engine.begin() as connection:
         metadata.create_all(connection)
         yield Tables(connection)
+        check_log(connection)
     engine.dispose()
 
 

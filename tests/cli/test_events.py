@@ -23,11 +23,13 @@ def event(number: int) -> dict[str, Any]:
         "instance": None,
         "name": None,
         "detail": None,
+        "by": None,
     }
 
 
-def page(*numbers: int, more: bool = False) -> dict[str, Any]:
-    return {"events": [event(each) for each in numbers], "next": f"after {numbers}", "more": more}
+def page(*numbers: int, more: bool = False, away: tuple[str, ...] = ()) -> dict[str, Any]:
+    events = [event(each) for each in numbers]
+    return {"events": events, "next": f"after {numbers}", "more": more, "cells_down": [*away]}
 
 
 class Asked:
@@ -70,7 +72,7 @@ def test_all_pages_are_listed(asking) -> None:
     assert [each["host"] for each in json.loads(found.stdout)["events"]] == ["h1", "h2", "h3"]
     assert asked.markers == [None, "after (1, 2)"]
     asking(page(1))
-    assert run("--format", "value").stdout == "1970-01-01 00:00:01\thost_down\tcell1\th1\t\n"
+    assert run("--format", "value").stdout == "1970-01-01 00:00:01\thost_down\tcell1\th1\t\t\n"
 
 
 def test_followed_through_outages_from_where_it_was(asking) -> None:
@@ -88,7 +90,31 @@ def test_followed_through_outages_from_where_it_was(asking) -> None:
 
 def test_a_followed_event_is_a_line(asking) -> None:
     asking(page(1, 2))
-    assert run("--follow").stdout.splitlines()[1] == "1970-01-01 00:00:02  host_down          cell1  h2"
+    assert run("--follow").stdout.splitlines()[1] == "1970-01-01 00:00:02  host_down           cell1  h2"
+    done = {**event(1), "detail": "fan", "by": {"user_id": "olga", "project_id": "p", "request_id": "r"}}
+    asking({**page(), "events": [done]})
+    assert run("--follow").stdout.splitlines()[0].endswith("cell1  h1  fan  by olga")
+
+
+def test_cells_that_cannot_be_asked_are_named(asking) -> None:
+    asking(page(1, away=("east",)))
+    listed = run()
+    assert "cell east cannot be asked" in listed.stderr
+    asking(page(1, away=("east",)))
+    assert json.loads(run("--json").stdout)["cells_down"] == ["east"]
+    asking(page(1, away=("east",)), page(away=("east",)), page(2))
+    followed = run("--follow")
+    assert followed.stderr.count("cell east cannot be asked") == 1
+    assert followed.stderr.count("cell east can be asked again") == 1
+    assert len(followed.stdout.splitlines()) == 2
+
+
+def test_a_conductor_that_tells_nothing_of_cells_is_read(asking) -> None:
+    earlier = page(1)
+    del earlier["cells_down"], earlier["events"][0]["by"]
+    asking(earlier)
+    found = run()
+    assert ("h1" in found.stdout, found.stderr) == (True, "")
 
 
 def test_token_that_expires_is_renewed_once(asking) -> None:

@@ -7,9 +7,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.cells import Cell
-from roost.cells.building import Abandon, AttemptKey, FailAttempts, GiveUp, Reassign
+from roost.cells.building import Abandon, AttemptKey, FailAttempts, Reassign
 from roost.cells.cell_work import CellWork
 from roost.cells.ending import Destroyed, Forget
+from roost.cells.in_error import GiveUp
 from roost.cells.node_reports import KeepReports
 from roost.cells.reported import MAX_HOST
 from roost.cells.tables import leases

@@ -12,7 +12,10 @@ The works (`roost.machine`) of the database, each the statements of one transact
     building   confirmations and results of builds, and what follows a failure
     node_claims  builds that hold nothing in placement, counted on their node
     attempts   the attempts at an instance that have ended
+    in_error   the end of instances of which no further attempt is made
     ending     deletion, destruction, and what is forgotten
+    history    the states that each instance entered
+    state_changes  the same as a log of the cell, which readers follow by position
     orders     what hosts have to do
     guests     which guests hosts say they have
     owning     which conductor works on which instance

@@ -13,6 +13,7 @@ from roost.cells.cell_work import CellWork
 from roost.cells.fences import raise_fences
 from roost.cells.history import first_line
 from roost.cells.rows import instance_of, instance_row
+from roost.cells.state_changes import note_first_changes
 from roost.cells.tables import instances
 from roost.model import record
 from roost.model.instance import BuildAttempt, Fault, Instance
@@ -72,7 +73,9 @@ class AddInstances(CellWork, frozen=True):
             arrivals[uuid] = Arrival.THERE
         added = [each for each in new.values() if arrivals[each.uuid] is Arrival.ADDED]
         if added:
-            connection.execute(sa.insert(instances), [_row(each, at) for each in added])
+            rows = [_row(each, at) for each in added]
+            connection.execute(sa.insert(instances), rows)
+            note_first_changes(connection, rows)
         why = [fault for work in works for fault in work.why if arrivals[fault.instance] is Arrival.ADDED]
         keep_attempts(connection, [_ended(fault) for fault in why])
         return [{each.uuid: arrivals[each.uuid] for each in work.new} for work in works]

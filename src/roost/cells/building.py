@@ -19,6 +19,7 @@ from roost.cells.orders import give_orders
 from roost.cells.owning import Ownership
 from roost.cells.reported import clean_results
 from roost.cells.rows import Row, alternates_text, selection_text
+from roost.cells.state_changes import note_changes
 from roost.cells.tables import instances
 from roost.model import record
 from roost.model.history import Requester
@@ -26,7 +27,6 @@ from roost.model.instance import (
     ABANDONED,
     ACTIVE,
     ASSIGNED,
-    ERROR,
     FAILED,
     STARTING,
     BuildAttempt,
@@ -188,6 +188,7 @@ class FailAttempts(CellWork, frozen=True):
                 values = {**failed, "history": with_line(told)}
                 connection.execute(sa.update(instances).where(*still).values(**values))
                 rows.append(row)
+        note_changes(connection, [row.uuid for row in rows], told)
         ended = [ended_attempt(row, record.FAILED, self.at, self.reason, self.code) for row in rows]
         keep_attempts(connection, ended)
         give_orders(
@@ -211,6 +212,7 @@ class Reassign(CellWork, frozen=True, kw_only=True):
 
     def __call__(self, connection: Connection) -> bool:
         to, attempt = self.selection, self.key.attempt + 1
+        told = line_of_attempt(self.at, attempt, to.host, to.node, to.ordinal)
         moved = (
             sa.update(instances)
             .where(*_owned(self.key, FAILED, self.owner))
@@ -225,10 +227,10 @@ class Reassign(CellWork, frozen=True, kw_only=True):
                 owner=None,
                 began=self.at,
                 changed_at=self.at,
-                history=with_line(line_of_attempt(self.at, attempt, to.host, to.node, to.ordinal)),
+                history=with_line(told),
             )
         )
-        return connection.execute(moved).rowcount > 0
+        return _changed(connection, moved, self.key, told)
 
 
 class Abandon(CellWork, frozen=True, kw_only=True):
@@ -248,6 +250,7 @@ class Abandon(CellWork, frozen=True, kw_only=True):
         return (ABANDONED,)
 
     def __call__(self, connection: Connection) -> bool:
+        told = line(ABANDONED, self.at, self.reason)
         ended = (
             sa.update(instances)
             .where(*_owned(self.key, FAILED, self.owner))
@@ -256,45 +259,13 @@ class Abandon(CellWork, frozen=True, kw_only=True):
                 alternates="[]",
                 reason=clean_text(self.reason),
                 changed_at=self.at,
-                history=with_line(line(ABANDONED, self.at, self.reason)),
+                history=with_line(told),
             )
         )
-        return connection.execute(ended).rowcount > 0
-
-
-class GiveUp(CellWork, frozen=True):
-    """Put abandoned instances in error, their claims having been freed."""
-
-    uuids: tuple[str, ...]
-    at: float
-
-    @property
-    def enters(self) -> Collection[str]:
-        return (ERROR,)
-
-    def __call__(self, connection: Connection) -> None:
-        for some in in_batches(self.uuids):
-            abandoned = instances.c.uuid.in_(some), instances.c.state == ABANDONED
-            values: dict[str, object] = {"state": ERROR, "alternates": "[]", "selection": None, "owner": None}
-            values["history"] = with_line(line(ERROR, self.at))
-            connection.execute(sa.update(instances).where(*abandoned).values(**values, changed_at=self.at))
-
-
-class InError(msgspec.Struct, frozen=True):
-    """The uuids of those of the named instances that are in error: their claims were freed before."""
-
-    uuids: tuple[str, ...]
-
-    def __call__(self, connection: Connection) -> list[str]:
-        return [
-            uuid
-            for some in in_batches(self.uuids)
-            for uuid in connection.execute(_IN_ERROR, {"uuids": some}).scalars()
-        ]
+        return _changed(connection, ended, self.key, told)
 
 
 _NAMED = one_of(instances.c.uuid, "uuids")
-_IN_ERROR = sa.select(instances.c.uuid).where(_NAMED, instances.c.state == ERROR)
 # Two transactions that lock the same instances do it in the same order.
 _BUILDING = (
     sa.select(*PRESENT)
@@ -320,6 +291,15 @@ def _enter(
     """Put instances whose rows are locked into a state. ``told``: the line of their histories."""
     for some in in_batches(uuids):
         connection.execute(_ENTER, {"uuids": some, "new_state": state, "why": reason, "at": at, "line": told})
+    note_changes(connection, uuids, told)
+
+
+def _changed(connection: Connection, update: sa.Update, key: AttemptKey, told: str) -> bool:
+    """Whether an update found its instance, whose change it tells then."""
+    found = connection.execute(update).rowcount > 0
+    if found:
+        note_changes(connection, [key.instance], told)
+    return found
 
 
 def _current(

@@ -13,6 +13,7 @@ from roost.cells.fences import ABOVE_ALL, raise_fences
 from roost.cells.history import NEW_LINE, keep_histories, line, with_line
 from roost.cells.orders import acknowledge, give_orders
 from roost.cells.rows import Row
+from roost.cells.state_changes import note_changes
 from roost.cells.tables import build_attempts, instances
 from roost.model import record
 from roost.model.instance import DELETING, DESTROYED, DestroyOrder
@@ -72,6 +73,9 @@ class DeleteInstances(CellWork, frozen=True):
             rows |= _rows_of(connection, missing)
         for some in in_batches(rows):
             connection.execute(_MARK, {"uuids": some, "now": at, "line": told, "also": also})
+        marked = [row for row in rows.values() if row.state not in _ENDING]
+        note_changes(connection, [row.uuid for row in marked], told)
+        note_changes(connection, [row.uuid for row in marked if row.host is None], also)
         return [work.found(rows) for work in works]
 
     def found(self, rows: Mapping[str, Row]) -> Deleted:
@@ -85,12 +89,13 @@ class DeleteInstances(CellWork, frozen=True):
         return Deleted(frozenset(row.uuid for row in here), ended)
 
 
+_ENDING = (DELETING, DESTROYED)
 _ROWS = (
     sa.select(*PRESENT).where(one_of(instances.c.uuid, "uuids")).order_by(instances.c.uuid).with_for_update()
 )
 _MARK = (
     sa.update(instances)
-    .where(one_of(instances.c.uuid, "uuids"), instances.c.state.not_in((DELETING, DESTROYED)))
+    .where(one_of(instances.c.uuid, "uuids"), instances.c.state.not_in(_ENDING))
     .values(
         state=sa.case((instances.c.host.is_(None), DESTROYED), else_=DELETING),
         owner=None,
@@ -127,9 +132,9 @@ class Destroyed(CellWork, frozen=True):
             deleting = connection.execute(_DELETING, {"uuids": some}).all()
             ended = [row.uuid for row in deleting if (row.uuid, row.attempt, row.host) in done]
             if ended:
-                connection.execute(
-                    _DESTROYED, {"uuids": ended, "now": self.at, "line": line(DESTROYED, self.at)}
-                )
+                told = line(DESTROYED, self.at)
+                connection.execute(_DESTROYED, {"uuids": ended, "now": self.at, "line": told})
+                note_changes(connection, ended, told)
 
 
 _DELETING = (
@@ -160,6 +165,7 @@ class EndDeletions(CellWork, frozen=True):
 
     def __call__(self, connection: Connection) -> list[AttemptKey]:
         gone = []
+        told = line(DESTROYED, self.at, NOT_ANSWERED)
         for key in self.keys:
             deleting = (
                 instances.c.uuid == key.instance,
@@ -174,9 +180,10 @@ class EndDeletions(CellWork, frozen=True):
                     "state": DESTROYED,
                     "owner": None,
                     "changed_at": self.at,
-                    "history": with_line(line(DESTROYED, self.at, NOT_ANSWERED)),
+                    "history": with_line(told),
                 }
                 connection.execute(sa.update(instances).where(*deleting).values(**values))
+                note_changes(connection, [key.instance], told)
                 give_orders(connection, [DestroyOrder(key.instance, key.attempt, row.host)], self.at)
                 gone.append(key)
         return gone

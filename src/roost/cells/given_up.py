@@ -15,6 +15,7 @@ from roost.cells.cell_work import CellWork
 from roost.cells.ending import EndDeletions
 from roost.cells.history import line, with_line
 from roost.cells.orders import give_orders
+from roost.cells.state_changes import note_changes
 from roost.cells.tables import instances
 from roost.model.history import Requester
 from roost.model.instance import (
@@ -88,6 +89,7 @@ class GiveUpOnHost(CellWork, frozen=True, kw_only=True):
             }
             of_it = instances.c.uuid == key.instance
             connection.execute(sa.update(instances).where(of_it).values(**values, changed_at=self.at))
+        note_changes(connection, [key.instance for key in ran], told)
         given = [DestroyOrder(key.instance, key.attempt, self.host) for key in ran]
         give_orders(connection, given, self.at)
         deleting = tuple(by_state.get(DELETING, ()))

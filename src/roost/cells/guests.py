@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from roost.cells.cell_work import CellWork
 from roost.cells.history import MOST_OF_GUESTS, line, with_line
+from roost.cells.state_changes import note_changes
 from roost.cells.tables import instances
 from roost.cells.unknown_guests import note_unknown_guests
 from roost.model.instance import ACTIVE, LOST, ON_ITS_HOST
@@ -95,6 +96,8 @@ _ON_HOSTS = (
 
 def _put(connection: Connection, uuids: Sequence[str], state: str, reason: str | None, at: float) -> None:
     for some in in_batches(uuids):
-        told = with_line(line(state, at, reason), MOST_OF_GUESTS)
-        values = {"state": state, "reason": reason, "changed_at": at, "history": told}
+        told = line(state, at, reason)
+        history = with_line(told, MOST_OF_GUESTS)
+        values = {"state": state, "reason": reason, "changed_at": at, "history": history}
         connection.execute(sa.update(instances).where(instances.c.uuid.in_(some)).values(**values))
+        note_changes(connection, some, told)

@@ -1,8 +1,8 @@
 """The history of an instance: a text in its row, with a line for each state that it entered.
 
-A line is appended by the statement that changes the state. So a history costs no statement of its own, and
-it is never ahead of the state or behind it. When an instance is forgotten, its history moves to
-``past_instances`` and is kept there for a time.
+A line is appended by the statement that changes the state. So a history is never ahead of the state or behind
+it. The same lines are a log of the whole cell: see `roost.cells.state_changes`. When an instance is
+forgotten, its history moves to ``past_instances`` and is kept there for a time.
 """
 
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 
 from roost.cells.cell_work import CellWork
 from roost.cells.rows import Row, decoded
+from roost.cells.state_changes import note_changes
 from roost.cells.tables import instances, past_instances
 from roost.model.history import GONE, RESHAPED, Requester, Transition
 from roost.model.instance import ASSIGNED, ERROR, Instance
@@ -113,7 +114,9 @@ def keep_histories(connection: Connection, uuids: Sequence[str], at: float) -> N
     """Keep the histories of instances that are removed at ``at``, in the same transaction."""
     # A database that was taken back to an earlier time forgets an instance twice.
     connection.execute(_PRUNE, {"uuids": uuids})
-    connection.execute(_KEEP, {"uuids": uuids, "line": line(GONE, at), "at": at})
+    told = line(GONE, at)
+    connection.execute(_KEEP, {"uuids": uuids, "line": told, "at": at})
+    note_changes(connection, uuids, told)
 
 
 class PrunePast(CellWork, frozen=True):

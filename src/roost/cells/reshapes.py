@@ -23,6 +23,7 @@ from sqlalchemy.engine import Connection
 from roost.cells.cell_work import CellWork
 from roost.cells.history import MOST_OF_GUESTS, NEW_LINE, line, with_line
 from roost.cells.rows import selection_of, selection_text
+from roost.cells.state_changes import note_changes
 from roost.cells.tables import instances, reshapes
 from roost.model.allocation import Allocations, allocations_text
 from roost.model.history import RESHAPED
@@ -116,6 +117,9 @@ class FollowClaims(CellWork, frozen=True):
                     changed.append({"key": row.uuid, "new": selection_text(new), "line": told})
         if changed:
             connection.execute(_FOLLOW, changed)
+        for each in changed:
+            if each["line"]:
+                note_changes(connection, [each["key"]], each["line"])
         if self.ends is not None:
             ended = reshapes.c.root == self.ends.root, reshapes.c.generation == self.ends.generation
             connection.execute(sa.delete(reshapes).where(*ended))

@@ -61,6 +61,33 @@ past_instances = sa.Table(
     **EXACT,
 )
 
+state_changes = sa.Table(
+    # The states that instances entered, for readers that follow a cell: see `roost.cells.state_changes`.
+    "state_changes",
+    metadata,
+    # Drawn by the database. It only orders rows that have no position yet.
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), primary_key=True),
+    sa.Column("position", sa.BigInteger),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("state", sa.String(20), nullable=False),
+    sa.Column("instance_uuid", UUID, nullable=False),
+    sa.Column("host", NAME),
+    sa.Column("node", UUID),
+    sa.Column("line", BIG_TEXT, nullable=False),
+    sa.Index("state_changes_by_position", "position"),
+    sa.Index("state_changes_by_time", "at"),
+    **EXACT,
+)
+
+state_changes_position = sa.Table(
+    # One row: the position of the last change that has one. Locked while changes are given positions.
+    "state_changes_position",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("position", sa.BigInteger, nullable=False),
+    **EXACT,
+)
+
 build_attempts = sa.Table(
     # The attempts that have ended without a guest. The present attempt of an instance is in its own row.
     "build_attempts",

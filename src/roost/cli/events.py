@@ -19,7 +19,7 @@ PATH = "/v1/events"
 POLL_SECONDS = 1.0
 """Seconds between two questions for what follows."""
 
-_HEADER = ("time (UTC)", "event", "cell", "about", "detail")
+_HEADER = ("time (UTC)", "event", "cell", "about", "detail", "by")
 _UNAUTHORIZED = 401
 
 
@@ -40,11 +40,12 @@ _UNAUTHORIZED = 401
 @as_json
 @with_conductor
 def events(conductor: ServiceClient, follow: bool, since: float, as_json: bool, **named: str | None) -> None:
-    """Show what happened in the cloud: hosts and processes up and down, what operators did, repairs.
+    """Show what happened in the cloud: hosts and processes up and down, what operators did, repairs, and
+    instances that changed state.
 
     With --follow each event is one line, with --json one line of JSON; a conductor that does not answer is
-    asked again until it does, and no event is left out. The history of an instance is
-    `roost instance history`.
+    asked again until it does, and no event is left out. A cell that does not answer is named; what instances
+    did there is shown when it answers again. The history of an instance is `roost instance history`.
 
     Exit status: 0 done, 1 refused, 2 could not run, 130 interrupted.
     """
@@ -55,11 +56,15 @@ def events(conductor: ServiceClient, follow: bool, since: float, as_json: bool, 
         for event in _followed(conductor, query):
             click.echo(_line(event))
         return
-    found = [event for page in _pages(conductor, query) for event in page["events"]]
+    pages = list(_pages(conductor, query))
+    found = [event for page in pages for event in page["events"]]
+    silent = _silent(pages[-1])
     if as_json:
-        print_json({"events": found})
-    else:
-        print_table(_HEADER, [_row(event) for event in found])
+        print_json({"events": found, "cells_down": silent})
+        return
+    print_table(_HEADER, [_row(event) for event in found])
+    if silent:
+        click.echo(f"roost: {_cells(silent)} cannot be asked; what instances did there is left out", err=True)
 
 
 def _pages(
@@ -77,12 +82,14 @@ def _followed(conductor: ServiceClient, query: Mapping[str, object]) -> Iterator
     """All events, for ever. Only the first answer must come at once."""
     marker: str | None = None
     away = False
+    silent: list[str] = []
     while True:
         try:
             for page in _pages(conductor, query, marker):
                 if away:
                     click.echo(f"roost: {conductor.connection} answers again", err=True)
                 away = False
+                silent = _told_silent(silent, _silent(page))
                 yield from page["events"]
                 marker = page["next"]
         except ServiceRefused as error:
@@ -100,9 +107,35 @@ def _followed(conductor: ServiceClient, query: Mapping[str, object]) -> Iterator
         time.sleep(POLL_SECONDS)
 
 
+def _silent(page: Mapping[str, Any]) -> list[str]:
+    """The cells that a page says nothing of. An earlier conductor tells nothing of any."""
+    return list(page.get("cells_down", ()))
+
+
+def _told_silent(before: list[str], now: list[str]) -> list[str]:
+    """Tell which cells cannot be asked, and which can again; returns those that cannot."""
+    if gone := [name for name in now if name not in before]:
+        click.echo(f"roost: {_cells(gone)} cannot be asked; what instances do there comes later", err=True)
+    if back := [name for name in before if name not in now]:
+        click.echo(f"roost: {_cells(back)} can be asked again", err=True)
+    return now
+
+
+def _cells(names: list[str]) -> str:
+    return f"{'cell' if len(names) == 1 else 'cells'} {', '.join(names)}"
+
+
 def _row(event: Mapping[str, Any]) -> tuple[str, ...]:
     about = [event[name] for name in ("host", "node", "instance", "name") if event[name]]
-    return (utc(event["at"]), event["kind"], event["cell"] or "", " ".join(about), event["detail"] or "")
+    by = event.get("by") or {}
+    return (
+        utc(event["at"]),
+        event["kind"],
+        event["cell"] or "",
+        " ".join(about),
+        event["detail"] or "",
+        by.get("user_id", ""),
+    )
 
 
 def _line(event: Mapping[str, Any]) -> str:
@@ -112,5 +145,6 @@ def _line(event: Mapping[str, Any]) -> str:
     texts = [one_line(text) for text in _row(event)]
     if form == "value":
         return "\t".join(texts)
-    at, kind, *others = texts
-    return "  ".join((at, f"{kind:<17}", *filter(None, others)))
+    at, kind, cell, about, detail, by = texts
+    by = f"by {by}" if by else ""
+    return "  ".join((at, f"{kind:<18}", *filter(None, (cell, about, detail, by))))

@@ -12,8 +12,9 @@ import msgspec
 
 from roost.cells.arriving import FindInstances
 from roost.cells.attempts import AttemptsOf
-from roost.cells.building import Abandon, AttemptKey, GiveUp, Reassign, reason_of
+from roost.cells.building import Abandon, AttemptKey, Reassign, reason_of
 from roost.cells.ending import Forget
+from roost.cells.in_error import GiveUp
 from roost.cells.owning import Ownership, TakeWork, WantingWork
 from roost.conductor.backoff import Backoff
 from roost.conductor.failed_instance import all_reasons, claimed_by, spec_of

@@ -22,6 +22,7 @@ from roost.conductor.audit.operations import AUDIT_OPERATIONS, AUDIT_RULES
 from roost.conductor.audit.operations import PATH as AUDIT
 from roost.conductor.events.operations import EVENT_OPERATIONS, EVENT_RULES
 from roost.conductor.events.operations import PATH as EVENTS
+from roost.conductor.events.reader import EventReader
 from roost.conductor.history.operations import HISTORY_RULES, history_operation
 from roost.conductor.history.views import Histories
 from roost.conductor.hosts.cells import CellRegistry
@@ -109,6 +110,7 @@ class Service:
     hosts: Hosts
     cells: CellRegistry
     watch: ServiceWatch
+    events: EventReader
     neighbours: Neighbours
     checks: RequestCheck
 
@@ -148,6 +150,7 @@ def create_app(
         hosts,
         known,
         conductor.watch,
+        EventReader(requests.database, conductor.cells, conductor.watch),
         neighbours or Neighbours(),
         RequestCheck(conductor.scheduler, aggregates.store),
     )

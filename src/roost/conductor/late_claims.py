@@ -14,7 +14,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.cells.building import InError
+from roost.cells.in_error import InError
 from roost.conductor.cell_mappings import CELL0
 from roost.conductor.freeing import free_claims
 from roost.conductor.tables import API, build_requests, instance_mappings, late_claims

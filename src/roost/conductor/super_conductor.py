@@ -21,6 +21,7 @@ from roost.conductor.backoff import Backoff
 from roost.conductor.build_requests import clean_request
 from roost.conductor.carrying import CarryOptions
 from roost.conductor.deleting import carry_deletions
+from roost.conductor.events.cell_logs import keep_cell_logs, number_changes
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.questions import (
     PLACEMENT,
@@ -143,6 +144,7 @@ class SuperConductor:
             free_late_claims=self._working.free_late_claims,
             complete_mappings=self._working.complete_mappings,
             prune_past=lambda: self._working.prune_past(self._history_days),
+            keep_cell_logs=lambda: keep_cell_logs(self._answering, self._history_days),
             prune_answers=self._working.prune_answers,
             keep_audit=lambda: keep_lease("api", self._auditing),
             watch_audit=lambda: watch_leases("api", LEASE, self._auditing.times),
@@ -153,13 +155,14 @@ class SuperConductor:
             self._listening.add(asyncio.create_task(self._listen(cell)))
 
     async def step(self) -> None:
-        """Take up all work that nobody carries, and take deletions and late claims one step on.
+        """Take up all work that nobody carries; take deletions, late claims and the cells' logs one step on.
 
         Raises: `StorageError` of the API database.
         """
         await self._performer.run(self._working.take_all())
         await self._performer.run(carry_deletions(self._working.deletions))
         await self._performer.run(self._working.look_for_late_claims())
+        await self._performer.run(number_changes(self._answering()))
 
     async def accept(self, request: BuildRequest, answer: KeyedAnswer | None = None) -> None:
         """Take a request: durable when this returns, and on its way to its cells.
@@ -206,6 +209,11 @@ class SuperConductor:
         """Run machines for ever."""
         for name, begin in machines.items():
             self._performer.start(name, lasting(name, begin))
+
+    def _answering(self) -> list[str]:
+        """The cells whose databases have answered at the last look, or were not asked yet."""
+        silent = self.watch.silent()
+        return [name for name in self.cells if name not in silent]
 
     def _database(self, name: str) -> Transactor:
         if name == "api":

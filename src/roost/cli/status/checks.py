@@ -166,8 +166,8 @@ def _refusals(scheduler: ServiceClient, counts: Counts, since: float, minutes: i
         among = f"{number:,} of the newest {len(runs):,} requests" if more else f"{number:,} in {minutes} min"
         yield Finding("look" if many else "note", "refusals", f"{among}: {reason}")
     if more:
-        number = f"{len(runs):,}"
-        text = f"more than {number} requests in {minutes} min: the newest {number} alone are counted"
+        most = f"{len(runs):,}"
+        text = f"more than {most} requests in {minutes} min: the newest {most} alone are counted"
         yield Finding("note", "refusals", text)
 
 

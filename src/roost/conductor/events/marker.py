@@ -8,10 +8,17 @@ import msgspec
 from roost.web.errors import BadRequest
 
 
-class Marker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The position of a reader. ``api``: in the log of the API database."""
+class Marker(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The position of a reader. ``api``: in the log of the API database. ``cells``: in the log of each cell;
+    None in markers of earlier versions, which told nothing of cells.
+
+    A cell that is not named has told nothing yet: it is read from the time ``since`` on (seconds since the
+    epoch), or from its beginning.
+    """
 
     api: int
+    cells: dict[str, int] | None = None
+    since: float | None = None
 
     def __str__(self) -> str:
         return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
@@ -24,7 +31,7 @@ def marker_of(text: str) -> Marker:
         found = msgspec.json.decode(decoded, type=Marker)
     except (ValueError, binascii.Error, msgspec.DecodeError, msgspec.ValidationError):
         raise _refused(text) from None
-    if not 0 <= found.api < 1 << 63:
+    if not all(0 <= position < 1 << 63 for position in (found.api, *(found.cells or {}).values())):
         raise _refused(text)
     return found
 

@@ -8,7 +8,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.conductor.events.types import CloudEvent
+from roost.conductor.events.types import INSTANCE, CloudEvent
 from roost.conductor.tables import events, events_position
 from roost.model.secrets import redacted_text
 from roost.model.text import clean_text
@@ -18,6 +18,10 @@ T = TypeVar("T")
 
 LOOKED_AT_ONCE = 10_000
 """Positions of the log that one read looks through at most: a filter may let none of them pass."""
+
+MOST_SKEWED = 1000
+"""Events of a time and after it among which the first one is looked for: the clocks of the processes that
+wrote them differ, so the first by time need not be the first by position."""
 
 PRUNED_AT_ONCE = 1000
 """Events that one transaction removes at most."""
@@ -94,11 +98,19 @@ class Wanted(NamedTuple):
 
 class ReadEvents(NamedTuple):
     """Events after a position, in order; ``position``: that of all that was looked through; ``last``: that of
-    the log."""
+    the log. ``until``: when the event at ``position`` was (seconds since the epoch), None if there is none.
+    ``ids``: the positions of the events."""
 
     events: list[CloudEvent]
     position: int
     last: int
+    until: float | None = None
+    ids: Sequence[int] = ()
+
+    @property
+    def numbered(self) -> list[tuple[int, CloudEvent]]:
+        """The events with their positions."""
+        return list(zip(self.ids, self.events, strict=True))
 
 
 class EventsAfter(msgspec.Struct, frozen=True):
@@ -115,9 +127,14 @@ class EventsAfter(msgspec.Struct, frozen=True):
         last: int = connection.execute(_POSITION).scalar_one()
         if self.after is not None and self.after > last:
             return None
+        if self.wanted.kind is not None and self.wanted.kind.startswith(INSTANCE):
+            # The cells have them.
+            return ReadEvents([], last, last)
         first = sa.select(sa.func.min(events.c.id))
         if self.after is None and self.wanted.since is not None:
-            first = first.where(events.c.at >= self.wanted.since)
+            early = sa.select(events.c.id).where(events.c.at >= self.wanted.since)
+            some = early.order_by(events.c.at).limit(MOST_SKEWED).subquery()
+            first = sa.select(sa.func.min(some.c.id))
         oldest: int | None = connection.execute(first).scalar()
         # What a transaction after the first statement has appended is for the next read.
         start = last if oldest is None else min(last, max(self.after or 0, oldest - 1))
@@ -129,13 +146,22 @@ class EventsAfter(msgspec.Struct, frozen=True):
             query = query.where(events.c.at >= self.wanted.since)
         rows = connection.execute(query.order_by(events.c.id).limit(self.most)).all()
         position = rows[-1].id if len(rows) == self.most else end
-        return ReadEvents([_EVENT.decode(row.body) for row in rows], position, last)
+        until = None if position == last else time_of(connection, position)
+        found = [_EVENT.decode(row.body) for row in rows]
+        return ReadEvents(found, position, last, until, [row.id for row in rows])
 
     def _conditions(self) -> list[tuple[sa.Column[str], str]]:
         names = ("kind", "cell", "host", "instance")
         return [
             (events.c[name], value) for name in names if (value := getattr(self.wanted, name)) is not None
         ]
+
+
+def time_of(connection: Connection, position: int) -> float | None:
+    """The time of the event at a position, or of the last one before it: seconds since the epoch."""
+    before = sa.select(events.c.at).where(events.c.id <= position)
+    found: float | None = connection.execute(before.order_by(events.c.id.desc()).limit(1)).scalar()
+    return found
 
 
 class PruneEvents(msgspec.Struct, frozen=True):

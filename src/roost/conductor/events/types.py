@@ -5,6 +5,7 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import Meta
 
+from roost.model.history import Requester
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE, Moment, Uuid
 
 EventKind = Literal[
@@ -28,7 +29,21 @@ EventKind = Literal[
     "aggregate_changed",
     "aggregate_deleted",
     "repair",
+    "instance_assigned",
+    "instance_starting",
+    "instance_active",
+    "instance_lost",
+    "instance_failed",
+    "instance_abandoned",
+    "instance_error",
+    "instance_deleting",
+    "instance_destroyed",
+    "instance_gone",
+    "instance_reshaped",
 ]
+
+INSTANCE = "instance_"
+"""The beginning of the kinds of the state changes of instances, which the cells' databases have."""
 
 EVENT_KINDS: tuple[str, ...] = get_args(EventKind)
 
@@ -43,6 +58,10 @@ class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):
     - `task_taken`: the process on `host` took over the task `name`, of which there is one at a time.
     - `aggregate_created`, `aggregate_changed`, `aggregate_deleted`: the host aggregate `name`.
     - `repair`: of the audit: `name` says which, for `instance`, or the root provider of a node.
+    - `instance_...`: `instance` entered a state; `host` and `node` are of its attempt at that time.
+      `instance_gone`: nothing of it is left in its cell. `instance_reshaped`: it holds other providers.
+
+    `by`: who asked for it; null if nobody did, or it is not known.
     """
 
     at: float
@@ -53,6 +72,7 @@ class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):
     instance: str | None = None
     name: str | None = None
     detail: str | None = None
+    by: Requester | None = None
 
 
 class EventsQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -76,9 +96,11 @@ class EventPage(msgspec.Struct, forbid_unknown_fields=True):
     """Events in the order in which they were written. A page may have less than `limit` of them, or none.
 
     `next`: the marker of what follows, on the last page too: what happens later follows it. `more`: whether
-    there is something already.
+    there is something already. `cells_down`: cells that cannot be asked: what instances did there comes on
+    a later page, when they can.
     """
 
     events: list[CloudEvent]
     next: str
     more: bool
+    cells_down: list[str]

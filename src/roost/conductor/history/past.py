@@ -73,6 +73,21 @@ def keep_past(connection: Connection, uuids: Sequence[str], at: float) -> None:
         insert_missing(connection, _KEEP, rows)
 
 
+class WhoDeleted(msgspec.Struct, frozen=True):
+    """Answers who asked for the deletions of instances, as far as it is known: uuid -> requester."""
+
+    uuids: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> dict[str, Requester]:
+        found: dict[str, Requester] = {}
+        for some in in_batches(self.uuids):
+            for query in (_WHO_PAST, _WHO):
+                for row in connection.execute(query, {"uuids": some}):
+                    if (by := _requester(row)) is not None:
+                        found[row.instance_uuid] = by
+        return found
+
+
 class PastInstances(msgspec.Struct, frozen=True):
     """Answers those of some instances whose end is known and not yet forgotten."""
 
@@ -124,6 +139,12 @@ _DELETED = (
     .order_by(instance_mappings.c.instance_uuid)
     .with_for_update()
 )
+_WHO, _WHO_PAST = (
+    sa.select(*(table.c[name] for name in ("instance_uuid", "by_user", "by_project", "by_request"))).where(
+        one_of(table.c.instance_uuid, "uuids")
+    )
+    for table in (instance_deletions, past_mappings)
+)
 _KEEP = sa.insert(past_mappings)
 _OLD = (
     sa.select(past_mappings.c.instance_uuid)
@@ -134,10 +155,12 @@ _OLD = (
 _PRUNE = sa.delete(past_mappings).where(one_of(past_mappings.c.instance_uuid, "uuids"))
 
 
+def _requester(row: Any) -> Requester | None:
+    return None if row.by_user is None else Requester(row.by_user, row.by_project or "", row.by_request or "")
+
+
 def _known(row: Any) -> KnownInstance:
-    by = None
-    if row.by_user is not None:
-        by = Requester(row.by_user, row.by_project or "", row.by_request or "")
+    by = _requester(row)
     return KnownInstance(
         uuid=row.instance_uuid,
         cell=row.cell,

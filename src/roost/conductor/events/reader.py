@@ -1,0 +1,153 @@
+"""Reads events by page: from the log of the API database, and from the logs of the cells that answer."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, cast
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from roost.cells import Cell
+from roost.cells.state_changes import ChangesAfter, ReadChanges, StateChange
+from roost.conductor.asking_cells import ask_cell
+from roost.conductor.cell_mappings import mapped_cells
+from roost.conductor.events.marker import Marker, marker_of
+from roost.conductor.events.merge import LogPart, merged
+from roost.conductor.events.store import EventsAfter, ReadEvents, Wanted, time_of
+from roost.conductor.events.types import INSTANCE, CloudEvent, EventKind, EventPage, EventsQuery
+from roost.conductor.history.past import WhoDeleted
+from roost.conductor.hosts.watch import ServiceWatch
+from roost.model.instance import ASSIGNED
+from roost.storage import Database
+from roost.web.errors import BadRequest
+
+LEAST_OF_A_LOG = 20
+"""Events of one log that a page asks for at least, so that a page of many cells gets on."""
+
+
+class _Read(NamedTuple):
+    """``found``: None if the marker is of a later time than the database. ``began``: see `Marker.since`."""
+
+    found: ReadEvents | None
+    cells: frozenset[str]
+    began: float | None
+
+
+class EventReader:
+    """Reads what happened. A cell that does not answer is named on the page; its events come when it is back.
+
+    Raises `StorageError` if the API database cannot be used.
+    """
+
+    def __init__(self, api: Database, cells: Mapping[str, Cell], watch: ServiceWatch) -> None:
+        self._api = api
+        self._cells = cells
+        self._watch = watch
+
+    async def page(self, query: EventsQuery) -> EventPage:
+        """Events after a marker, or from the first one.
+
+        Raises `BadRequest`: the marker is of no page, or of a later time than the database.
+        """
+        marker = None if query.marker is None else marker_of(query.marker)
+        most = _share(query.limit, 1 + len(self._cells))
+        read = await self._api.read(lambda connection: _read(connection, query, marker, most))
+        if read.found is None:
+            raise BadRequest(
+                f"marker {query.marker!r} is of events that the database does not have: it was taken back to "
+                "an earlier time; ask without a marker"
+            )
+        before = (
+            {}
+            if marker is None
+            else {name: position for name, position in (marker.cells or {}).items() if name in read.cells}
+        )
+        names = sorted(read.cells if query.cell is None else read.cells & {query.cell})
+        if query.kind is not None and not query.kind.startswith(INSTANCE):
+            names = []
+        asked = await asyncio.gather(
+            *(self._ask(name, query, before.get(name), read.began, most) for name in names)
+        )
+        answers = {name: found for name, found in zip(names, asked, strict=True) if found is not None}
+        log = read.found
+        parts = [LogPart(log.numbered, log.position, log.last, log.until)]
+        parts += [_part(name, found) for name, found in answers.items()]
+        page = merged(parts, query.limit)
+        after = Marker(
+            api=page.positions[0],
+            cells={**before, **dict(zip(answers, page.positions[1:], strict=True))},
+            since=read.began,
+        )
+        events = await self._with_deleters(page.events)
+        return EventPage(events, str(after), page.more, [name for name in names if name not in answers])
+
+    async def _ask(
+        self, name: str, query: EventsQuery, after: int | None, began: float | None, most: int
+    ) -> ReadChanges | None:
+        # A cell that hangs is not waited for at each page.
+        if name in self._watch.silent():
+            return None
+        since = query.since
+        if after is None and began is not None:
+            since = began if since is None else max(since, began)
+        state = None if query.kind is None else query.kind.removeprefix(INSTANCE)
+        changes = ChangesAfter(
+            after=after, most=most, since=since, state=state, host=query.host, instance=query.instance
+        )
+        return await ask_cell(self._cells.get(name), changes)
+
+    async def _with_deleters(self, events: Sequence[CloudEvent]) -> list[CloudEvent]:
+        """The events with who asked for a deletion, which the API database knows and a cell does not."""
+        deleted = [
+            each.instance
+            for each in events
+            if each.kind == "instance_deleting" and each.by is None and each.instance is not None
+        ]
+        if not deleted:
+            return list(events)
+        who = await self._api.read(WhoDeleted(tuple(deleted)))
+        return [
+            msgspec.structs.replace(each, by=who[each.instance])
+            if each.kind == "instance_deleting" and each.instance in who
+            else each
+            for each in events
+        ]
+
+
+def _share(limit: int, logs: int) -> int:
+    """The events that each of several logs is asked for: together some more than go on a page."""
+    return min(limit, max(LEAST_OF_A_LOG, 2 * limit // logs))
+
+
+def _read(connection: Connection, query: EventsQuery, marker: Marker | None, most: int) -> _Read:
+    wanted = Wanted(query.since, query.kind, query.cell, query.host, query.instance)
+    found = EventsAfter(None if marker is None else marker.api, most, wanted)(connection)
+    if marker is None:
+        began = query.since
+    elif marker.cells is None:
+        # An earlier version made it. What it has told of instances is nothing.
+        began = time_of(connection, marker.api)
+    else:
+        began = marker.since
+    return _Read(found, frozenset(mapped_cells(connection)), began)
+
+
+def _part(cell: str, read: ReadChanges) -> LogPart:
+    events = [(each.position, _event(cell, each)) for each in read.changes]
+    return LogPart(events, read.end, read.last, read.until)
+
+
+def _event(cell: str, change: StateChange) -> CloudEvent:
+    told = change.transition
+    assigned = told.state == ASSIGNED
+    reason = f"attempt {told.attempt}" if assigned and told.attempt > 1 else told.reason
+    return CloudEvent(
+        at=told.at,
+        kind=cast(EventKind, INSTANCE + told.state),
+        cell=cell,
+        host=told.host if assigned else change.host,
+        node=told.node if assigned else change.node,
+        instance=change.instance,
+        detail=f"{told.code}: {reason}" if told.code and reason else reason,
+        by=told.by,
+    )
