@@ -15,6 +15,7 @@ from roost.cells.arriving import AddInstances
 from roost.cells.building import AttemptKey, Reassign
 from roost.cells.ending import DeleteInstances
 from roost.cells.tables import metadata as cell_tables
+from roost.cells.tables import state_changes
 from roost.cells.watching import SESSION, session_name
 from roost.conductor.agents.polls import StorePoll
 from roost.conductor.agents.sessions import OpenSession
@@ -161,11 +162,16 @@ def begun(metadata: sa.MetaData, stack: ExitStack) -> Connection:
 
 
 def contents(connection: Connection, metadata: sa.MetaData) -> dict[str, list[tuple[Any, ...]]]:
-    """All rows of all tables."""
-    return {
+    """All rows of all tables. Of the changes of several instances in one transaction the order is open."""
+    found = {
         table.name: sorted((tuple(row) for row in connection.execute(sa.select(table))), key=repr)
         for table in metadata.sorted_tables
     }
+    if state_changes.name in found:
+        columns = [each for each in state_changes.columns if each.name != "id"]
+        by_instance = sa.select(*columns).order_by(state_changes.c.instance_uuid, state_changes.c.id)
+        found[state_changes.name] = [tuple(row) for row in connection.execute(by_instance)]
+    return found
 
 
 def compare(seed: int, metadata: sa.MetaData, works: Draw, first: Sequence[Work[Any]], batches: int) -> None:

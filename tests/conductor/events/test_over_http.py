@@ -60,6 +60,8 @@ def test_what_operators_do_is_told_in_order(tmp_path) -> None:
                 ("aggregate_deleted", None, "fast"),
             ]
             assert [each["detail"] for each in page["events"] if each["kind"] == "cell_disabled"] == ["power"]
+            assert {each["by"]["user_id"] for each in page["events"]} == {"admin"}
+            assert all(each["by"]["request_id"].startswith("req-") for each in page["events"])
             only = (await client.get(EVENTS, params={"host": "a", "kind": "host_disabled"})).json()
             assert [each["detail"] for each in only["events"]] == ["fan broken"]
 

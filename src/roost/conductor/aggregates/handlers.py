@@ -13,6 +13,7 @@ from roost.conductor.aggregates.types import (
     listed,
     shown,
 )
+from roost.conductor.requester import requester_of
 from roost.model.aggregate import Aggregate
 from roost.web.request import Request, Response
 
@@ -28,7 +29,7 @@ async def create_aggregate(service: Service, req: Request, resp: Response) -> Sh
     """Make a host aggregate without members."""
     wanted: WantedAggregate = req.body
     made = await service.aggregates.create(
-        wanted.name, wanted.metadata, lambda made: req.keyed(shown(made, {}))
+        wanted.name, wanted.metadata, lambda made: req.keyed(shown(made, {})), requester_of(req)
     )
     return shown(made, {})
 
@@ -49,7 +50,8 @@ async def show_aggregate(service: Service, req: Request, resp: Response, uuid: s
 async def replace_aggregate(service: Service, req: Request, resp: Response, uuid: str) -> ShownAggregate:
     """Replace name and metadata of a host aggregate that is at the generation of the body."""
     new: ReplacedAggregate = req.body
-    replaced = await service.aggregates.replace(uuid, new.name, new.metadata, new.generation)
+    by = requester_of(req)
+    replaced = await service.aggregates.replace(uuid, new.name, new.metadata, new.generation, by)
     return await _shown(service, replaced)
 
 
@@ -59,12 +61,13 @@ async def change_members(service: Service, req: Request, resp: Response, uuid: s
     A node that is a member already stays one, and a node that is none is not removed.
     """
     members: ChangedMembers = req.body
-    return await _shown(service, await service.aggregates.change_members(uuid, members.add, members.remove))
+    changed = await service.aggregates.change_members(uuid, members.add, members.remove, requester_of(req))
+    return await _shown(service, changed)
 
 
 async def delete_aggregate(service: Service, req: Request, resp: Response, uuid: str) -> None:
     """Delete a host aggregate that has no members."""
-    await service.aggregates.delete(uuid)
+    await service.aggregates.delete(uuid, requester_of(req))
 
 
 async def _shown(service: Service, aggregate: Aggregate) -> ShownAggregate:

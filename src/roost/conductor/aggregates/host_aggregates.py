@@ -19,6 +19,7 @@ from roost.conductor.asking_cells import ask_cell, ask_for_all
 from roost.conductor.hosts.node_owners import NodeOwners
 from roost.conductor.words.words import Words
 from roost.model.aggregate import Aggregate
+from roost.model.history import Requester
 from roost.storage import StorageError
 
 T = TypeVar("T")
@@ -32,7 +33,7 @@ class KnownNodes(NamedTuple):
 
 
 class HostAggregates:
-    """The host aggregates of a cloud and the nodes of its cells.
+    """The host aggregates of a cloud and the nodes of its cells. ``by``: who asks for a change.
 
     A node may be in several aggregates but in one availability zone only, and keeps its zone while it has
     instances. An instance that is on its way to a node at the moment of the change is not seen: as in Nova,
@@ -55,25 +56,40 @@ class HostAggregates:
         self.changed = asyncio.Event()
         self._cells = cells
 
-    async def create(self, name: str, metadata: Mapping[str, str], answer: Answer | None = None) -> Aggregate:
+    async def create(
+        self,
+        name: str,
+        metadata: Mapping[str, str],
+        answer: Answer | None = None,
+        by: Requester | None = None,
+    ) -> Aggregate:
         """Make an aggregate without members. ``answer``: returns the answer that is kept with it.
 
         Raises `NameTaken`, `KeyInWork`.
         """
         new = Aggregate(uuid=str(uuids.uuid4()), name=name, metadata=dict(metadata))
-        [made] = await self.add([new], answer)
+        [made] = await self.add([new], answer, by)
         return made
 
-    async def add(self, new: Iterable[Aggregate], answer: Answer | None = None) -> list[Aggregate]:
+    async def add(
+        self, new: Iterable[Aggregate], answer: Answer | None = None, by: Requester | None = None
+    ) -> list[Aggregate]:
         """Take aggregates in as they are, all or none. Raises `NameTaken`, `SeveralZones`, `ZoneInUse`."""
         wanted = list(new)
-        added = await self._judged(lambda judge: self.store.create(wanted, judge, answer))
+        added = await self._judged(lambda judge: self.store.create(wanted, judge, answer, by))
         for each in added:
             await bring(self.store, self._placement, each.uuid, each.members)
         await self.words.announce()
         return added
 
-    async def replace(self, uuid: str, name: str, metadata: Mapping[str, str], generation: int) -> Aggregate:
+    async def replace(
+        self,
+        uuid: str,
+        name: str,
+        metadata: Mapping[str, str],
+        generation: int,
+        by: Requester | None = None,
+    ) -> Aggregate:
         """Replace name and metadata of an aggregate that is at a generation.
 
         Raises:
@@ -91,11 +107,13 @@ class HostAggregates:
                 )
             return msgspec.structs.replace(old, name=name, metadata=dict(metadata))
 
-        found = await self._judged(partial(self.store.change, uuid, replaced))
+        found = await self._judged(partial(self.store.change, uuid, replaced, by=by))
         await self.words.announce()
         return found
 
-    async def change_members(self, uuid: str, add: Collection[str], remove: Collection[str]) -> Aggregate:
+    async def change_members(
+        self, uuid: str, add: Collection[str], remove: Collection[str], by: Requester | None = None
+    ) -> Aggregate:
         """Add nodes to an aggregate and remove nodes from it, all or none. Nodes are named by uuid or name.
 
         A node that is a member already is not added again, and one that is none is not removed.
@@ -117,14 +135,14 @@ class HostAggregates:
         def changed(old: Aggregate) -> Aggregate:
             return msgspec.structs.replace(old, members=(old.members | joining) - leaving)
 
-        found = await self._judged(partial(self.store.change, uuid, changed))
+        found = await self._judged(partial(self.store.change, uuid, changed, by=by))
         await bring(self.store, self._placement, uuid, joining | leaving)
         await self.words.announce()
         return found
 
-    async def delete(self, uuid: str) -> None:
+    async def delete(self, uuid: str, by: Requester | None = None) -> None:
         """Delete an aggregate without members. Raises `NoSuchAggregate`, `AggregateNotEmpty`."""
-        await self.store.delete(uuid)
+        await self.store.delete(uuid, by)
         self.changed.set()
         await self.words.announce()
 

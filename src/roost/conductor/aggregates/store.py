@@ -21,6 +21,7 @@ from roost.conductor.tables import (
     host_aggregates_version,
 )
 from roost.model.aggregate import AVAILABILITY_ZONE, Aggregate
+from roost.model.history import Requester
 from roost.model.idempotency import KeyedAnswer
 from roost.model.text import is_storable
 from roost.storage import Database, in_batches
@@ -106,11 +107,15 @@ class AggregateStore:
         return await self._database.read(read)
 
     async def create(
-        self, new: Iterable[Aggregate], judge: Judge, answer: Answer | None = None
+        self,
+        new: Iterable[Aggregate],
+        judge: Judge,
+        answer: Answer | None = None,
+        by: Requester | None = None,
     ) -> list[Aggregate]:
         """Add aggregates, all or none, and return them as they are kept.
 
-        ``answer``: returns the answer that is kept with the first one.
+        ``answer``: returns the answer that is kept with the first one. ``by``: who asks for it.
 
         Raises:
             NameTaken: an aggregate has the name.
@@ -129,15 +134,21 @@ class AggregateStore:
                 connection.execute(sa.insert(host_aggregates), _row(aggregate, version))
                 _change_members(connection, nothing, aggregate)
                 made.append(aggregate)
-            append_events(connection, [self._told("aggregate_created", each) for each in made])
+            append_events(connection, [self._told("aggregate_created", each, by) for each in made])
             return made
 
         return await self._database.write(Once(write, lambda made: answer(made[0]) if answer else None))
 
-    async def change(self, uuid: str, change: Callable[[Aggregate], Aggregate], judge: Judge) -> Aggregate:
+    async def change(
+        self,
+        uuid: str,
+        change: Callable[[Aggregate], Aggregate],
+        judge: Judge,
+        by: Requester | None = None,
+    ) -> Aggregate:
         """Change an aggregate and return it. A change of nothing leaves its generation as it is.
 
-        ``change`` has no effect but its result, or an error that is passed on.
+        ``change`` has no effect but its result, or an error that is passed on. ``by``: who asks for it.
 
         Raises:
             NoSuchAggregate: there is no such aggregate.
@@ -158,13 +169,13 @@ class AggregateStore:
             this = host_aggregates.c.uuid == uuid
             connection.execute(sa.update(host_aggregates).where(this).values(_row(new, version)))
             _change_members(connection, old, new)
-            append_events(connection, [self._told("aggregate_changed", new, _change(old, new))])
+            append_events(connection, [self._told("aggregate_changed", new, by, _change(old, new))])
             return new
 
         return await self._database.write(write)
 
-    async def delete(self, uuid: str) -> None:
-        """Delete an aggregate.
+    async def delete(self, uuid: str, by: Requester | None = None) -> None:
+        """Delete an aggregate. ``by``: who asks for it.
 
         Raises:
             NoSuchAggregate: there is no such aggregate.
@@ -179,7 +190,7 @@ class AggregateStore:
                 raise AggregateNotEmpty(f"aggregate {uuid} has {members} members: remove them first")
             connection.execute(sa.delete(host_aggregates).where(host_aggregates.c.uuid == uuid))
             connection.execute(sa.insert(deleted_host_aggregates), {"uuid": uuid})
-            append_events(connection, [self._told("aggregate_deleted", aggregate)])
+            append_events(connection, [self._told("aggregate_deleted", aggregate, by)])
 
         await self._database.write(write)
 
@@ -198,8 +209,10 @@ class AggregateStore:
 
         await self._database.write(write)
 
-    def _told(self, kind: EventKind, aggregate: Aggregate, detail: str | None = None) -> CloudEvent:
-        return CloudEvent(at=self._clock(), kind=kind, name=aggregate.name, detail=detail)
+    def _told(
+        self, kind: EventKind, aggregate: Aggregate, by: Requester | None, detail: str | None = None
+    ) -> CloudEvent:
+        return CloudEvent(at=self._clock(), kind=kind, name=aggregate.name, detail=detail, by=by)
 
 
 _AGGREGATES_OF = sa.select(host_aggregate_members.c.aggregate_uuid).where(

@@ -28,6 +28,7 @@ from roost.conductor.tables import cell_mappings, host_mappings, instance_mappin
 from roost.conductor.words.store import withdraw_words
 from roost.conductor.words.words import Words
 from roost.model.errors import OperatorError
+from roost.model.history import Requester
 from roost.model.idempotency import KeyedAnswer
 from roost.model.operator_word import SaidWord, Subject
 from roost.storage import Database, StorageError, read_identity
@@ -158,11 +159,15 @@ class CellRegistry:
         raise NoSuchCell(name)
 
     async def add(
-        self, name: str, section: str | None, answer: Callable[[SeenCell], KeyedAnswer | None] | None = None
+        self,
+        name: str,
+        section: str | None,
+        answer: Callable[[SeenCell], KeyedAnswer | None] | None = None,
+        by: Requester | None = None,
     ) -> SeenCell:
         """Add a cell whose database a section of the configuration names, by default ``cell_NAME``.
 
-        ``answer``: returns the answer that is kept with the cell.
+        ``answer``: returns the answer that is kept with the cell. ``by``: who asks for it.
 
         Raises:
             BadRequest: this conductor's configuration has no such section, or its URL is wrong.
@@ -194,7 +199,9 @@ class CellRegistry:
             if same:
                 raise Conflict(f"the database of [{mapping.section}] is that of cell {other.name}")
         kept = answer(added) if answer is not None else None
-        know = WithEvents(KnowCell(mapping), lambda made: [self._told("cell_added", name)] if made else [])
+        know = WithEvents(
+            KnowCell(mapping), lambda made: [self._told("cell_added", name, by)] if made else []
+        )
         if not await self._api.write(Once(know, lambda made: kept if made else None)):
             raise Conflict(f"there is a cell {name!r} already")
         try:
@@ -205,8 +212,10 @@ class CellRegistry:
             _log.warning("a cell that was added is opened later", cell=name, error=str(error))
         return added
 
-    async def enable(self, name: str, enabled: bool, reason: str | None = None) -> SeenCell:
-        """Let a cell have new instances, or not. What is there stays.
+    async def enable(
+        self, name: str, enabled: bool, reason: str | None = None, by: Requester | None = None
+    ) -> SeenCell:
+        """Let a cell have new instances, or not. What is there stays. ``by``: whose word it is.
 
         Raises:
             NoSuchCell: there is none.
@@ -216,11 +225,11 @@ class CellRegistry:
         if name == CELL0:
             raise Conflict("cell0 has no hosts: it keeps what could not be placed")
         await self._cell(name)
-        await self._words.say(Subject(name), enabled, reason)
+        await self._words.say(Subject(name), enabled, reason, by)
         return await self.find(name)
 
-    async def remove(self, name: str) -> None:
-        """Remove a cell without hosts and instances. Its database stays as it is.
+    async def remove(self, name: str, by: Requester | None = None) -> None:
+        """Remove a cell without hosts and instances. Its database stays as it is. ``by``: who asks for it.
 
         Raises:
             NoSuchCell: there is none.
@@ -235,14 +244,14 @@ class CellRegistry:
         if number := sum((await cell.read(CountCell())).instances.values()):
             raise CellInUse(f"cell {name} has {number} instances")
         forget = WithEvents(
-            ForgetCell(name), lambda refused: [] if refused else [self._told("cell_removed", name)]
+            ForgetCell(name), lambda refused: [] if refused else [self._told("cell_removed", name, by)]
         )
         if refused := await self._api.write(forget):
             raise CellInUse(refused)
         await cells.refresh()
 
-    def _told(self, kind: EventKind, name: str) -> CloudEvent:
-        return CloudEvent(at=self._clock(), kind=kind, cell=name)
+    def _told(self, kind: EventKind, name: str, by: Requester | None) -> CloudEvent:
+        return CloudEvent(at=self._clock(), kind=kind, cell=name, by=by)
 
     async def _cell(self, name: str) -> Cell:
         if name not in await self._api.read(mapped_cells):

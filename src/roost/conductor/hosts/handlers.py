@@ -60,7 +60,7 @@ async def add_hosts(service: Service, req: Request, resp: Response) -> AddedHost
     Each host gets a token for its agent. No other response shows it again.
     """
     wanted: WantedHosts = req.body
-    tokens = await service.hosts.add(wanted.cell, wanted.hosts)
+    tokens = await service.hosts.add(wanted.cell, wanted.hosts, requester_of(req))
     return AddedHosts([AddedHost(host, wanted.cell, token) for host, token in tokens.items()])
 
 
@@ -91,14 +91,16 @@ async def change_host(service: Service, req: Request, resp: Response, host: str)
     """Enable a host, or disable it: it gets no new instances, and those that are there stay."""
     query: HostQuery = req.query
     change: Enabling = req.body
-    return _shown(service, await service.hosts.enable(host, change.enabled, change.reason, query.cell))
+    by = requester_of(req)
+    return _shown(service, await service.hosts.enable(host, change.enabled, change.reason, query.cell, by))
 
 
 async def move_host(service: Service, req: Request, resp: Response, host: str) -> AddedHost:
     """Move an empty host, whose agent has ended, to another cell. It gets a new token there."""
     query: HostQuery = req.query
     move: WantedMove = req.body
-    return AddedHost(host, move.cell, await service.hosts.move(host, move.cell, query.cell))
+    token = await service.hosts.move(host, move.cell, query.cell, requester_of(req))
+    return AddedHost(host, move.cell, token)
 
 
 async def renew_token(service: Service, req: Request, resp: Response, host: str) -> AddedHost:
@@ -144,7 +146,8 @@ async def change_node(service: Service, req: Request, resp: Response, host: str,
     """Enable a node, or disable it: it gets no new instances, and those that are there stay."""
     query: HostQuery = req.query
     change: Enabling = req.body
-    return _node(await service.hosts.enable_node(host, node, change.enabled, change.reason, query.cell))
+    by = requester_of(req)
+    return _node(await service.hosts.enable_node(host, node, change.enabled, change.reason, query.cell, by))
 
 
 async def remove_node(service: Service, req: Request, resp: Response, host: str, node: str) -> Removed:
@@ -189,7 +192,8 @@ async def list_services(service: Service, req: Request, resp: Response) -> Servi
 async def add_cell(service: Service, req: Request, resp: Response) -> ShownCell:
     """Add a cell. The configuration of each process names its database, which must be set up and answer."""
     wanted: WantedCell = req.body
-    added = await service.cells.add(wanted.name, wanted.section, lambda seen: req.keyed(_cell(seen)))
+    by = requester_of(req)
+    added = await service.cells.add(wanted.name, wanted.section, lambda seen: req.keyed(_cell(seen)), by)
     return _cell(added)
 
 
@@ -206,12 +210,12 @@ async def show_cell(service: Service, req: Request, resp: Response, name: str) -
 async def change_cell(service: Service, req: Request, resp: Response, name: str) -> ShownCell:
     """Enable a cell, or disable it: its hosts get no new instances, and what is there stays."""
     change: Enabling = req.body
-    return _cell(await service.cells.enable(name, change.enabled, change.reason))
+    return _cell(await service.cells.enable(name, change.enabled, change.reason, requester_of(req)))
 
 
 async def remove_cell(service: Service, req: Request, resp: Response, name: str) -> None:
     """Remove a cell without hosts and instances. Its database stays as it is."""
-    await service.cells.remove(name)
+    await service.cells.remove(name, requester_of(req))
 
 
 def _cell(seen: SeenCell) -> ShownCell:

@@ -12,6 +12,7 @@ from roost.conductor.events.types import CloudEvent
 from roost.conductor.hosts.errors import NoSuchCell
 from roost.conductor.hosts.node_names import ReleaseNames
 from roost.conductor.tables import host_mappings
+from roost.model.history import Requester
 from roost.storage import in_batches, insert_missing
 
 
@@ -87,26 +88,33 @@ class RemapHost(msgspec.Struct, frozen=True):
         return MapHosts((self.host,), self.target)(connection)
 
 
-def map_hosts(hosts: Sequence[str], cell: str, at: float) -> WithEvents[dict[str, str]]:
-    """`MapHosts`, which tells that hosts were added at ``at`` (seconds since the epoch)."""
+def map_hosts(
+    hosts: Sequence[str], cell: str, at: float, by: Requester | None = None
+) -> WithEvents[dict[str, str]]:
+    """`MapHosts`, which tells that hosts were added at ``at`` (seconds since the epoch), and by whom."""
 
     def told(elsewhere: dict[str, str]) -> list[CloudEvent]:
         added = () if elsewhere else hosts
-        return [CloudEvent(at=at, kind="host_added", cell=cell, host=host) for host in added]
+        return [CloudEvent(at=at, kind="host_added", cell=cell, host=host, by=by) for host in added]
 
     return WithEvents(MapHosts(tuple(hosts), cell), told)
 
 
-def remap_host(host: str, source: str, target: str, at: float) -> WithEvents[dict[str, str]]:
-    """`RemapHost`, which tells that the host was moved at ``at`` (seconds since the epoch)."""
-    moved = CloudEvent(at=at, kind="host_moved", cell=target, host=host, detail=f"from cell {source}")
+def remap_host(
+    host: str, source: str, target: str, at: float, by: Requester | None = None
+) -> WithEvents[dict[str, str]]:
+    """`RemapHost`, which tells that the host was moved at ``at`` (seconds since the epoch), and by whom."""
+    detail = f"from cell {source}"
+    moved = CloudEvent(at=at, kind="host_moved", cell=target, host=host, detail=detail, by=by)
     return WithEvents(RemapHost(host, source, target), lambda elsewhere: [] if elsewhere else [moved])
 
 
-def unmap_host(host: str, cell: str, at: float, *, was_there: bool) -> WithEvents[bool]:
-    """`UnmapHost`, which tells that the host was removed at ``at`` (seconds since the epoch).
+def unmap_host(
+    host: str, cell: str, at: float, by: Requester | None = None, *, was_there: bool
+) -> WithEvents[bool]:
+    """`UnmapHost`, which tells that the host was removed at ``at`` (seconds since the epoch), and by whom.
 
     ``was_there``: its cell had it until now, whether it was mapped or not.
     """
-    removed = CloudEvent(at=at, kind="host_removed", cell=cell, host=host)
+    removed = CloudEvent(at=at, kind="host_removed", cell=cell, host=host, by=by)
     return WithEvents(UnmapHost(host, cell), lambda mapped: [removed] if mapped or was_there else [])

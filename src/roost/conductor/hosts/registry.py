@@ -90,8 +90,8 @@ class Hosts:
         self._removal = HostRemoval(placement, watch, words, clock)
         self._clock = clock
 
-    async def add(self, cell: str, hosts: Sequence[str]) -> dict[str, str]:
-        """Add hosts to a cell, all or none; returns the tokens of their agents by host.
+    async def add(self, cell: str, hosts: Sequence[str], by: Requester | None = None) -> dict[str, str]:
+        """Add hosts to a cell, all or none; returns the tokens of their agents by host. ``by``: who asks.
 
         Raises:
             NoSuchCell: there is no such cell, or it is cell0.
@@ -110,7 +110,7 @@ class Hosts:
                 elsewhere = await ask_cell(other, DescribeHosts(tuple(hosts)))
                 for host in elsewhere or ():
                     raise HostElsewhere(f"host {host!r} is in cell {other.name}")
-        mapped = await self._api.write(map_hosts(hosts, cell, self._clock()))
+        mapped = await self._api.write(map_hosts(hosts, cell, self._clock(), by))
         for host, name in mapped.items():
             raise HostElsewhere(f"host {host!r} is in cell {name}")
         return await self._enter(there, hosts)
@@ -173,15 +173,20 @@ class Hosts:
         return await self._as_said(found[0])
 
     async def enable(
-        self, host: str, enabled: bool, reason: str | None = None, cell: str | None = None
+        self,
+        host: str,
+        enabled: bool,
+        reason: str | None = None,
+        cell: str | None = None,
+        by: Requester | None = None,
     ) -> Located:
         """Let a host have new instances, or not. What is there stays. Raises as `find`.
 
-        The word counts when this returns: see `roost.conductor.words`.
+        The word counts when this returns: see `roost.conductor.words`. ``by``: whose word it is.
         """
         located = await self.find(host, cell)
         self._cell(located.cell)
-        await self._words.say(Subject(located.cell, host), enabled, reason)
+        await self._words.say(Subject(located.cell, host), enabled, reason, by)
         return await self._as_said(located)
 
     async def renew_token(
@@ -213,8 +218,8 @@ class Hosts:
             for each in await there.read(NodesOfHost(host))
         ]
 
-    async def move(self, host: str, to: str, cell: str | None = None) -> str:
-        """Move an empty host to another cell; returns its agent's token there.
+    async def move(self, host: str, to: str, cell: str | None = None, by: Requester | None = None) -> str:
+        """Move an empty host to another cell; returns its agent's token there. ``by``: who asks.
 
         Its agent must have ended. A move that was interrupted goes on where it stopped. Raises as `remove`.
         """
@@ -225,10 +230,10 @@ class Hosts:
         # The target answers now, before the host leaves.
         if host in await target.read(DescribeHosts((host,))):
             raise Conflict(f"host {host!r} is in cell {to} already")
-        removed = None if source is target else await self._removal.remove(source, host)
+        removed = None if source is target else await self._removal.remove(source, host, by=by)
         if removed is None and not await self._api.read(CellsOfHosts((host,))):
             raise NoSuchHost(host)
-        mapped = await self._api.write(remap_host(host, source.name, to, self._clock()))
+        mapped = await self._api.write(remap_host(host, source.name, to, self._clock(), by))
         for name in mapped.values():
             raise HostElsewhere(f"host {host!r} is in cell {name}")
         return (await self._enter(target, [host]))[host]
@@ -254,13 +259,19 @@ class Hosts:
         """
         there = await self._cell_of(host, cell)
         removed = await self._removal.remove(there, host, evidence, by)
-        unmap = unmap_host(host, there.name, self._clock(), was_there=removed is not None)
+        unmap = unmap_host(host, there.name, self._clock(), by, was_there=removed is not None)
         if not await self._api.write(unmap) and removed is None:
             raise NoSuchHost(host)
         return there.name, removed or []
 
     async def enable_node(
-        self, host: str, node: str, enabled: bool, reason: str | None = None, cell: str | None = None
+        self,
+        host: str,
+        node: str,
+        enabled: bool,
+        reason: str | None = None,
+        cell: str | None = None,
+        by: Requester | None = None,
     ) -> CellNode:
         """Let a node have new instances, or not. What is there stays. Raises `NoSuchNode`, and as `find`.
 
@@ -276,7 +287,7 @@ class Hosts:
         if found is None:
             raise NoSuchNode(f"host {host!r} has no node {node!r}")
         subject = Subject(name, host, node)
-        await self._words.say(subject, enabled, reason)
+        await self._words.say(subject, enabled, reason, by)
         return found.as_said((await self._words.store.of_hosts((host,)))[subject])
 
     async def remove_node(self, host: str, node: str, cell: str | None = None) -> tuple[str, list[Provider]]:

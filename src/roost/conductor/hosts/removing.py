@@ -65,7 +65,7 @@ class HostRemoval:
         self._check_down(cell.name, described)
         if evidence is None:
             _check_empty(described)
-        await self._words.say(Subject(cell.name, host), False, BEING_REMOVED)
+        await self._words.say(Subject(cell.name, host), False, BEING_REMOVED, by)
         if evidence is not None:
             await cell.write(RevokeTokens(host))
             await self._give_up(cell, host, evidence, by)

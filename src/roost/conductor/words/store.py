@@ -11,6 +11,7 @@ from roost.conductor.aggregates.store import AggregateChanges, next_version, rea
 from roost.conductor.events.store import append_events
 from roost.conductor.events.types import CloudEvent, EventKind
 from roost.conductor.tables import SCHEMA, operator_words
+from roost.model.history import Requester
 from roost.model.operator_word import SaidWord, Subject
 from roost.model.text import clean_text
 from roost.storage import Database, in_batches
@@ -39,10 +40,10 @@ class WordStore:
         SCHEMA.prepare(database)
         self._database = database
 
-    async def say(self, words: Iterable[SaidWord]) -> None:
-        """Keep words, in place of the earlier ones on the same subjects."""
+    async def say(self, words: Iterable[SaidWord], by: Requester | None = None) -> None:
+        """Keep words, in place of the earlier ones on the same subjects. ``by``: whose words they are."""
         said = list(words)
-        await self._database.write(lambda connection: _say(connection, said))
+        await self._database.write(lambda connection: _say(connection, said, by))
 
     async def withdraw(self, cell: str, host: str, node: str | None = None) -> None:
         """Have what is gone be as if nobody had disabled it: a host with its nodes, or a node.
@@ -101,7 +102,7 @@ _ALL = sa.select(operator_words)
 _SUBJECT = (operator_words.c.cell, operator_words.c.host, operator_words.c.node)
 
 
-def _say(connection: Connection, words: Collection[SaidWord]) -> None:
+def _say(connection: Connection, words: Collection[SaidWord], by: Requester | None) -> None:
     version = next_version(connection)
     for word in words:
         values = {
@@ -114,10 +115,10 @@ def _say(connection: Connection, words: Collection[SaidWord]) -> None:
         # Nobody else says anything before this transaction ends.
         if not connection.execute(sa.update(operator_words).where(*this).values(values)).rowcount:
             connection.execute(sa.insert(operator_words), {**word.subject._asdict(), **values})
-    append_events(connection, [_told(word) for word in words])
+    append_events(connection, [_told(word, by) for word in words])
 
 
-def _told(word: SaidWord) -> CloudEvent:
+def _told(word: SaidWord, by: Requester | None) -> CloudEvent:
     cell, host, node = word.subject
     what = "node" if node else "host" if host else "cell"
     return CloudEvent(
@@ -127,6 +128,7 @@ def _told(word: SaidWord) -> CloudEvent:
         host=host or None,
         node=node or None,
         detail=None if word.enabled else word.reason,
+        by=by,
     )
 
 

@@ -16,6 +16,7 @@ from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.words.mirror import WordMirror
 from roost.conductor.words.store import WordStore
 from roost.conductor.words.traits import TraitPlacement, show_nodes
+from roost.model.history import Requester
 from roost.model.operator_word import SaidWord, Subject
 from roost.model.service_version import WORDS
 from roost.storage import Database
@@ -61,10 +62,13 @@ class Words:
         """Announce nothing while ``watch`` sees conductors that would not understand the commit."""
         self._watch = watch
 
-    async def say(self, subject: Subject, enabled: bool, reason: str | None = None) -> None:
-        """Enable or disable a subject. The flags of its cell follow when it answers."""
+    async def say(
+        self, subject: Subject, enabled: bool, reason: str | None = None, by: Requester | None = None
+    ) -> None:
+        """Enable or disable a subject. The flags of its cell follow when it answers. ``by``: whose word it
+        is."""
         word = SaidWord(subject, enabled, reason, self._clock())
-        await self.store.say([word])
+        await self.store.say([word], by)
         if enabled:
             # Its agent hides it in placement until it has heard, and it hears by the cell's flag.
             await self._show(word)
