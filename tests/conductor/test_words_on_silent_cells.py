@@ -1,4 +1,4 @@
-"""Operators' words on what a cell has while its database does not answer."""
+"""Operators' words on what a cell has while its database does not answer, or answers late."""
 
 import asyncio
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from roost.cells.disabled import EnableHost, MirrorWords, ReadFlags
 from roost.conductor.aggregates.errors import NoSuchNode as NoSuchMember
 from roost.conductor.hosts.cells import CellRegistry
 from roost.conductor.hosts.errors import CellUnavailable, NoSuchNode
@@ -16,7 +17,7 @@ from roost.model.aggregate import AVAILABILITY_ZONE
 from roost.model.operator_word import Subject
 from roost.placement.commands.providers import CreateProvider
 from roost.storage import DatabaseUnavailable
-from support.conducting import NOW, Conductors, conducting
+from support.conducting import NOW, Conductors, conducting, intercept
 
 
 def on_silent_cell(directory: Path, monkeypatch: pytest.MonkeyPatch, use: Any) -> None:
@@ -114,3 +115,32 @@ def test_zone_of_a_node_waits_for_its_cell(tmp_path: Path, monkeypatch: pytest.M
         assert not (await now.aggregates.store.find(zone.uuid)).members
 
     on_silent_cell(tmp_path, monkeypatch, use)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_word_that_reaches_its_cell_late_does_not_stay_over_a_newer_one(
+    tmp_path: Path, enabled: bool
+) -> None:
+    async def run() -> None:
+        async with conducting(tmp_path) as now:
+            cell, subject = now.cells["cell1"], Subject("cell1", "a")
+            await now.words.say(subject, True)
+            if enabled:
+                await now.words.say(subject, False)
+            else:
+                await cell.write(EnableHost("a", False, "an earlier version", NOW))
+            late = [True]
+
+            async def newer_comes_first(work: MirrorWords, write: Any) -> Any:
+                if late.pop() if late else False:
+                    # Another conductor says it and brings it to the cell.
+                    await now.words.say(subject, enabled)
+                    await now.words.mirror.bring("cell1", (await now.words.store.by_cell())["cell1"])
+                return await write(work)
+
+            intercept(cell, MirrorWords, newer_comes_first)
+            await now.words.mirror.heal()
+            assert not late
+            assert await cell.read(ReadFlags("cell1")) == (frozenset() if enabled else {subject})
+
+    asyncio.run(run())

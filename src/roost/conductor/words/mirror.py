@@ -43,9 +43,15 @@ class WordMirror:
             await changed(self.said, EVERY_SECONDS)
 
     async def heal(self) -> None:
-        """Bring all cells that answer in line once. Raises `StorageError` of the API database."""
-        words = await self._store.by_cell()
-        await asyncio.gather(*(self.bring(name, said) for name, said in words.items()))
+        """Bring all cells that answer in line once. Raises `StorageError` of the API database.
+
+        A slow cell may get a word late, over a newer one that somebody else has brought to it meanwhile. So
+        the words are read again afterwards, and what has changed is brought to the cell again.
+        """
+        brought: dict[str, list[SaidWord]] = {}
+        while newer := _differing(await self._store.by_cell(), brought):
+            await asyncio.gather(*(self.bring(name, said) for name, said in newer.items()))
+            brought |= newer
 
     async def bring(self, name: str, words: Sequence[SaidWord]) -> None:
         """Bring the flags of one cell in line with some words. What fails is logged, and comes later."""
@@ -59,3 +65,10 @@ class WordMirror:
                     await cell.write(MirrorWords(tuple(words)))
         except (StorageError, TimeoutError) as error:
             _log.warning("a cell gets an operator's word later", cell=name, error=error_text(error))
+
+
+def _differing(
+    words: Mapping[str, list[SaidWord]], brought: Mapping[str, list[SaidWord]]
+) -> dict[str, list[SaidWord]]:
+    """The words on the cells on which something else was said than what was brought to them."""
+    return {name: said for name, said in words.items() if said != brought.get(name)}

@@ -91,7 +91,7 @@ class WordStore:
 
         def read(connection: Connection) -> dict[str, list[SaidWord]]:
             found: dict[str, list[SaidWord]] = {}
-            for row in connection.execute(_ALL):
+            for row in connection.execute(_ALL.order_by(*_SUBJECT)):
                 found.setdefault(row.cell, []).append(_word(row))
             return found
 
