@@ -37,6 +37,12 @@ def replay(trace: Path, data: Path, *arguments: str) -> subprocess.CompletedProc
     )
 
 
+def test_cells_may_be_more_than_hosts(trace: Path, tmp_path: Path) -> None:
+    ended = replay(trace, tmp_path / "data", "--hosts", "1", "--cells", "4", "--no-plot", "--json")
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["differences"] == []
+
+
 def refused(answer: subprocess.CompletedProcess[str], *words: object) -> None:
     """It could not run, and said why in one line with these words."""
     assert answer.returncode == 2, answer.stderr

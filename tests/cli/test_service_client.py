@@ -45,7 +45,9 @@ class Asked:
 def asking(monkeypatch) -> Callable[..., Asked]:
     def make(*answers: httpx.Response | Exception) -> Asked:
         asked = Asked(*answers)
-        monkeypatch.setattr(httpx, "request", asked.request)
+        monkeypatch.setattr(
+            httpx.Client, "request", lambda _, *given, **named: asked.request(*given, **named)
+        )
         return asked
 
     return make

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from roost.cli.main import roost_command
 from roost.system import kept_layout
+from support.certificates import issue, make_authority
 from support.processes import RoostUp, free_port, run_roost
 
 SMALL = ("--hosts", "6", "--cells", "2")
@@ -178,6 +179,33 @@ def test_commands_without_an_address_ask_the_running_system(tmp_path, monkeypatc
         server.kill()
         answer = run_roost("cell", "list")
         assert (answer.returncode, "127.0.0.1:8780 (the default" in answer.stderr) == (2, True), answer.stderr
+
+
+@pytest.mark.parametrize("form", ["a socket", "a certificate", "both"])
+def test_commands_find_a_system_at_a_socket_or_with_a_certificate(tmp_path, monkeypatch, form: str) -> None:
+    """The certificate is of an authority that nobody trusts, and for the name of another machine."""
+    for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / variable))
+    authority = make_authority(tmp_path, "authority")
+    pair = issue(authority, tmp_path, "server", "DNS:cloud.example")
+    other = issue(authority, tmp_path, "other")
+    arguments = [*SMALL]
+    if form != "a socket":
+        arguments += ["--tls-cert", str(pair.certificate), "--tls-key", str(pair.key)]
+    if form != "a certificate":
+        arguments += ["--uds", str(tmp_path / "socket")]
+    with RoostUp(tmp_path / "data", arguments) as server:
+        server.wait_until_up()
+        for command in (("instance", "create", "--wait"), ("records",), ("top", "--once"), ("cell", "list")):
+            answer = run_roost(*command)
+            assert answer.returncode == 0, answer.stderr
+        if form == "a certificate":
+            # Another certificate of the same authority is not the one that is trusted.
+            profile = tmp_path / "data/profile.toml"
+            profile.write_text(profile.read_text().replace(str(pair.certificate), str(other.certificate)))
+            answer = run_roost("cell", "list")
+            assert answer.returncode == 2
+            assert "certificate verify failed" in answer.stderr
 
 
 def test_operators_commands_speak_to_a_running_system(running, monkeypatch, tmp_path) -> None:

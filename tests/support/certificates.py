@@ -25,11 +25,14 @@ def make_authority(folder: Path, name: str) -> Pair:
     return pair
 
 
-def issue(authority: Pair, folder: Path, name: str) -> Pair:
-    """Let an authority issue a certificate for 127.0.0.1 to ``name``."""
+HERE = "IP:127.0.0.1,DNS:localhost"
+
+
+def issue(authority: Pair, folder: Path, name: str, names: str = HERE) -> Pair:
+    """Let an authority issue a certificate for ``names`` to ``name``."""
     pair = Pair(folder / f"{name}.crt", folder / f"{name}.key")
     request, extensions = folder / f"{name}.csr", folder / f"{name}.ext"
-    extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+    extensions.write_text(f"subjectAltName={names}\n")
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", pair.key)
     _openssl("req", *key, "-subj", f"/CN={name}", "-out", request)
     by = ("-CA", authority.certificate, "-CAkey", authority.key, "-CAcreateserial", "-days", 2)

@@ -23,6 +23,8 @@ DEFAULTS: Mapping[Service, str] = {
 }
 """The addresses of services that are started without further options."""
 
+_END = "-----END CERTIFICATE-----\n"
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -31,7 +33,9 @@ class Connection:
     """Where a service is, and what a command shows it.
 
     ``origin`` says where the address is from: ``by_option`` from the command line, ``by_default`` from
-    nobody. Without ``token`` Keystone is asked with ``keystone``.
+    nobody. Without ``token`` Keystone is asked with ``keystone``. ``socket``: the path of the UNIX socket
+    at which the service listens. ``certificate``: without ``ca_file``, a file with the one certificate that
+    is trusted, whatever names it has.
     """
 
     service: Service
@@ -42,9 +46,16 @@ class Connection:
     keystone: Mapping[str, str] = field(default_factory=dict)
     by_option: bool = True
     by_default: bool = False
+    socket: Path | None = None
+    certificate: Path | None = None
 
     def __str__(self) -> str:
-        return f"the {self.service} at {safe_url(self.url)} ({self.origin})"
+        return f"the {self.service} at {self.place} ({self.origin})"
+
+    @property
+    def place(self) -> str:
+        """The address, for people."""
+        return safe_url(self.url) if self.socket is None else f"the UNIX socket {self.socket}"
 
     def bearer(self) -> str:
         """The token to show. Raises `OperatorError` if there is none that a header can carry."""
@@ -59,12 +70,34 @@ class Connection:
 
     def trusted(self) -> ssl.SSLContext | bool:
         """Trusted authorities, as httpx takes them. Raises `OperatorError` for a file that has none."""
+        if self.ca_file is None and self.certificate is not None:
+            return _trusting(self.certificate)
         if self.ca_file is None:
             return True
         try:
             return ssl.create_default_context(cafile=self.ca_file)
         except OSError as error:
             raise OperatorError(f"{self.ca_file} has no authorities that can be read: {error}") from error
+
+    def way(self, trusted: ssl.SSLContext | bool | None = None) -> dict[str, Any]:
+        """How httpx reaches the service: options of one client. ``trusted``: what `trusted` has returned.
+
+        Raises `OperatorError` as `trusted` does.
+        """
+        trusted = self.trusted() if trusted is None else trusted
+        if self.socket is None:
+            return {"verify": trusted}
+        import httpx  # takes longer than most commands
+
+        return {"transport": httpx.HTTPTransport(verify=trusted, uds=str(self.socket))}
+
+    def async_way(self) -> dict[str, Any]:
+        """As `way`, for asyncio."""
+        if self.socket is None:
+            return {"verify": self.trusted()}
+        import httpx
+
+        return {"transport": httpx.AsyncHTTPTransport(verify=self.trusted(), uds=str(self.socket))}
 
 
 def connection_to(
@@ -115,6 +148,8 @@ def connection_to(
         access.keystone,
         by_option=url is not None or profile is not None,
         by_default=url is None and found is None and named is None,
+        socket=_socket(found, service) if url is None and found is not None else None,
+        certificate=None if url is not None or found is None else _certificate(found),
     )
 
 
@@ -135,6 +170,30 @@ def _access(found: FoundProfile) -> _Access:
     profile = found.profile
     ca_file = None if profile.ca_file is None else found.path(profile.ca_file)
     return _Access(found.token(), ca_file, profile.keystone)
+
+
+def _socket(found: FoundProfile, service: Service) -> Path | None:
+    path = found.profile.socket_of(service)
+    return None if path is None else found.path(path)
+
+
+def _certificate(found: FoundProfile) -> Path | None:
+    path = found.profile.certificate
+    return None if path is None else found.path(path)
+
+
+def _trusting(certificate: Path) -> ssl.SSLContext:
+    """A context that trusts one certificate, the first of a file. Raises `OperatorError` if it has none."""
+    try:
+        [first, *_] = certificate.read_text().partition(_END)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        # No authority is trusted: the name of a certificate that is known itself tells nothing more.
+        context.check_hostname = False
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        context.load_verify_locations(cadata=first + _END)
+    except (OSError, ValueError) as error:
+        raise OperatorError(f"{certificate} has no certificate that can be read: {error}") from error
+    return context
 
 
 def _address(found: FoundProfile, service: Service) -> str:

@@ -34,10 +34,11 @@ _HEAD = "# Written by roost up when it starts, removed when it ends. Commands wi
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the services of a cloud are, and with what a command asks them.
 
-    ``url`` is the address of services that have none of their own. ``token_file`` and ``ca_file`` are
-    relative to the file of the profile. ``keystone``: options of keystoneauth1, as ``auth_url`` and
-    ``password``, for clouds with Keystone. ``pid``: the process of `roost up`; its profile counts while it
-    lives.
+    ``url`` is the address of services that have none of their own, and ``socket`` the UNIX socket at which
+    these listen. ``certificate`` has the one certificate that is trusted, whatever names it has.
+    ``token_file``, ``ca_file``, ``socket`` and ``certificate`` are relative to the file of the profile.
+    ``keystone``: options of keystoneauth1, as ``auth_url`` and ``password``, for clouds with Keystone.
+    ``pid``: the process of `roost up`; its profile counts while it lives.
     """
 
     url: str | None = None
@@ -47,13 +48,19 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     token: str | None = None
     token_file: str | None = None
     ca_file: str | None = None
+    socket: str | None = None
+    certificate: str | None = None
     keystone: dict[str, str] = {}
     pid: int | None = None
 
     def address(self, service: Service) -> str | None:
         """The URL of a service, None if the profile has none."""
         own: str | None = getattr(self, service)
-        return own or self.url
+        return own or self.url or (None if self.socket is None else "http://localhost")
+
+    def socket_of(self, service: Service) -> str | None:
+        """The path of the UNIX socket of a service, None if it has an address of its own or no socket."""
+        return None if getattr(self, service) else self.socket
 
     @property
     def holds_secrets(self) -> bool:
@@ -132,7 +139,8 @@ def announced(data_dir: Path, profile: Profile, environment: Mapping[str, str]) 
             made.replace(link)
     except OSError as error:
         click.echo(
-            f"roost: commands need --url {profile.url}, for a profile of it cannot be written: {error}",
+            f"roost: no profile of this system can be written, so that commands need "
+            f"{'a profile that names its socket' if profile.socket else f'--url {profile.url}'}: {error}",
             err=True,
         )
     try:

@@ -122,8 +122,8 @@ async def opened(
         yield Archive(archive)
         return
     if scheduler.by_option or not (data_dir or config_file or scheduler.by_default):
-        headers, trusted = scheduler.headers(), scheduler.trusted()
-        async with httpx.AsyncClient(headers=headers, timeout=ANSWER_SECONDS, verify=trusted) as client:
+        headers, way = scheduler.headers(), scheduler.async_way()
+        async with httpx.AsyncClient(headers=headers, timeout=ANSWER_SECONDS, **way) as client:
             yield Server(client, scheduler.url)
         return
     backend = await open_backend(data_dir, config_file)

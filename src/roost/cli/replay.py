@@ -218,11 +218,11 @@ def _replay_over_http(workload: Workload, conductor: Connection, speed: float | 
     """Replay a workload through a running system, and print the figures."""
 
     credentials = FixedCredentials(conductor.url, conductor.bearer())
-    trusted = conductor.trusted()
+    way = conductor.async_way()
 
     async def run(meter: Meter) -> Summary:
         meter.begin(workload.name, "bins", total=len(workload.bins))
-        async with calling(credentials, trusted) as caller:
+        async with calling(credentials, **way) as caller:
             return await RemoteReplay(workload, caller, speed).run(
                 lambda done: meter.count(done, meter.total)
             )

@@ -12,7 +12,6 @@ import msgspec
 
 from roost.cli.connection import Connection, connected_to
 from roost.model.errors import OperatorError
-from roost.model.secrets import safe_url
 from roost.model.transport_faults import fault_of
 
 SECONDS = 60.0
@@ -145,15 +144,10 @@ class ServiceClient:
             if value is not None
         }
         try:
-            answer = httpx.request(
-                method,
-                f"{self.connection.url}{path}",
-                json=body,
-                params=chosen,
-                headers=headers,
-                timeout=self._seconds,
-                verify=self._trusted,
-            )
+            with httpx.Client(timeout=self._seconds, **self.connection.way(self._trusted)) as client:
+                answer = client.request(
+                    method, f"{self.connection.url}{path}", json=body, params=chosen, headers=headers
+                )
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             is_sent = isinstance(error, httpx.TransportError) and not isinstance(
                 error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol)
@@ -165,7 +159,7 @@ class ServiceClient:
         except msgspec.DecodeError as error:
             # A proxy may give up a request that the service behind it carries out.
             is_untold = answer.status_code >= _SERVER_ERROR and method == "POST"
-            text = f"{safe_url(self.connection.url)} is no {self.connection.service}: {error}"
+            text = f"{self.connection.place} is no {self.connection.service}: {error}"
             raise (_Untold(text) if is_untold else OperatorError(text)) from error
         if answer.is_success:
             return decoded
@@ -177,7 +171,7 @@ class ServiceClient:
             raise ServiceFailed(f"{self.connection} answers {answer.status_code}: {text}", decoded)
         if answer.status_code == _NOT_FOUND and not _is_of_operation(errors):
             raise OperatorError(
-                f"{safe_url(self.connection.url)} ({self.connection.origin}) is no "
+                f"{self.connection.place} ({self.connection.origin}) is no "
                 f"{self.connection.service}, or an older one: it has no {method} {path}"
             )
         raise ServiceRefused(answer.status_code, text, decoded if errors else None)

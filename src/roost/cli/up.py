@@ -30,7 +30,7 @@ from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
 from roost.placement.http.server import check_exposure
 from roost.placement.options import proxy_warnings
-from roost.serving.listeners import Address, listen
+from roost.serving.listeners import Address, UnixAddress, listen
 from roost.serving.waiting import on_servers, open_when_there, tell_away
 from roost.system import Layout, System, kept_layout, uniform_layout
 from roost.system.config import configured_cells, in_directory, open_system_records, read_system_options
@@ -180,8 +180,7 @@ def up(
 
                 def announce() -> None:
                     watch.begin()
-                    if profile is not None:
-                        stack.enter_context(announced(data_dir, profile, os.environ))
+                    stack.enter_context(announced(data_dir, profile, os.environ))
                     _announce(data_dir, layout, listening)
 
                 await serve(system, listeners, announce, listening.tls, drain_seconds)
@@ -216,14 +215,15 @@ def _announce(data_dir: Path, layout: Layout, listening: Listening) -> None:
     )
 
 
-def _profile(listening: Listening, auth_strategy: str) -> Profile | None:
-    """The profile by which commands on this machine find the system; None if it listens on no port."""
-    if not isinstance(listening.address, Address):
-        return None
+def _profile(listening: Listening, auth_strategy: str) -> Profile:
+    """The profile by which commands on this machine find the system, and trust its certificate."""
+    where, tls = listening.address, listening.tls
     here = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-    address = Address(here.get(listening.address.host, listening.address.host), listening.address.port)
+    address = Address(here.get(where.host, where.host), where.port) if isinstance(where, Address) else None
     return Profile(
-        url=f"{'http' if listening.tls is None else 'https'}://{address}",
+        url=f"{'http' if tls is None else 'https'}://{address or 'localhost'}",
+        socket=str(where.path) if isinstance(where, UnixAddress) else None,
+        certificate=None if tls is None else str(tls.certificate),
         token=NO_TOKEN if auth_strategy == "noauth2" else None,
     )
 

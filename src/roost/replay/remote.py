@@ -6,7 +6,6 @@ The hosts are those of the system; the workload's are not used. All instances ar
 import asyncio
 import heapq
 import resource
-import ssl
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
@@ -266,13 +265,13 @@ def body_of(requests: Sequence[Request]) -> dict[str, object]:
 
 
 @asynccontextmanager
-async def calling(credentials: Credentials, trusted: ssl.SSLContext | bool = True) -> AsyncIterator[Caller]:
+async def calling(credentials: Credentials, **way: Any) -> AsyncIterator[Caller]:
     """A caller of the conductor that the credentials give access to.
 
-    ``trusted``: the authorities of its certificate, as httpx takes them.
+    ``way``: how httpx reaches it, as options of its client: authorities, or a transport.
     """
     limits = httpx.Limits(max_connections=AT_ONCE, max_keepalive_connections=AT_ONCE)
-    caller = Caller(credentials, httpx.AsyncClient(limits=limits, timeout=60.0, verify=trusted))
+    caller = Caller(credentials, httpx.AsyncClient(limits=limits, timeout=60.0, **way))
     try:
         yield caller
     finally:

@@ -61,7 +61,7 @@ def _once(findings: Iterable[Finding]) -> list[Finding]:
 
 def _readiness(service: Service, client: ServiceClient) -> Iterator[Finding]:
     """Databases, lag and other checks of the process that answers at the address of a service."""
-    url = client.connection.url
+    url = client.connection.place
     try:
         report = client.ask("GET", "/readyz")
     except ServiceFailed as error:

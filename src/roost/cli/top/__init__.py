@@ -55,7 +55,7 @@ def top(
     shown = console()
     headers = connection.headers()
     seconds = max(interval, MOST_ANSWER_SECONDS)
-    with httpx.Client(timeout=seconds, verify=connection.trusted()) as client:
+    with httpx.Client(timeout=seconds, **connection.way()) as client:
         try:
             watcher = Watcher(client, connection.url, metrics, headers, fullest)
         except httpx.InvalidURL as error:
