@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from roost.cells.disabled import EnableHost, MirrorWords, ReadFlags
+from roost.conductor import asking_cells
 from roost.conductor.aggregates.errors import NoSuchNode as NoSuchMember
 from roost.conductor.hosts.cells import CellRegistry
 from roost.conductor.hosts.errors import CellUnavailable, NoSuchNode
@@ -18,6 +19,7 @@ from roost.model.operator_word import Subject
 from roost.placement.commands.providers import CreateProvider
 from roost.storage import DatabaseUnavailable
 from support.conducting import NOW, Conductors, conducting, intercept
+from support.waiting import patience
 
 
 def on_silent_cell(directory: Path, monkeypatch: pytest.MonkeyPatch, use: Any) -> None:
@@ -115,6 +117,24 @@ def test_zone_of_a_node_waits_for_its_cell(tmp_path: Path, monkeypatch: pytest.M
         assert not (await now.aggregates.store.find(zone.uuid)).members
 
     on_silent_cell(tmp_path, monkeypatch, use)
+
+
+def test_zones_of_nodes_by_uuid_wait_for_no_other_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(work: object) -> None:
+        await asyncio.Event().wait()
+
+    async def run() -> None:
+        async with conducting(tmp_path) as now, asyncio.timeout(patience()):
+            monkeypatch.setattr(asking_cells, "CELL_SECONDS", 10 * patience())
+            monkeypatch.setattr(now.cells["cell2"], "read", never)
+            zone = await now.aggregates.create("zone", {AVAILABILITY_ZONE: "az1"})
+            made = await now.aggregates.change_members(zone.uuid, ["node-a"], [])
+            assert (await now.aggregates.names(made.members))["node-a"].host == "a"
+            await now.aggregates.change_members(zone.uuid, [], ["node-a"])
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("enabled", [True, False])

@@ -33,6 +33,24 @@ async def ask_cell(cell: Cell | None, work: Callable[[Connection], T]) -> T | No
     return found
 
 
+async def ask_until(
+    cells: Iterable[Cell], work: Callable[[Connection], T], complete: Callable[[Sequence[T]], bool]
+) -> list[T]:
+    """The answers of the cells that answer in `CELL_SECONDS`. Once they are ``complete``, because no other
+    cell can add anything, the others are not waited for."""
+    answers: list[T] = []
+    waiting = {asyncio.ensure_future(ask_cell(cell, work)) for cell in cells}
+    try:
+        while waiting and not complete(answers):
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            answers += [answer for task in done if (answer := task.result()) is not None]
+        return answers
+    finally:
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
 async def ask_for_all(
     cells: Iterable[Cell], work: Callable[[Connection], T], enough: Callable[[Sequence[T]], bool]
 ) -> list[T]:

@@ -15,7 +15,7 @@ from roost.conductor.aggregates.errors import AggregateChanged, NoSuchNode, Zone
 from roost.conductor.aggregates.provider_aggregates import MirrorPlacement, bring
 from roost.conductor.aggregates.store import AggregateStore, Answer, Judge
 from roost.conductor.aggregates.zones import ZoneChange
-from roost.conductor.asking_cells import ask_cell, ask_for_all
+from roost.conductor.asking_cells import ask_for_all, ask_until
 from roost.conductor.hosts.node_owners import NodeOwners
 from roost.conductor.words.words import Words
 from roost.model.aggregate import Aggregate
@@ -150,8 +150,14 @@ class HostAggregates:
         """The names of those of the nodes that a cell that answers has, by uuid."""
         if not nodes:
             return {}
-        found = await asyncio.gather(*(ask_cell(cell, names_of(nodes)) for cell in self._cells))
-        return {each.node: each for answer in found for each in answer or ()}
+        wanted = frozenset(nodes)
+
+        def complete(found: Sequence[list[NodeName]]) -> bool:
+            # A node is in one cell.
+            return wanted <= {each.node for answer in found for each in answer}
+
+        found = await ask_until(self._cells, names_of(nodes), complete)
+        return {each.node: each for answer in found for each in answer}
 
     async def nodes(self) -> KnownNodes:
         """The root providers of all nodes of the cells whose databases answer."""
@@ -181,13 +187,16 @@ class HostAggregates:
             called = {name for answer in found for node in answer for name in node}
             return called.issuperset(names)
 
-        answers = await asyncio.gather(*(ask_cell(cell, nodes_called(names)) for cell in self._cells))
-        found = [answer for answer in answers if answer is not None]
-        if len(found) < len(answers) and not all_called(found):
+        def all_by_uuid(found: Sequence[list[NodeName]]) -> bool:
+            return {each.node for answer in found for each in answer}.issuperset(names)
+
+        cells = list(self._cells)
+        found = await ask_until(cells, nodes_called(names), all_by_uuid)
+        if len(found) < len(cells) and not all_called(found):
             called = {name for answer in found for node in answer for name in node}
             found.append(await self._owners.called(set(names) - called))
             if not all_called(found):
-                found = await ask_for_all(self._cells, nodes_called(names), all_called)
+                found = await ask_for_all(cells, nodes_called(names), all_called)
         by_name: defaultdict[str, tuple[set[str], set[str], set[str]]]
         by_name = defaultdict(lambda: (set(), set(), set()))
         for answer in found:
@@ -231,7 +240,10 @@ class HostAggregates:
             # A node is in one cell.
             return changes.keys() <= {node for counts in found for node in counts}
 
-        for counts in await ask_for_all(self._cells, count_instances(changes), all_found):
+        found = await ask_until(self._cells, count_instances(changes), all_found)
+        if not all_found(found):
+            found = await ask_for_all(self._cells, count_instances(changes), all_found)
+        for counts in found:
             for node, count in sorted(counts.items()):
                 if count:
                     raise ZoneInUse(
