@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Collection
+from typing import Any
 
 import msgspec
 import pytest
+import structlog.testing
 
 from roost.agents.errors import EndpointUnavailable, LateMessage, SessionLost, SessionTaken
 from roost.agents.questions import Confirm, Opening, Poll
@@ -13,7 +15,7 @@ from roost.cells.building import AttemptKey, FailAttempts
 from roost.cells.held_hosts import AcceptHost, HeldHost, ReadHeldHosts
 from roost.cells.orders import WorkOfHosts, give_orders
 from roost.compute.errors import BuildFailed
-from roost.compute.host import EMPTY_LIST, OTHER_DATABASE, TAKEN_BACK
+from roost.compute.host import EMPTY_LIST, NOT_TAKEN, OTHER_DATABASE, TAKEN_BACK
 from roost.compute.keeping import KeptSession
 from roost.compute.workload import OVERTIME
 from roost.conductor.agents.endpoint import EndpointTimes
@@ -348,6 +350,40 @@ def test_second_agent_of_a_host_is_refused_and_a_restarted_one_is_not(tmp_path) 
                 assert hosting.agents["a"].agent.polled
                 await world.cell.delete(["i"])
                 await world.reaches(DESTROYED)
+
+    asyncio.run(run())
+
+
+class Refusing:
+    """An endpoint whose answers to polls of host a tell that the reports of nodes are refused."""
+
+    def __init__(self, world: Hosts) -> None:
+        self._world = world
+        self.refused: dict[str, str] | None = {"n": "the name n is that of another host"}
+
+    async def ask(self, question: Any) -> Any:
+        answer = await self._world.service.ask(question)
+        if isinstance(question, Poll) and question.session.host == "a":
+            return msgspec.structs.replace(answer, refused=self.refused)
+        return answer
+
+
+def test_an_agent_whose_node_is_refused_tells_it_once_and_keeps_it(tmp_path) -> None:
+    async def run() -> None:
+        async with hosts(tmp_path) as world:
+            endpoint = Refusing(world)
+            with structlog.testing.capture_logs() as logs:
+                async with world.running(endpoint):
+                    await until(lambda: kept(world).refused == {"n": "the name n is that of another host"})
+                    # An older cell does not tell it: nothing is known then.
+                    endpoint.refused = None
+                    await asyncio.sleep(0.3)
+                    assert kept(world).refused
+                    endpoint.refused = {}
+                    await until(lambda: kept(world).refused == {})
+            told = [each["event"] for each in logs if each.get("trouble", each["event"]) == NOT_TAKEN]
+            assert told == [NOT_TAKEN, "a trouble of a host is over"]
+            assert world.states["b"].session.refused == {}
 
     asyncio.run(run())
 

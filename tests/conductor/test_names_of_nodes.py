@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from roost.agents.questions import Opening, Poll
+from roost.agents.questions import Closing, Opening, Poll
 from roost.agents.types import SessionKey
-from roost.cells.hosts import AddHosts, NodesOfHost
+from roost.cells.hosts import AddHosts, DescribeHosts, NodesOfHost, RefusedHosts
 from roost.conductor.agents.endpoint import EndpointTimes
 from roost.conductor.agents.service import AgentService
 from roost.conductor.hosts.errors import HostElsewhere
@@ -31,6 +31,7 @@ class Agents:
         self.service = AgentService(
             self.cell, now.placement, api=now.ledger.database, times=EndpointTimes(poll=0.0), **options
         )
+        self.refused: dict[str, str] | None = None
         self._sessions: dict[str, tuple[SessionKey, int]] = {}
 
     async def report(self, host: str, **nodes: str) -> list[str]:
@@ -45,9 +46,10 @@ class Agents:
             self._sessions[host] = opened.session, 0
         session, counter = self._sessions[host]
         self._sessions[host] = session, counter + 1
-        await self.service.ask(
+        answer = await self.service.ask(
             Poll(session=session, counter=counter + 1, reports=tuple(reports), wait_seconds=0.0)
         )
+        self.refused = answer.refused
         return [each.nodename for each in await self.cell.read(NodesOfHost(host))]
 
 
@@ -68,6 +70,41 @@ def test_a_node_may_not_have_the_name_of_another_host(tmp_path: Path) -> None:
         # One bad node does not stop the others, nor the host.
         assert await agents.report("a", b=MINE, mine=OTHER) == ["a", "mine"]
         assert await agents.report("b", mine=MINE) == ["b"]
+
+    using(tmp_path, use)
+
+
+def test_who_is_refused_is_told_and_so_are_operators(tmp_path: Path) -> None:
+    async def use(now: Conductors) -> None:
+        agents = Agents(now, "cell1")
+
+        async def told() -> str | None:
+            described = (await agents.cell.read(DescribeHosts(("a",))))["a"]
+            assert (await agents.cell.read(RefusedHosts())).get("a") == described.refused
+            return described.refused
+
+        await agents.cell.write(AddHosts({"added": "0" * 64}, 1.0))
+        await agents.report("a", mine=OTHER)
+        assert (agents.refused, await told()) == ({}, None)
+        await agents.report("a", added=MINE)
+        reason = "the name added is that of another host"
+        assert (agents.refused, await told()) == ({MINE: reason}, reason)
+        # Polls without reports tell it again: an answer may have been lost.
+        await agents.report("a")
+        assert agents.refused == {MINE: reason}
+        # Another process of the cell knows it too.
+        later = Agents(now, "cell1")
+        later._sessions = agents._sessions
+        await later.report("a", mine=OTHER)
+        assert (later.refused, await told()) == ({MINE: reason}, reason)
+        await later.report("a", other=MINE)
+        assert (later.refused, await told()) == ({}, None)
+        await later.report("a", added=MINE)
+        assert await told() == reason
+        # A new session reports all nodes: what is not reported any more is forgotten.
+        await later.service.ask(Closing(session=later._sessions.pop("a")[0]))
+        await later.report("a", mine=OTHER)
+        assert (later.refused, await told()) == ({}, None)
 
     using(tmp_path, use)
 

@@ -102,7 +102,8 @@ class Polled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``position`` is that of the database *before* this poll. ``wants_guests``: the next poll shall have the
     list of guests. ``wants_reports``: the next poll shall have the reports of all nodes. ``accepted``: an
     operator has accepted the state of the cell for the reason for which the agent carries out no orders.
-    ``disabled``: whether an operator has disabled the host; None: it was not looked at.
+    ``disabled``: whether an operator has disabled the host; None: it was not looked at. ``refused``: the
+    nodes of the host whose reports the cell does not take (uuid -> reason); None: that is not told.
     """
 
     position: Position
@@ -112,6 +113,7 @@ class Polled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     wants_reports: bool = False
     accepted: bool = False
     disabled: bool | None = None
+    refused: dict[str, str] | None = None
 
 
 class ProviderState(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from roost.cells.cell_work import CellWork
 from roost.cells.disabled import ReadWordsOfNodes, Word, forget_words
 from roost.cells.held_hosts import HeldHost
 from roost.cells.host_tokens import IssueToken
+from roost.cells.refused_nodes import reasons_by_host
 from roost.cells.rows import report_of
 from roost.cells.tables import (
     cell_hosts,
@@ -25,6 +26,7 @@ from roost.cells.tables import (
     leases,
     nodes,
     orders,
+    refused_nodes,
     unknown_guests,
 )
 from roost.cells.watching import SESSION, session_name
@@ -39,7 +41,7 @@ class CellHost(msgspec.Struct, frozen=True, kw_only=True):
 
     ``enabled`` and ``reason`` are the operator's. ``added_at``: seconds since the epoch; None for a host that
     nobody added. ``session``: of its agent, None if it never had one. ``held``: why its agent carries out no
-    orders, None if it does. ``refused``: why placement does not have all that the drivers of its nodes tell.
+    orders, None if it does. ``refused``: why the cell or placement does not have all that it reports.
     ``instances`` by state; ``orders``: to destroy, that it has not acknowledged.
     """
 
@@ -152,7 +154,10 @@ class DescribeHosts(msgspec.Struct, frozen=True):
         }
         count = sa.func.count()
         of_nodes = dict(_counted(connection, nodes.c.host, nodes.c.host.in_(some)))
-        refused = _refused(connection, nodes.c.host.in_(some))
+        refused = {
+            **_refused(connection, nodes.c.host.in_(some)),
+            **reasons_by_host(connection, refused_nodes.c.host.in_(some)),
+        }
         ordered = dict(_counted(connection, orders.c.host, orders.c.host.in_(some)))
         states: dict[str, dict[str, int]] = {}
         query = sa.select(instances.c.host, instances.c.state, count).where(instances.c.host.in_(some))
@@ -179,13 +184,13 @@ class DescribeHosts(msgspec.Struct, frozen=True):
 
 
 class RefusedHosts(msgspec.Struct, frozen=True):
-    """The hosts of which placement does not have all that their drivers tell, each with the reason.
+    """The hosts of which the cell or placement does not take all that they report, each with the reason.
 
     A host that is not reshaped is one of them.
     """
 
     def __call__(self, connection: Connection) -> dict[str, str]:
-        return _refused(connection, sa.true())
+        return {**_refused(connection, sa.true()), **reasons_by_host(connection, sa.true())}
 
 
 def _refused(connection: Connection, which: sa.ColumnElement[bool]) -> dict[str, str]:
@@ -290,7 +295,7 @@ class RemoveHost(CellWork, frozen=True):
         roots = sa.select(nodes.c.node).where(nodes.c.host == self.host)
         connection.execute(sa.delete(host_providers).where(host_providers.c.root.in_(roots)))
         forget_words(connection, nodes.c.host == self.host)
-        for table in (nodes, cell_hosts, host_tokens, held_hosts, orders, unknown_guests):
+        for table in (nodes, cell_hosts, host_tokens, held_hosts, refused_nodes, orders, unknown_guests):
             connection.execute(sa.delete(table).where(table.c.host == self.host))
         connection.execute(sa.delete(leases).where(leases.c.name == name))
         return None

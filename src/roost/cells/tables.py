@@ -164,6 +164,17 @@ held_hosts = sa.Table(
     **EXACT,
 )
 
+refused_nodes = sa.Table(
+    # Nodes whose reports are not taken: see `roost.cells.refused_nodes`.
+    "refused_nodes",
+    metadata,
+    sa.Column("host", NAME, primary_key=True),
+    sa.Column("node", UUID, primary_key=True),
+    sa.Column("reason", BIG_TEXT, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+    **EXACT,
+)
+
 cell_hosts = sa.Table(
     # The hosts that an operator added to the cell: see `roost.cells.hosts`.
     "cell_hosts",

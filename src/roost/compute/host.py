@@ -1,5 +1,7 @@
 """The agent of one host, as machines: its session, its polls, its providers."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from roost.agents.digest import digest_of
@@ -27,6 +29,7 @@ EMPTY_LIST = "the cell's database knows no guest of this host, but there are som
 
 _NO_SESSION = "no session can be opened"
 _NO_POLL = "the cell does not take a poll"
+NOT_TAKEN = "the cell does not take the reports of nodes"
 _NOT_KEPT = "the state of a host cannot be kept"
 _NOT_RECOVERED = "the driver cannot take up the guests of a host"
 _NO_GUESTS = "the driver cannot list its guests"
@@ -335,6 +338,7 @@ class HostAgent:
             self._kept,
             position=Position(*identity, epoch=poll.session.epoch, counter=self._counted),
         )
+        yield from self._take_refused(answer.refused)
         if asked - self._kept_at >= self._times.keep:
             yield from self._keep()
         for order in answer.orders:
@@ -345,6 +349,18 @@ class HostAgent:
                 self._node_of[order.instance.uuid] = order.instance.node
             self._outbox.begins(order.key[0])
             yield from self._work.take(order, asked, poll.counter)
+
+    def _take_refused(self, refused: Mapping[str, str] | None) -> Machine[None]:
+        """The cell does not take the reports of some nodes: the log tells it, and `roost agent --check`."""
+        if refused is None:
+            return
+        if refused:
+            text = "; ".join(f"node {node}: {why}" for node, why in sorted(refused.items()))
+            yield from self._troubles.tell(NOT_TAKEN, text, "error")
+        else:
+            yield from self._troubles.over(NOT_TAKEN)
+        if refused != self._kept.refused:
+            yield from self._keep(refused=dict(refused))
 
     def _take_disabled(self, disabled: bool | None) -> Machine[None]:
         """An operator may have disabled or enabled the host: placement is told at once."""

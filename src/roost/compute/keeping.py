@@ -32,13 +32,15 @@ class KeptSession(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``nonces``: those of its last sessions, newest first. ``position`` is the highest that it has seen, None
     before the first session. ``held``: why it carries out no orders until an operator accepts the cell's
-    state. ``accepted``: an operator has done so since the last session.
+    state. ``accepted``: an operator has done so since the last session. ``refused``: the nodes whose reports
+    the cell does not take (uuid -> reason).
     """
 
     nonces: tuple[str, ...] = ()
     position: Position | None = None
     held: str | None = None
     accepted: bool = False
+    refused: dict[str, str] = {}
 
 
 class LoadSession(Question[KeptSession], frozen=True):
@@ -171,13 +173,7 @@ class StateDirectory:
         self._keep(SESSION, session)
 
     def _load(self, name: str, kind: Any, otherwise: Callable[[], T]) -> T:
-        path = self._directory / name
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=kind)  # type: ignore[no-any-return]
-        except FileNotFoundError:
-            return otherwise()
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise StateUnusable(f"{path} cannot be read: {error}") from error
+        return _decoded(self._directory / name, kind, otherwise)
 
     def _keep(self, name: str, value: object) -> None:
         path = self._directory / name
@@ -185,6 +181,11 @@ class StateDirectory:
             replace_file(path, msgspec.json.encode(value))
         except OSError as error:
             raise StateUnusable(f"{path} cannot be written: {error}") from error
+
+
+def kept_session(directory: Path) -> KeptSession:
+    """What an agent that may run has kept of its session. Raises `StateUnusable`."""
+    return _decoded(directory / SESSION, KeptSession, KeptSession)
 
 
 def accept(directory: Path) -> None:
@@ -203,3 +204,12 @@ def accept(directory: Path) -> None:
 def _file_of(node: str) -> str:
     # The uuid, because a node's name may have any characters.
     return f"providers-{provider_uuid(node)}.json"
+
+
+def _decoded(path: Path, kind: Any, otherwise: Callable[[], T]) -> T:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)  # type: ignore[no-any-return]
+    except FileNotFoundError:
+        return otherwise()
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise StateUnusable(f"{path} cannot be read: {error}") from error

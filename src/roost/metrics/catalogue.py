@@ -359,6 +359,12 @@ HEARTBEATS: Final = Counter(
     "Its rate is the number of hosts divided by the seconds between heartbeats. If it falls, hosts will "
     "soon count as down.",
 )
+REFUSED_NODES: Final = Counter(
+    "roost_cell_refused_nodes_total",
+    "Nodes whose reports a cell has begun to refuse: under a name that is another's, or beyond the limits.",
+    "Each tells an operator to look: `roost host list` and the log of the agent have the reason. If it grows "
+    "steadily, the agent of a host is not what its host is.",
+)
 
 # Records
 

@@ -20,7 +20,7 @@ from roost.cli.doctor.check import ANSWER_SECONDS, Check, NotKnown, Verdict
 from roost.cli.doctor.configuration import judge_files
 from roost.compute.drivers.loading import BUILT_IN, load_driver
 from roost.compute.errors import StateUnusable
-from roost.compute.keeping import StateDirectory
+from roost.compute.keeping import StateDirectory, kept_session
 from roost.compute.options import GROUP
 from roost.compute.program import open_conf, read_tokens
 from roost.compute.provider_config import read_provider_config
@@ -88,6 +88,7 @@ def check_state(agent: CheckedAgent) -> Iterator[Verdict]:
         if not directory.exists():
             usable += 1  # the agent makes it
             continue
+        yield from _refused(host, directory)
         try:
             state = StateDirectory(directory)
         except StateUnusable as error:
@@ -108,6 +109,17 @@ def check_state(agent: CheckedAgent) -> Iterator[Verdict]:
         yield Verdict("ok", f"agents of {running} of the hosts run now")
     if usable:
         yield Verdict("ok", f"{usable} state directories can be used")
+
+
+def _refused(host: str, directory: Path) -> Iterator[Verdict]:
+    """Nodes whose reports the cell does not take, as the agent was told last."""
+    try:
+        refused = kept_session(directory).refused
+    except StateUnusable:
+        return  # it is told where the directory is used
+    for node, reason in sorted(refused.items()):
+        says = f"the cell does not take the report of node {node} of host {host}: {reason}"
+        yield Verdict("fail", says, "give the node another name, or remove the one that has it")
 
 
 def check_endpoint(agent: CheckedAgent) -> Iterator[Verdict]:

@@ -131,7 +131,7 @@ def _hosts(conductor: ServiceClient, counts: Counts) -> Iterator[Finding]:
                 )
             if each["refused"]:
                 yield Finding(
-                    "look", f"host {each['host']}", f"placement refuses its report: {each['refused']}"
+                    "look", f"host {each['host']}", f"not all that it reports is taken: {each['refused']}"
                 )
     counts["hosts"] = states.total()
     counts["hosts up"] = states["up"]

@@ -41,6 +41,7 @@ from roost.conductor.agents.new_nodes import NewNodesJudge
 from roost.conductor.agents.new_work import Known, new_work
 from roost.conductor.agents.offer_limits import NO_LIMITS, OfferLimits
 from roost.conductor.agents.polls import NotStored, PollLate, PollStored, StorePoll
+from roost.conductor.agents.refusals import ReportRefusals
 from roost.conductor.agents.reshaping import settle_cut_off
 from roost.conductor.agents.sessions import CloseSession, HoldSession, OpenSession, refusal_of
 from roost.conductor.agents.too_old import work_for
@@ -72,6 +73,10 @@ SESSION_TIMES = LeaseTimes(look=5.0, lease=60.0, forget=float("inf"))
 
 Its row is never forgotten: by its epochs an agent tells that the database was taken back.
 """
+
+
+_NOT_ITS_OWN = "placement has a provider of this uuid that does not carry the name of the host"
+_ANOTHERS = "the node is that of another host"
 
 
 class EndpointTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,6 +130,7 @@ class AgentEndpoint:
         self._times = msgspec.structs.replace(times, poll=min(times.poll, times.build / 4))
         self._new_nodes = NewNodesJudge(self._database)
         self._names = NodeNamesJudge(cell, self._database)
+        self._refusals = ReportRefusals(self._database)
         self._compared: dict[str, _Listed] = {}
         self._waiting: dict[str, Known] = {}
         self._found: dict[str, HostWork] = {}
@@ -199,8 +205,10 @@ class AgentEndpoint:
             )
         self._compared.pop(opening.host, None)
         self._identity = DatabaseIdentity(opened.before.database, opened.before.incarnation)
+        session = SessionKey(opening.host, opening.nonce, opened.epoch)
+        self._refusals.opened(session)
         return Opened(
-            session=SessionKey(opening.host, opening.nonce, opened.epoch),
+            session=session,
             cell=self.cell,
             position=opened.before,
             expected=opened.expected,
@@ -213,7 +221,8 @@ class AgentEndpoint:
     def _poll(self, poll: Poll) -> Machine[Polled]:
         host = poll.session.host
         began = yield from Monotonic().do()
-        new = yield from self._new_nodes.judge(poll.session, poll.reports)
+        reports = poll.reports
+        new = yield from self._new_nodes.judge(poll.session, reports)
         left_out = new.others | new.unsure
         kept = tuple(each for each in poll.reports if each.node not in left_out)
         names = yield from self._names.judge(poll.session, kept)
@@ -230,6 +239,9 @@ class AgentEndpoint:
         if not isinstance(stored, PollStored):
             raise refusal_of(poll.session, stored)
         yield from self._tell(poll, stored)
+        refused = dict.fromkeys(new.others, _NOT_ITS_OWN) | dict.fromkeys(stored.refused, _ANOTHERS)
+        refused |= {**excessive, **names.refused}
+        told = yield from self._refusals.note(poll.session, reports, refused)
         wants_guests = self._wants_guests(poll, began)
         wants_reports = stored.is_reported is False and not (stored.refused or left_out)
         known: Known = frozenset(
@@ -262,6 +274,7 @@ class AgentEndpoint:
             wants_reports=wants_reports or bool(new.unsure or names.unsure),
             accepted=accepted,
             disabled=stored.is_disabled,
+            refused=None if told is None else dict(told),
         )
 
     def _stored(self, poll: Poll, now: float) -> Machine[PollStored | NotStored]:

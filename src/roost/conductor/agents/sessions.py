@@ -12,6 +12,7 @@ from roost.agents.types import Position, SessionKey
 from roost.cells.arriving import INSTANCES
 from roost.cells.held_hosts import HoldHost, ReleaseHosts
 from roost.cells.orders import read_orders
+from roost.cells.refused_nodes import forget_refused
 from roost.cells.rows import instance_of
 from roost.cells.tables import instances, leases
 from roost.cells.watching import SESSION, session_name
@@ -104,6 +105,7 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
         acquired = acquire(connection, [work._acquiring(present) for work in works], present)
         opened = {work.host: lease for work, lease in zip(works, acquired, strict=True) if lease is not None}
         ReleaseHosts([work.host for work in works if work.host in opened and not work.is_held])(connection)
+        forget_refused(connection, opened)
         identity = read_identity(connection)
         expected: defaultdict[str, list[Instance]] = defaultdict(list)
         given: defaultdict[str, list[DestroyOrder]] = defaultdict(list)

@@ -116,11 +116,10 @@ class ShownHost(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     `state`: `up`, `down`, or `unknown` while its cell cannot be asked; then the rest is not known either, but
     for what an operator has said of it. `enabled` and `reason`: whether an operator lets it have new
-    instances. `held`: why its agent carries out
-    no orders, null if it does. `refused`: why placement does not have all that its drivers tell, such as a
-    reshape that does not add up; null if it does. `instances`: their numbers by state. `orders`: guests that
-    it has not yet acknowledged to have destroyed. `since`: when its agent opened the session, in seconds
-    since the epoch.
+    instances. `held`: why its agent carries out no orders, null if it does. `refused`: why the cell or
+    placement does not take all that it reports, such as a name that is another's or a reshape that does not
+    add up; null if it does. `instances`: their numbers by state. `orders`: guests that it has not yet
+    acknowledged to have destroyed. `since`: when its agent opened the session, in seconds since the epoch.
     """
 
     host: str
