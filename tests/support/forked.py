@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
+from support.waiting import Deadline
+
 ROOST = Path(sys.executable).with_name("roost")
 START_SECONDS = 120.0
 
@@ -96,15 +98,22 @@ class Forked:
 def run_forked(
     *arguments: str | Path, seconds: float, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command and wait for its end. Raises `TimeoutExpired`, and then kills it."""
+    """Run a command and wait for its end. Raises `TimeoutExpired`, and then kills it.
+
+    ``seconds``: those that it has on a quiet machine.
+    """
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         process = Forked(*arguments, env=env, stdout=output, stderr=errors)
-        try:
-            status = process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            raise
+        deadline = Deadline(seconds)
+        status = None
+        while status is None:
+            try:
+                status = process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                if deadline.passed:
+                    process.kill()
+                    process.wait()
+                    raise
         texts = []
         for file in (output, errors):
             file.seek(0)
