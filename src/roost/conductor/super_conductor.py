@@ -30,6 +30,7 @@ from roost.conductor.questions import (
     placement_service,
     scheduler_service,
 )
+from roost.conductor.words.drains import look_at_drains, watch_drains
 from roost.conductor.working import DELETIONS, FINISHED, Working
 from roost.leases import LeaseTimes, ReleaseLease, Tenure, VacateAll, keep_lease, renew, watch_leases
 from roost.machine import Machine, Performer, lasting
@@ -144,6 +145,7 @@ class SuperConductor:
             free_late_claims=self._working.free_late_claims,
             complete_mappings=self._working.complete_mappings,
             prune_past=lambda: self._working.prune_past(self._history_days),
+            watch_drains=lambda: watch_drains(self._answering),
             keep_cell_logs=lambda: keep_cell_logs(self._answering, self._history_days),
             prune_answers=self._working.prune_answers,
             keep_audit=lambda: keep_lease("api", self._auditing),
@@ -155,7 +157,7 @@ class SuperConductor:
             self._listening.add(asyncio.create_task(self._listen(cell)))
 
     async def step(self) -> None:
-        """Take up all work that nobody carries; take deletions, late claims and the cells' logs one step on.
+        """Take up all work that nobody carries; take what else there is one step on.
 
         Raises: `StorageError` of the API database.
         """
@@ -163,6 +165,7 @@ class SuperConductor:
         await self._performer.run(carry_deletions(self._working.deletions))
         await self._performer.run(self._working.look_for_late_claims())
         await self._performer.run(number_changes(self._answering()))
+        await self._performer.run(look_at_drains(self._answering()))
 
     async def accept(self, request: BuildRequest, answer: KeyedAnswer | None = None) -> None:
         """Take a request: durable when this returns, and on its way to its cells.

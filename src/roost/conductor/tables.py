@@ -37,6 +37,8 @@ cell_mappings = sa.Table(
     # The group of the configuration with the URL, which has a password; or, of cells without one, the URL.
     sa.Column("section", NAME),
     sa.Column("database_url", sa.Text),
+    # Since when its database does not answer, as conductors have told in an event. None: it answers.
+    sa.Column("away_since", sa.Double),
     **EXACT,
 )
 
@@ -180,6 +182,10 @@ operator_words = sa.Table(
     sa.Column("at", sa.Double, nullable=False),
     # That of `host_aggregates_version` with which it was said.
     sa.Column("version", sa.BigInteger, nullable=False),
+    # How far it is emptied, and the version of the word for which that is true: see
+    # `roost.conductor.words.drains`.
+    sa.Column("drain", sa.String(8)),
+    sa.Column("drain_version", sa.BigInteger),
     sa.Index("operator_words_by_version", "version"),
     **EXACT,
 )

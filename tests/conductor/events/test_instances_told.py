@@ -197,7 +197,8 @@ def test_a_marker_of_an_earlier_version_goes_on_with_what_instances_did_later(tm
             await now.settle()
             old = base64.urlsafe_b64encode(b'{"api":1}').decode().rstrip("=")
             page = await page_of(client, marker=old)
-            assert kinds(page) == ["instance_assigned", "instance_active"]
+            told = [each for each in kinds(page) if each.startswith("instance_")]
+            assert told == ["instance_assigned", "instance_active"]
             assert (await page_of(client, marker=page["next"]))["events"] == []
             [uuid] = await asked_for(client, 1)
             await now.settle()

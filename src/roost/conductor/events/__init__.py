@@ -6,6 +6,7 @@ cell_logs   the logs of the cells (`roost.cells.state_changes`): numbered and pr
 reader      pages of all logs; a cell that is away stops none
 merge       the logs of several databases by time
 observed    hosts and processes that come and go, as events that several observers write once
+cell_outages  cells whose databases are away, as events that several conductors write once
 marker      the positions of a reader in all logs, as an opaque text
 handlers    the operation over HTTP
 operations  its path and its policy rule

@@ -22,6 +22,10 @@ EventKind = Literal[
     "cell_removed",
     "cell_enabled",
     "cell_disabled",
+    "cell_up",
+    "cell_down",
+    "drain_begun",
+    "drain_ended",
     "service_up",
     "service_down",
     "task_taken",
@@ -53,6 +57,9 @@ class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     - `host_added`, `host_removed`: an operator's. `host_moved`: into `cell`, from the cell in `detail`.
     - `host_enabled`, `host_disabled`, and those of nodes and cells: an operator's word; `detail` says why.
+    - `drain_begun`, `drain_ended`: instances leave what an operator has disabled, a node, a host or a cell;
+      nothing is left there, or `detail` says why it ended before.
+    - `cell_up`, `cell_down`: the database of the cell answers again, or does not, as a conductor saw it.
     - `host_up`, `host_down`: the session of the host's agent, as a conductor saw it.
     - `service_up`, `service_down`: the process `name` on `host`; in `cell`, or with the API database if null.
     - `task_taken`: the process on `host` took over the task `name`, of which there is one at a time.

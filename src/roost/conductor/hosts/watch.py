@@ -12,11 +12,13 @@ import structlog
 from roost.cells import Cell
 from roost.cells.watching import SESSION
 from roost.conductor.audit.store import LEASE as AUDIT
+from roost.conductor.events.cell_outages import NoteOutages, SeenOutage
 from roost.conductor.events.observed import LeaseLook, transitions
 from roost.conductor.events.store import MarkedEvent, ObserveEvents
 from roost.conductor.liveness import Liveness
 from roost.leases import Lease, LeaseTimes, ReadAllLeases
 from roost.model.service_version import SERVICE_VERSION
+from roost.model.text import error_text
 from roost.storage import Database, StorageError
 
 UP = "up"
@@ -59,6 +61,9 @@ class _Place:
         self.behind: list[Lease] = []
         self.answers = True
         self.look: LeaseLook | None = None
+        # When its first failed look in a row began, and whether it was told as away; None: nothing was told.
+        self.failing_since: float | None = None
+        self.told_away: bool | None = None
 
     def state_of(self, lease: Lease) -> str:
         if not self.answers:
@@ -75,7 +80,8 @@ class ServiceWatch:
     over its work, a host after ``down_seconds``. A process that died before this one began is seen as up for
     that long. ``monotonic``: the clock of the observation; ``clock``: seconds since the epoch.
 
-    What changes between two looks is written as events. What has changed before the first look is not told.
+    What changes between two looks is written as events. What has changed before the first look is not told,
+    but that the database of a cell is away, or answers again.
     """
 
     def __init__(
@@ -95,6 +101,7 @@ class ServiceWatch:
         self._monotonic = monotonic
         self._clock = clock
         self._unwritten: deque[MarkedEvent] = deque(maxlen=MOST_UNWRITTEN)
+        self._outages: dict[str, SeenOutage] = {}
         self._writing = asyncio.Lock()
         self._places: dict[str | None, _Place] = {}
 
@@ -113,6 +120,7 @@ class ServiceWatch:
         cells = dict(self._cells)
         for gone in self._places.keys() - cells.keys() - {None}:
             del self._places[gone]
+            self._outages.pop(gone or "", None)
         looks = [self._look_at(name, cell.database) for name, cell in cells.items()]
         await asyncio.gather(self._look_at(None, self._api), *looks)
         await self._write_events()
@@ -166,10 +174,14 @@ class ServiceWatch:
                 where = "the API database" if name is None else f"cell {name}"
                 _log.warning("leases cannot be read", database=where, error=str(error))
             place.answers = False
+            self._failed(name, place, began, error)
             place.processes.away(self._monotonic())
             place.hosts.away(self._monotonic())
             return
         ended = self._monotonic()
+        place.failing_since = None
+        if name is not None and place.told_away is not False:
+            self._outages[name] = SeenOutage(name, False, self._clock())
         held = [lease for lease in leases if not lease.vacant]
         place.leases, place.answers = leases, True
         # A process has a lease of its own beside that of its task.
@@ -182,6 +194,16 @@ class ServiceWatch:
         hosts = {each.host: each.stamp for each in held if each.kind == SESSION}
         place.hosts.look(hosts, frozenset(), began, ended)
         self._observe(name, place)
+
+    def _failed(self, name: str | None, place: _Place, began: float, error: StorageError) -> None:
+        """Note that a look has failed. A cell is away after as long as a process may be silent."""
+        if place.failing_since is None:
+            place.failing_since = began
+        if name is None:
+            return
+        self._outages.pop(name, None)
+        if place.told_away is not True and self._monotonic() - place.failing_since >= self._times.lease:
+            self._outages[name] = SeenOutage(name, True, self._clock(), error_text(error))
 
     def _observe(self, name: str | None, place: _Place) -> None:
         """Keep what has changed since the look before, to be written as events."""
@@ -200,6 +222,16 @@ class ServiceWatch:
 
     async def _write_events(self) -> None:
         async with self._writing:
+            if outages := tuple(self._outages.values()):
+                try:
+                    await self._api.write(NoteOutages(outages))
+                except StorageError as error:
+                    _log.warning("cells that are away are told later", error=str(error))
+                    return
+                for each in outages:
+                    self._outages.pop(each.cell, None)
+                    if each.cell in self._places:
+                        self._places[each.cell].told_away = each.away
             while self._unwritten:
                 some = tuple(islice(self._unwritten, EVENTS_AT_ONCE))
                 try:

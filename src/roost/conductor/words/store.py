@@ -11,6 +11,7 @@ from roost.conductor.aggregates.store import AggregateChanges, next_version, rea
 from roost.conductor.events.store import append_events
 from roost.conductor.events.types import CloudEvent, EventKind
 from roost.conductor.tables import SCHEMA, operator_words
+from roost.conductor.words.drains import end_early
 from roost.model.history import Requester
 from roost.model.operator_word import SaidWord, Subject
 from roost.model.text import clean_text
@@ -104,6 +105,7 @@ _SUBJECT = (operator_words.c.cell, operator_words.c.host, operator_words.c.node)
 
 def _say(connection: Connection, words: Collection[SaidWord], by: Requester | None) -> None:
     version = next_version(connection)
+    ended: list[CloudEvent] = []
     for word in words:
         values = {
             "enabled": word.enabled,
@@ -112,10 +114,16 @@ def _say(connection: Connection, words: Collection[SaidWord], by: Requester | No
             "version": version,
         }
         this = [column == part for column, part in zip(_SUBJECT, word.subject, strict=True)]
+        if word.enabled:
+            ended += end_early(connection, this, word.at, "it was enabled before it was empty")
+        else:
+            # What is disabled already is emptied on.
+            same = ~operator_words.c.enabled, operator_words.c.drain_version == operator_words.c.version
+            connection.execute(sa.update(operator_words).where(*this, *same).values(drain_version=version))
         # Nobody else says anything before this transaction ends.
         if not connection.execute(sa.update(operator_words).where(*this).values(values)).rowcount:
             connection.execute(sa.insert(operator_words), {**word.subject._asdict(), **values})
-    append_events(connection, [_told(word, by) for word in words])
+    append_events(connection, [*ended, *(_told(word, by) for word in words)])
 
 
 def _told(word: SaidWord, by: Requester | None) -> CloudEvent:

@@ -1,0 +1,200 @@
+"""What an operator has disabled is emptied: told once when it begins, and once when it ends."""
+
+import asyncio
+from typing import Any
+
+import httpx
+
+from roost.cells.remaining import CountRemaining
+from roost.conductor.events.store import EventsAfter
+from roost.conductor.tables import SCHEMA
+from roost.conductor.words.drains import Drain, NoteDrains, OpenDrains, look_at_drains
+from roost.conductor.words.store import WordStore
+from roost.model.operator_word import SaidWord, Subject
+from roost.storage import Database
+from support.conducting import Conductors
+from support.conductor_api import ADMIN, OPERATOR, api, asked_for, hold
+from support.databases import Place
+from support.upgrading import upgrade_empty
+
+EVENTS = "/v1/events"
+
+
+async def drains(client: httpx.AsyncClient) -> list[tuple[str, str, str | None]]:
+    page = (await client.get(EVENTS, headers=ADMIN)).json()
+    return [
+        (each["kind"].removeprefix("drain_"), each["host"] or each["cell"], each["detail"])
+        for each in page["events"]
+        if each["kind"].startswith("drain_")
+    ]
+
+
+async def say(client: httpx.AsyncClient, path: str, enabled: bool) -> None:
+    answer = await client.put(f"/v1/{path}", json={"enabled": enabled}, headers=OPERATOR)
+    assert answer.is_success, answer.text
+
+
+async def placed(now: Conductors, client: httpx.AsyncClient) -> tuple[str, str]:
+    """A new instance that runs, and its host."""
+    [uuid] = await asked_for(client, 1)
+    await now.settle()
+    host = (await now.instances())[uuid].host
+    assert host is not None
+    return uuid, host
+
+
+def using(tmp_path: Any, use: Any) -> None:
+    async def run() -> None:
+        async with api(tmp_path) as (now, client):
+            await use(now, client)
+
+    asyncio.run(run())
+
+
+def test_a_host_is_emptied(tmp_path) -> None:
+    async def use(now: Conductors, client: httpx.AsyncClient) -> None:
+        uuid, host = await placed(now, client)
+        await say(client, f"hosts/{host}", False)
+        for _ in range(2):
+            await now.step()
+            assert await drains(client) == [("begun", host, "1 instance is there")]
+        await say(client, f"hosts/{host}", False)
+        await now.step()
+        assert len(await drains(client)) == 1, "said again, it goes on"
+        assert (await client.delete(f"/v1/instances/{uuid}")).is_success
+        await now.settle()
+        for _ in range(2):
+            await now.step()
+            assert (await drains(client))[1:] == [("ended", host, "nothing is there any more")]
+        await say(client, f"hosts/{host}", True)
+        await now.step()
+        assert len(await drains(client)) == 2
+        await say(client, f"hosts/{host}", False)
+        await now.step()
+        assert (await drains(client))[2:] == [("ended", host, "nothing is there any more")], "a later word"
+
+    using(tmp_path, use)
+
+
+def test_a_host_is_enabled_before_it_is_empty(tmp_path) -> None:
+    async def use(now: Conductors, client: httpx.AsyncClient) -> None:
+        _, host = await placed(now, client)
+        await say(client, f"hosts/{host}", False)
+        await now.step()
+        await say(client, f"hosts/{host}", True)
+        await now.step()
+        ended = ("ended", host, "it was enabled before it was empty")
+        assert (await drains(client))[1:] == [ended]
+
+    using(tmp_path, use)
+
+
+def test_nodes_and_cells_are_emptied_too(tmp_path) -> None:
+    async def use(now: Conductors, client: httpx.AsyncClient) -> None:
+        uuid, host = await placed(now, client)
+        cell = (await now.cell_of(uuid)).name
+        await say(client, f"hosts/{host}/nodes/node-{host}", False)
+        await say(client, f"cells/{cell}", False)
+        await now.step()
+        assert sorted(await drains(client)) == [
+            ("begun", host, "1 instance is there"),
+            ("begun", cell, "1 instance is there"),
+        ]
+        subjects = (Subject(cell), Subject(cell, host, f"node-{host}"), Subject(cell, host, "other"))
+        left = await now.cells[cell].read(CountRemaining(subjects))
+        assert left.instances == dict.fromkeys(subjects[:2], 1)
+
+    using(tmp_path, use)
+
+
+def test_what_is_on_its_way_is_waited_for(tmp_path, monkeypatch) -> None:
+    async def use(now: Conductors, client: httpx.AsyncClient) -> None:
+        go = hold(now, monkeypatch)
+        await asked_for(client, 1)
+        await say(client, "hosts/a", False)
+        await now.super.step()
+        assert await drains(client) == [], "a request that was accepted before may come to the host"
+        go.set()
+        await now.settle()
+        await now.step()
+        assert [each[0] for each in await drains(client)][-1] == "ended"
+
+    using(tmp_path, use)
+
+
+def test_an_instance_that_moves_from_a_failed_build_is_waited_for(tmp_path) -> None:
+    async def use(now: Conductors, client: httpx.AsyncClient) -> None:
+        [uuid] = await asked_for(client, 1)
+        await now.arrive()
+        await now.build("abcde")
+        failed = (await now.instances())[uuid]
+        assert failed.state == "failed"
+        other = next(host for host in ("a", "b", "d", "e") if host != failed.host)
+        cell = "cell1" if other in "ab" else "cell2"
+        in_its_cell = (await now.cell_of(uuid)).name == cell
+        await say(client, f"hosts/{other}", False)
+        await now.super.step()
+        assert (await drains(client) == []) == in_its_cell
+        await now.settle()
+        await now.step()
+        assert [each[0] for each in await drains(client)] == ["ended"]
+
+    using(tmp_path, use)
+
+
+def test_two_processes_tell_a_drain_once_and_a_later_word_wins(place: Place) -> None:
+    subject = Subject("cell1", "a")
+
+    async def run() -> None:
+        first, second = (Database(place.at(number)) for number in range(2))
+        upgrade_empty(SCHEMA, first)
+        store = WordStore(first)
+
+        async def told() -> list[tuple[str, str | None]]:
+            found = await second.read(EventsAfter(None, 99))
+            assert found is not None
+            return [(each.kind, each.detail) for each in found.events]
+
+        await store.say([SaidWord(subject, False, "fan", 1.0)])
+        [drain] = await second.read(OpenDrains())
+        work = NoteDrains(((drain, 3),), 2.0)
+        await asyncio.gather(first.write(work), second.write(work))
+        [begun] = await second.read(OpenDrains())
+        assert begun == Drain(subject, drain.version, 1.0, begun=True)
+        await store.say([SaidWord(subject, False, "disk", 3.0)])
+        [again] = await second.read(OpenDrains())
+        assert (again.begun, again.version > drain.version) == (True, True), "it goes on"
+        await first.write(NoteDrains(((drain, 0),), 4.0))
+        await store.say([SaidWord(subject, True, None, 5.0)])
+        assert await second.read(OpenDrains()) == []
+        await store.say([SaidWord(subject, False, "fan", 6.0)])
+        [later] = await second.read(OpenDrains())
+        assert not later.begun
+        end = NoteDrains(((later, 0),), 7.0)
+        await asyncio.gather(first.write(end), second.write(end))
+        assert await second.read(OpenDrains()) == []
+        assert await told() == [
+            ("host_disabled", "fan"),
+            ("drain_begun", "3 instances are there"),
+            ("host_disabled", "disk"),
+            ("drain_ended", "it was enabled before it was empty"),
+            ("host_enabled", None),
+            ("host_disabled", "fan"),
+            ("drain_ended", "nothing is there any more"),
+        ]
+        for database in (first, second):
+            await database.close()
+
+    asyncio.run(run())
+
+
+def test_drains_of_a_cell_that_is_away_wait(tmp_path) -> None:
+    async def use(now: Conductors, client: httpx.AsyncClient) -> None:
+        await say(client, "hosts/a", False)
+        run = now.super._performer.run
+        await run(look_at_drains(("cell2",)))
+        assert await drains(client) == []
+        await run(look_at_drains(("cell1",)))
+        assert len(await drains(client)) == 1
+
+    using(tmp_path, use)
