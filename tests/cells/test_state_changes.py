@@ -161,8 +161,9 @@ def test_a_read_looks_through_a_bounded_part_and_old_changes_are_pruned(tmp_path
     assert (none.changes, none.end, none.last, none.until) == ([], 3, 10, 2.0)
     assert brief(after(database, 9, instance="i9")) == [("i9", "assigned")]
     assert database.write_now(PruneChanges(6.0)) == 6
-    assert [each.position for each in after(database, None).changes] == [7, 8, 9]
-    assert [each.position for each in after(database, 1).changes] == [7, 8, 9], "what was pruned is skipped"
+    assert [each.position for each in after(database, None).changes] == [7, 8, 9, 10]
+    assert [each.position for each in after(database, None, host="a").changes] == [7, 8, 9]
+    assert [each.position for each in after(database, 1).changes] == [7, 8, 9, 10], "the rest is skipped"
     database.write_now(PruneChanges(99.0))
     assert after(database, None) == ReadChanges([], 10, 10, None)
     add(database, "later", at=100.0)

@@ -138,6 +138,11 @@ def test_a_failure_in_all_views(tmp_path: Path) -> None:
         await records.flush()
         whole = await views(client, runs, uuid, OPERATOR)
         assert "secret of a driver" in repr(whole)
+        told = await client.get("/v1/events", params={"instance": uuid}, headers=OPERATOR)
+        assert "secret of a driver" in told.text
+        for role in (TOKEN, READER, OTHER):
+            answer = await client.get("/v1/events", params={"instance": uuid}, headers=role)
+            assert (answer.status_code, any(word in answer.text for word in HIDDEN)) == (403, False)
         assert "node-" in repr(whole)
         for role in (TOKEN, READER):
             found = await views(client, runs, uuid, role)

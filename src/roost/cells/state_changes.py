@@ -101,7 +101,8 @@ class HasUnnumbered(msgspec.Struct, frozen=True):
     is_short: ClassVar = True
 
     def __call__(self, connection: Connection) -> bool:
-        return connection.execute(_UNNUMBERED.limit(1)).first() is not None
+        # In any order: a plan that looks for the first by id may read the whole log.
+        return connection.execute(_UNNUMBERED.order_by(None).limit(1)).first() is not None
 
 
 class ChangesAfter(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,9 +126,12 @@ class ChangesAfter(msgspec.Struct, frozen=True, kw_only=True):
         start = self._start(connection, last)
         seen = state_changes.c.position
         there = seen > start, seen <= last
-        edge = sa.select(seen).where(*there).order_by(seen).offset(LOOKED_AT_ONCE - 1).limit(1)
-        end = connection.execute(edge).scalar()
-        query = _CHANGES.where(seen > start, seen <= (last if end is None else end), *self._conditions())
+        conditions = self._conditions()
+        end: int | None = None
+        if conditions:
+            edge = sa.select(seen).where(*there).order_by(seen).offset(LOOKED_AT_ONCE - 1).limit(1)
+            end = connection.execute(edge).scalar()
+        query = _CHANGES.where(seen > start, seen <= (last if end is None else end), *conditions)
         rows = connection.execute(query.order_by(seen).limit(self.most)).all()
         if len(rows) == self.most:
             end = rows[-1].position
