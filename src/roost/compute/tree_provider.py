@@ -128,7 +128,7 @@ def parents_first(named: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, A
     ready = []
     for number, each in enumerate(named.values()):
         parent = each.get("parent_provider_uuid")
-        if parent in named:
+        if parent is not None and parent in named:
             below.setdefault(parent, []).append(number)
         else:
             ready.append(number)
