@@ -11,6 +11,7 @@ from alembic.script import ScriptDirectory
 from roost.conductor.build_requests import clean_request
 from roost.conductor.tables import SCHEMA
 from roost.model.instance import ASSIGNED, Instance
+from roost.model.names import look_of
 from roost.placement.commands.allocations import ConsumerWrite
 from support.conducting import conducting, request
 from support.waiting import patience
@@ -105,3 +106,25 @@ def test_waiting_requests_and_mappings_are_carried_over(tmp_path) -> None:
 
     asyncio.run(first_life())
     asyncio.run(second_life())
+
+
+def test_names_that_are_there_have_their_look() -> None:
+    """Look-alikes of names that an earlier version has stored are found."""
+    names = ["Rack-0I1", "io.example", "plain"]
+    [revision] = [
+        each for each in ScriptDirectory(str(SCHEMA.scripts)).walk_revisions() if each.revision == "0020"
+    ]
+    engine = sa.create_engine("sqlite://")
+    with engine.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE host_mappings (host VARCHAR(255), cell VARCHAR(255))"))
+        connection.execute(sa.text("CREATE TABLE node_names (name VARCHAR(255), host VARCHAR(255))"))
+        for name in names:
+            connection.execute(sa.text("INSERT INTO host_mappings VALUES (:name, 'cell1')"), {"name": name})
+            connection.execute(sa.text("INSERT INTO node_names VALUES (:name, 'a')"), {"name": name})
+        with Operations.context(MigrationContext.configure(connection)):
+            revision.module.upgrade()
+            revision.module.upgrade()
+        for table, column in (("host_mappings", "host"), ("node_names", "name")):
+            rows = connection.execute(sa.text(f"SELECT {column}, look FROM {table}")).all()
+            assert dict(map(tuple, rows)) == {name: look_of(name) for name in names}
+    engine.dispose()

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from roost.agents.questions import Closing, Opening, Poll
 from roost.agents.types import SessionKey
@@ -12,8 +14,9 @@ from roost.cells.hosts import AddHosts, DescribeHosts, NodesOfHost, RefusedHosts
 from roost.conductor.agents.endpoint import EndpointTimes
 from roost.conductor.agents.service import AgentService
 from roost.conductor.hosts.errors import HostElsewhere
-from roost.conductor.hosts.node_names import OwnersOfNames, ReleaseNames
+from roost.conductor.hosts.node_names import ClaimNames, OwnersOfNames, ReleaseNames
 from roost.conductor.hosts.registry import Hosts
+from roost.conductor.tables import host_mappings
 from roost.model.node import NodeReport
 from roost.scheduler.nodes import NodeTable
 from roost.storage import DatabaseUnavailable
@@ -105,6 +108,39 @@ def test_who_is_refused_is_told_and_so_are_operators(tmp_path: Path) -> None:
         await later.service.ask(Closing(session=later._sessions.pop("a")[0]))
         await later.report("a", mine=OTHER)
         assert (later.refused, await told()) == ({}, None)
+
+    using(tmp_path, use)
+
+
+def test_new_names_that_look_like_anothers_are_refused_and_old_ones_stay(tmp_path: Path) -> None:
+    async def use(now: Conductors) -> None:
+        first, second = Agents(now, "cell1"), Agents(now, "cell2")
+        hosts = Hosts(now.ledger.database, now.cells, now.placement, now.super.watch, now.aggregates.words)
+        await hosts.add("cell1", ["rack1"])
+        for name in ("rackl", "rackI", "RACK1"):
+            with pytest.raises(Conflict, match=f"'{name}' cannot be added: its name looks like 'rack1'"):
+                await hosts.add("cell2", [name])
+            assert await second.report("d", **{name: MINE}) == ["d"]
+            reason = f"the name {name} looks like rack1, that of another host"
+            assert second.refused == {MINE: reason}
+        # One owner may name its own nodes as it likes, and others may have what looks different.
+        assert await first.report("a", nodeO=MINE, node0=OTHER) == ["a", "node0", "nodeO"]
+        assert await second.report("d", racki=MINE) == ["d", "racki"]
+        with pytest.raises(Conflict, match=r"'NODE0' cannot be added: .*'node0', that of a node of host 'a'"):
+            await hosts.add("cell2", ["NODE0"])
+        with pytest.raises(Conflict, match="'h0' and 'hO' cannot both be added"):
+            await hosts.add("cell2", ["h0", "hO"])
+        assert [each.host for each in (await hosts.page(10)).hosts if each.host.startswith("h")] == []
+
+        # What is there already stays: a cloud may have had such names before they were refused.
+        def had(connection: Connection) -> None:
+            connection.execute(sa.update(host_mappings).values(look=None))
+
+        await now.ledger.database.write(had)
+        await hosts.add("cell2", ["rackl"])
+        await now.ledger.database.write(ClaimNames("e", "cell1", {"Rack1": MINE}, frozenset({"Rack1"})))
+        owners = await now.ledger.database.read(OwnersOfNames(("rack1", "rackl", "Rack1")))
+        assert owners == {"rack1": "rack1", "rackl": "rackl", "Rack1": "e"}
 
     using(tmp_path, use)
 

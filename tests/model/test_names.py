@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.model.names import is_identifier, lookalike
+from roost.model.names import is_identifier, look_alike, look_of, lookalike
 
 REFUSED = {
     "zero width": "host\u200b1",
@@ -91,6 +91,35 @@ def test_a_name_of_a_host_is_an_identifier(name: str) -> None:
 @pytest.mark.parametrize("name", ["", ".", "..", "-x", "a/b", "a b", "a:b", "a" * 256, "hôte", "a?b", "a%b"])
 def test_a_name_of_paths_or_options_is_no_identifier(name: str) -> None:
     assert not is_identifier(name)
+
+
+ALIKE = [
+    ("host", "HOST"),
+    ("h1", "hl"),
+    ("h1", "hI"),
+    ("hl", "hI"),
+    ("rack0", "rackO"),
+    ("hI", "hi"),
+    ("No1", "Nol"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), ALIKE)
+def test_names_that_many_fonts_draw_alike_look_alike(one: str, other: str) -> None:
+    assert look_alike(one, other) and look_alike(other, one)
+    assert look_of(one) == look_of(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("h", "h"), ("h1", "h2"), ("hi", "hl"), ("ho", "h0"), ("rn", "m"), ("a-b", "a.b")]
+)
+def test_other_names_do_not(one: str, other: str) -> None:
+    assert not look_alike(one, other)
+
+
+@given(st.text("hH0Oo1lLIi-", max_size=4), st.text("hH0Oo1lLIi-", max_size=4))
+def test_names_that_look_alike_have_one_look(one: str, other: str) -> None:
+    assert look_of(one) == look_of(other) or not look_alike(one, other)
 
 
 @given(st.text(max_size=8))

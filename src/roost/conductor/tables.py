@@ -48,6 +48,9 @@ host_mappings = sa.Table(
     metadata,
     sa.Column("host", NAME, primary_key=True),
     sa.Column("cell", NAME, sa.ForeignKey("cell_mappings.name"), nullable=False),
+    # `roost.model.names.look_of` the name. None: an earlier version has written the row.
+    sa.Column("look", NAME),
+    sa.Index("host_mappings_by_look", "look"),
     **EXACT,
 )
 
@@ -60,7 +63,10 @@ node_names = sa.Table(
     sa.Column("node", sa.String(36), nullable=False),
     sa.Column("host", NAME, nullable=False),
     sa.Column("cell", NAME, nullable=False),
+    # As that of host mappings.
+    sa.Column("look", NAME),
     sa.Index("node_names_by_host", "host", "cell"),
+    sa.Index("node_names_by_look", "look"),
     **EXACT,
 )
 

@@ -37,6 +37,28 @@ _DRAWN_AS_LATIN = frozenset(
 refused. Source: ``confusables.txt`` of Unicode Technical Standard 39."""
 
 
+_DRAWN_ALIKE = str.maketrans("0OIi1", "oolll")
+_ALIKE_AS_THEY_STAND = str.maketrans("0I1", "Oll")
+
+
+def look_of(name: str) -> str:
+    """A key that names have in common if they may be taken for each other; so have some others, see
+    `look_alike`. ASCII alone: identifiers have nothing else."""
+    return name.translate(_DRAWN_ALIKE).lower()
+
+
+def look_alike(name: str, other: str) -> bool:
+    """Return whether two different names of hosts or nodes may be taken for each other.
+
+    They differ in capitals alone, or in what many fonts draw alike: ``l``, ``1`` and ``I``, ``O`` and ``0``.
+    Source: ``confusables.txt`` of Unicode Technical Standard 39, as far as it is of ASCII, but for m and rn.
+    """
+    if name == other:
+        return False
+    same_letters = name.lower() == other.lower()
+    return same_letters or name.translate(_ALIKE_AS_THEY_STAND) == other.translate(_ALIKE_AS_THEY_STAND)
+
+
 def is_identifier(name: str) -> bool:
     """Return whether a name may be given to what it identifies, see `IDENTIFIER_RULE`."""
     return _IDENTIFIER.fullmatch(name) is not None

@@ -16,7 +16,7 @@ from roost.agents.errors import EndpointUnavailable
 from roost.agents.types import SessionKey
 from roost.cells.hosts import HostsCalled
 from roost.cells.tables import nodes
-from roost.conductor.hosts.node_names import ClaimNames
+from roost.conductor.hosts.node_names import ClaimNames, Owned
 from roost.machine import Ask, Log, Machine, Question, Read, UnknownService
 from roost.model.names import IDENTIFIER_RULE, is_identifier
 from roost.model.node import NodeReport
@@ -26,12 +26,13 @@ NAMES = "names"
 """The service that knows the owners of names in all cells."""
 
 
-class ClaimNodeNames(Question[dict[str, str]], frozen=True):
+class ClaimNodeNames(Question[dict[str, Owned]], frozen=True):
     """Asks for names of nodes (name -> root provider), as `ClaimNames` does."""
 
     host: str
     cell: str
     nodes: Mapping[str, str]
+    stored: frozenset[str]
 
 
 class NameOwners:
@@ -47,7 +48,9 @@ class NameOwners:
         if self._api is None:
             return {}
         try:
-            return await self._api.write(ClaimNames(question.host, question.cell, question.nodes))
+            return await self._api.write(
+                ClaimNames(question.host, question.cell, question.nodes, question.stored)
+            )
         except StorageError as error:
             raise EndpointUnavailable("the owners of names cannot be asked now") from error
 
@@ -89,14 +92,15 @@ class NodeNamesJudge:
             if not is_identifier(name):
                 refused[node] = f"{name!a} is no name of a node: {IDENTIFIER_RULE}"
             elif name in there.owners:
-                refused[node] = _of_another(name, there.owners[name])
+                refused[node] = _of_another(name, Owned(name, there.owners[name]))
         left = new.keys() - refused.keys() - there.foreign
         asked = {new[node]: node for node in sorted(left)}
         unsure: frozenset[str] = frozenset()
-        owners: dict[str, str] = {}
+        owners: dict[str, Owned] = {}
         try:
             if asked:
-                owners = yield from Ask(NAMES, ClaimNodeNames(host, self._cell, asked)).do()
+                stored = frozenset(name for name, node in asked.items() if (node, name) in there.stored)
+                owners = yield from Ask(NAMES, ClaimNodeNames(host, self._cell, asked, stored)).do()
         except EndpointUnavailable:
             unsure = frozenset(node for name, node in asked.items() if (node, name) not in there.stored)
         else:
@@ -107,13 +111,16 @@ class NodeNamesJudge:
             if (asked[name], name) not in there.stored:
                 refused[asked[name]] = _of_another(name, owner)
         if refused or owners:
-            values = {"host": host, "cell": self._cell, "nodes": refused, "owners": owners}
+            values = {"host": host, "cell": self._cell, "nodes": refused}
+            values["owners"] = {name: owner.host for name, owner in owners.items()}
             yield from Log("a host reports nodes under names that are not its own", values, "error").do()
         return JudgedNames(refused, unsure)
 
 
-def _of_another(name: str, owner: str) -> str:
-    whose = "that of another host" if name == owner else f"that of a node of host {owner}"
+def _of_another(name: str, owner: Owned) -> str:
+    whose = "that of another host" if owner.name == owner.host else f"that of a node of host {owner.host}"
+    if owner.name != name:
+        return f"the name {name} looks like {owner.name}, {whose}"
     return f"the name {name} is {whose}"
 
 

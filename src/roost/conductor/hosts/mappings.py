@@ -13,6 +13,7 @@ from roost.conductor.hosts.errors import NoSuchCell
 from roost.conductor.hosts.node_names import ReleaseNames
 from roost.conductor.tables import host_mappings
 from roost.model.history import Requester
+from roost.model.names import look_of
 from roost.storage import in_batches, insert_missing
 
 
@@ -30,7 +31,11 @@ class MapHosts(msgspec.Struct, frozen=True):
             raise NoSuchCell(self.cell)
         there = CellsOfHosts(self.hosts)(connection)
         elsewhere = {host: cell for host, cell in there.items() if cell != self.cell}
-        new = [{"host": host, "cell": self.cell} for host in self.hosts if host not in there]
+        new = [
+            {"host": host, "cell": self.cell, "look": look_of(host)}
+            for host in self.hosts
+            if host not in there
+        ]
         if new and not elsewhere:
             insert_missing(connection, sa.insert(host_mappings), new)
         return elsewhere

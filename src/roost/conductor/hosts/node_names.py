@@ -6,31 +6,50 @@ former one.
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.conductor.tables import host_mappings, node_names
-from roost.storage import insert_missing, one_of
+from roost.model.names import look_alike, look_of
+from roost.storage import in_batches, insert_missing, one_of
+
+
+class Owned(NamedTuple):
+    """A name of a host or of a node, and the host that owns it."""
+
+    name: str
+    host: str
 
 
 class ClaimNames(msgspec.Struct, frozen=True):
     """Make a host the owner of names of its nodes (name -> root provider).
 
-    Answers the owner of each name that is another host's: these names stay as they are.
+    Answers for each name that is another host's, or looks like such a name, that name and its owner: these
+    stay as they are. ``stored``: names that the cell has as the host's; what they look like does not count.
     """
 
     host: str
     cell: str
     nodes: Mapping[str, str]
+    stored: frozenset[str] = frozenset()
 
-    def __call__(self, connection: Connection) -> dict[str, str]:
+    def __call__(self, connection: Connection) -> dict[str, Owned]:
         owners = OwnersOfNames(tuple(self.nodes))(connection)
-        others = {name: host for name, host in owners.items() if host != self.host}
+        others = {name: Owned(name, host) for name, host in owners.items() if host != self.host}
+        given = tuple(name for name in self.nodes if name not in owners and name not in self.stored)
+        others |= {n: o for n, o in LookAlikes(given)(connection).items() if o.host != self.host}
         mine = [name for name in self.nodes if name not in others]
         new = [
-            {"name": name, "node": self.nodes[name], "host": self.host, "cell": self.cell}
+            {
+                "name": name,
+                "node": self.nodes[name],
+                "host": self.host,
+                "cell": self.cell,
+                "look": look_of(name),
+            }
             for name in mine
             if name not in owners
         ]
@@ -56,6 +75,27 @@ class OwnersOfNames(msgspec.Struct, frozen=True):
         return found
 
 
+class LookAlikes(msgspec.Struct, frozen=True):
+    """For each of some names the first other name that it may be taken for, with its owner; names without one
+    are left out."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> dict[str, Owned]:
+        looks = {look_of(name) for name in self.names}
+        there: dict[str, set[Owned]] = {}
+        for some in in_batches(looks):
+            for query in (_NODES_LIKE, _HOSTS_LIKE):
+                for row in connection.execute(query, {"looks": some}):
+                    there.setdefault(look_of(row.name), set()).add(Owned(row.name, row.host))
+        found = {}
+        for name in self.names:
+            alike = (each for each in there.get(look_of(name), ()) if look_alike(name, each.name))
+            if (first := min(alike, default=None)) is not None:
+                found[name] = first
+        return found
+
+
 class ReleaseNames(msgspec.Struct, frozen=True):
     """Free the names of the nodes of a host in a cell, or that of one node."""
 
@@ -72,3 +112,7 @@ class ReleaseNames(msgspec.Struct, frozen=True):
 
 _NODES = sa.select(node_names).where(one_of(node_names.c.name, "names"))
 _HOSTS = sa.select(host_mappings.c.host).where(one_of(host_mappings.c.host, "names"))
+_NODES_LIKE = sa.select(node_names.c.name, node_names.c.host).where(one_of(node_names.c.look, "looks"))
+_HOSTS_LIKE = sa.select(host_mappings.c.host.label("name"), host_mappings.c.host).where(
+    one_of(host_mappings.c.look, "looks")
+)

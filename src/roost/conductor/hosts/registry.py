@@ -19,7 +19,6 @@ from roost.cells.hosts import (
     HostsAfter,
     NodesOfHost,
 )
-from roost.cells.node_lookup import NodesCalled
 from roost.conductor.asking_cells import ask_cell
 from roost.conductor.cell_mappings import CELL0
 from roost.conductor.hosts.errors import (
@@ -36,7 +35,8 @@ from roost.conductor.hosts.mappings import (
     remap_host,
     unmap_host,
 )
-from roost.conductor.hosts.node_names import OwnersOfNames, ReleaseNames
+from roost.conductor.hosts.new_names import check_names
+from roost.conductor.hosts.node_names import ReleaseNames
 from roost.conductor.hosts.node_owners import NodeOwners
 from roost.conductor.hosts.removing import HostRemoval
 from roost.conductor.hosts.watch import ServiceWatch
@@ -104,7 +104,7 @@ class Hosts:
         # An addition that was interrupted has mapped the hosts: the cell has all of them, or none.
         known = await there.read(DescribeHosts(tuple(hosts)))
         self._check_new(there, [host for host in hosts if host in known and known[host].added_at is not None])
-        await self._check_names(hosts)
+        await check_names(self._api, list(self._cells.values()), hosts)
         for other in list(self._cells.values()):
             if other is not there:
                 elsewhere = await ask_cell(other, DescribeHosts(tuple(hosts)))
@@ -114,19 +114,6 @@ class Hosts:
         for host, name in mapped.items():
             raise HostElsewhere(f"host {host!r} is in cell {name}")
         return await self._enter(there, hosts)
-
-    async def _check_names(self, hosts: Sequence[str]) -> None:
-        """Raises `Conflict` if a node of another host has the name of one of the hosts."""
-        owners = dict(await self._api.read(OwnersOfNames(tuple(hosts))))
-        for cell in list(self._cells.values()):
-            named = await ask_cell(cell, NodesCalled(tuple(hosts)))
-            owners.update((each.nodename, each.host) for each in named or ())
-        for name, owner in sorted(owners.items()):
-            if name != owner and name in hosts:
-                raise Conflict(
-                    f"host {name!r} cannot be added: a node of host {owner!r} has this name; "
-                    "remove that node first"
-                )
 
     async def page(self, limit: int, after: str = "", cell: str | None = None) -> Page:
         """Hosts by page, of all cells or of one. Raises `NoSuchCell`."""
