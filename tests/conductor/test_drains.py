@@ -4,8 +4,13 @@ import asyncio
 from typing import Any
 
 import httpx
+import sqlalchemy as sa
+from alembic.operations import Operations
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 
 from roost.cells.remaining import CountRemaining
+from roost.conductor.events.cell_outages import NoteOutages, SeenOutage
 from roost.conductor.events.store import EventsAfter
 from roost.conductor.tables import SCHEMA
 from roost.conductor.words.drains import Drain, NoteDrains, OpenDrains, look_at_drains
@@ -18,6 +23,8 @@ from support.databases import Place
 from support.upgrading import upgrade_empty
 
 EVENTS = "/v1/events"
+BEFORE = "0019"
+"""The last revision without drains."""
 
 
 async def drains(client: httpx.AsyncClient) -> list[tuple[str, str, str | None]]:
@@ -198,3 +205,35 @@ def test_drains_of_a_cell_that_is_away_wait(tmp_path) -> None:
         assert len(await drains(client)) == 1
 
     using(tmp_path, use)
+
+
+def test_words_of_a_database_of_before_are_drained_from_the_upgrade_on(place: Place) -> None:
+    engine = sa.create_engine(place.url)
+    with engine.begin() as connection:
+        revisions = [*ScriptDirectory(str(SCHEMA.scripts)).walk_revisions("base", BEFORE)]
+        with Operations.context(MigrationContext.configure(connection)):
+            for revision in reversed(revisions):
+                revision.module.upgrade()
+        for statement in (
+            "CREATE TABLE conductor_schema (version_num VARCHAR(32) NOT NULL PRIMARY KEY)",
+            f"INSERT INTO conductor_schema VALUES ('{BEFORE}')",
+            "INSERT INTO operator_words VALUES ('c', 'a', '', false, 'fan', 1.0, 7)",
+            "INSERT INTO cell_mappings VALUES ('c', 'cell_c', NULL)",
+        ):
+            connection.execute(sa.text(statement))
+    engine.dispose()
+
+    async def run() -> None:
+        database = Database(place.url)
+        SCHEMA.upgrade(database)
+        subject = Subject("c", "a")
+        drains = await database.read(OpenDrains())
+        assert drains == [Drain(subject, 7, 1.0, begun=False)]
+        await database.write(NoteDrains(((drains[0], 0),), 2.0))
+        await database.write(NoteOutages((SeenOutage("c", True, 3.0, "gone"),)))
+        found = await database.read(EventsAfter(None, 9))
+        assert found is not None
+        assert [each.kind for each in found.events] == ["drain_ended", "cell_down"]
+        await database.close()
+
+    asyncio.run(run())

@@ -17,6 +17,9 @@ from roost.storage import StorageError
 EVERY_SECONDS = 1.0
 """Seconds between two looks for changes without a position."""
 
+SECONDS_OF_A_CELL = 0.01
+"""Seconds by which the pause between two looks is at least as long for each cell."""
+
 PRUNE_SECONDS = 3600.0
 """Seconds between two removals of old changes."""
 
@@ -35,7 +38,7 @@ def keep_cell_logs(cells: Callable[[], Collection[str]], days: float) -> Machine
             pruned = now
             older = (yield from Clock().do()) - days * DAY
             yield from Together([_prune(name, older) for name in names]).do()
-        yield from Sleep(EVERY_SECONDS).do()
+        yield from Sleep(max(EVERY_SECONDS, SECONDS_OF_A_CELL * len(names))).do()
 
 
 def number_changes(cells: Collection[str]) -> Machine[None]:

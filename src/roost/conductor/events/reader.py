@@ -21,8 +21,8 @@ from roost.model.instance import ASSIGNED
 from roost.storage import Database
 from roost.web.errors import BadRequest
 
-LEAST_OF_A_LOG = 20
-"""Events of one log that a page asks for at least, so that a page of many cells gets on."""
+LEAST_OF_A_LOG = 4
+"""Events of one log that a page asks for at least: a page of a thousand cells reads some thousands."""
 
 
 class _Read(NamedTuple):
