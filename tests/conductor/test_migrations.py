@@ -112,7 +112,7 @@ def test_names_that_are_there_have_their_look() -> None:
     """Look-alikes of names that an earlier version has stored are found."""
     names = ["Rack-0I1", "io.example", "plain"]
     [revision] = [
-        each for each in ScriptDirectory(str(SCHEMA.scripts)).walk_revisions() if each.revision == "0020"
+        each for each in ScriptDirectory(str(SCHEMA.scripts)).walk_revisions() if each.revision == "0021"
     ]
     engine = sa.create_engine("sqlite://")
     with engine.begin() as connection:
