@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from roost.fleet import Fleet
+from roost.fleet import Fleet, tree_feasibility
 from roost.fleet.candidates import CandidateSearch
 from roost.fleet.errors import TooMuchWork
 from roost.fleet.feasibility import Feasibility, feasibilities
@@ -165,6 +165,34 @@ def test_trees_evaluated_all_at_once_are_evaluated_alike(
     data: st.DataObject, world: World, query: CandidateQuery
 ) -> None:
     change_and_check(data, nine_of_each(world), [query], 3)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data(), st.one_of(worlds(), splitting_worlds()), st.one_of(queries(), splitting_queries()))
+def test_trees_of_rare_forms_are_evaluated_together_as_one_by_one(
+    data: st.DataObject, world: World, query: CandidateQuery
+) -> None:
+    """Where they have many providers. See `roost.fleet.tree_feasibility`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tree_feasibility, "_ONE_BY_ONE", 0)
+        change_and_check(data, world, [query], steps=3)
+
+
+@pytest.mark.parametrize("number", [1, 62, 63, 130])
+def test_more_amounts_than_a_machine_word_has_bits_are_evaluated_alike(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = {"root": Provider(inventories={"VCPU": Inventory(8)})}
+    for each in range(100):
+        world[f"p{each:03}"] = Provider(parent="root", inventories={"VGPU": Inventory(1 + 3 * each % 140)})
+    groups = (RequestGroup({"VGPU": 1 + n}, suffix=f"_{n}") for n in range(number))
+    query = CandidateQuery((RequestGroup({"VCPU": 1}), *groups))
+    found = []
+    for one_by_one in (0, 1_000):
+        monkeypatch.setattr(tree_feasibility, "_ONE_BY_ONE", one_by_one)
+        kept = feasibilities(fleet_of(world)).of(query)
+        found.append(kept._codes.bits(kept._code.item(0)))
+    assert found[0] == found[1] > 2 ** (100 * number)
 
 
 @pytest.mark.nightly

@@ -32,8 +32,8 @@ def limit(monkeypatch: pytest.MonkeyPatch, units: int) -> list[Work]:
     """Let decisions do so much work; returns that of each."""
     made: list[Work] = []
 
-    def work(instances: int) -> Work:
-        made.append(Work(units, counts_kept=False))
+    def work(instances: int, providers: int) -> Work:
+        made.append(Work(units, kept_units=10**6))
         return made[-1]
 
     monkeypatch.setattr(local, "decision_work", work)
@@ -76,7 +76,25 @@ def test_pairs_in_a_common_subtree_are_decided_on_a_host_of_a_thousand_devices(w
     within(with_devices(flat(1), 1_000, 2), work)
 
 
+def test_flavor_of_hundreds_of_amounts_is_refused_where_a_plain_one_is_decided(within: Within) -> None:
+    """What is found out for it is kept, and grows with the amounts: it held the writer for seconds."""
+
+    async def work(room: Room) -> None:
+        many = groups(*range(1, 301)) | {"resources:VCPU": "1"}
+        assert await room.refusal(extra_specs=many) == TOO_MUCH_WORK
+        assert await room.place(extra_specs=groups(1, 2)) == ["host0"]
+
+    within(with_devices(flat(1), 5_000, 300), work)
+
+
 def test_what_decisions_take_is_some_tens_of_milliseconds() -> None:
-    assert bounds.decision_work(1).left <= 105_000
-    assert bounds.decision_work(100).left - bounds.decision_work(99).left == 5_000
-    assert not bounds.decision_work(1).counts_kept
+    one, two = (bounds.decision_work(number, 1_000) for number in (1, 2))
+    assert one.left <= 105_000
+    assert two.left - one.left == 5_000
+    # What is kept has a limit of its own, which grows with the fleet.
+    larger = bounds.decision_work(1, 2_000)
+    assert one.kept_left and two.kept_left and larger.kept_left
+    assert one.kept_left <= 80_000
+    assert two.kept_left - one.kept_left == 10_000
+    assert larger.kept_left - one.kept_left == 6_000
+    assert larger.left == one.left

@@ -40,6 +40,7 @@ Feasibility, kept from one request to the next
     feasibility        the feasibilities of the queries used last
     tree_feasibility   the trees that can serve one query, brought up to date after each change
     tree_forms         the trees by form, equal for trees with the same parents and classes
+    position_bits      the bits of the providers at one position; tree_bits: of trees of different forms
     term_bits          what decides whether providers can serve the terms of a query, as bits
     term_kind          the same for one provider and one term
     demanded_amounts   available amounts, rounded to what makes a difference

@@ -113,12 +113,13 @@ def _demand(group: RequestGroup, resources: Resources) -> Hashable:
     )
 
 
-def matching_rows(fleet: Fleet, group: RequestGroup, resources: Resources) -> Rows:
-    """The providers that could serve a term by themselves, in their own tree, ascending."""
+def matching_rows(fleet: Fleet, group: RequestGroup, resources: Resources, among: Rows | None = None) -> Rows:
+    """The providers that could serve a term by themselves, in their own tree, ascending. ``among``: ascending
+    rows; None for all."""
     if group.granular:
-        return match(fleet, group)
+        return match(fleet, group, among)
     # The providers of the unsuffixed group need its required traits only jointly: the search checks them.
-    rows = match_traits(fleet, match_resources(fleet, resources), (), group.forbidden)
+    rows = match_traits(fleet, match_resources(fleet, resources, among), (), group.forbidden)
     return match_location(fleet, rows, group, roots_span_trees=True)
 
 

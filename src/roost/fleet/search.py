@@ -1,6 +1,6 @@
 """The depth-first search for the assignments of one tree: which provider serves which term of a query."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from roost.fleet.common_subtree import CommonSubtree, SubtreeState, TreeOrder
@@ -232,13 +232,32 @@ class TreeSearch:
         if self._scarce and self._starved():
             return False
         for name, available in self._available.items():
-            for n in {term.resources[name] for term in self._terms if name in term.resources}:
-                asking = [i for i, term in enumerate(self._terms) if term.resources.get(name, 0) >= n]
-                self._meter.spend(sum(len(self._options[i]) for i in asking))
-                positions = {position for i in asking for position in self._options[i]}
-                if len(asking) > 1 and sum(available[position] // n for position in positions) < len(asking):
+            asking = [i for i, term in enumerate(self._terms) if name in term.resources]
+            asking.sort(key=lambda i: -self._terms[i].resources[name])
+            # The largest amounts first: whatever serves these counts for the smaller ones too.
+            positions: set[int] = set()
+            known: set[int] = set()
+            for number, i in enumerate(asking, 1):
+                options, n = self._options[i], self._terms[i].resources[name]
+                if id(options) not in known:
+                    known.add(id(options))
+                    self._meter.spend(len(options))
+                    positions.update(options)
+                is_last = number == len(asking) or self._terms[asking[number]].resources[name] < n
+                if number > 1 and is_last and not self._have_room(available, positions, n, number):
                     return False
         return True
+
+    def _have_room(self, available: Sequence[int], positions: Iterable[int], n: int, wanted: int) -> bool:
+        """Whether positions have ``n`` units so many times."""
+        room = looked = 0
+        for position in positions:
+            room += available[position] // n
+            looked += 1
+            if room >= wanted:
+                break
+        self._meter.spend(looked // 4)
+        return room >= wanted
 
     def _starved(self) -> bool:
         """Whether the isolated groups not yet assigned cannot have a provider each.

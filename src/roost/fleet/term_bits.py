@@ -11,171 +11,64 @@ is the same for a search; without rounding hardly two hosts would be alike.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from roost.fleet.columns import Bools, Int64, Rows
+from roost.fleet.columns import Bools, Rows
 from roost.fleet.demanded_amounts import DemandedAmounts
 from roost.fleet.distinct import distinct
-from roost.fleet.fits import largest_amount
 from roost.fleet.fleet import Fleet
 from roost.fleet.match import in_any
+from roost.fleet.position_bits import WORD, PositionBits
 from roost.fleet.query_terms import NO_OPTIONS, Term, matching_rows, split_terms
 from roost.fleet.splitting import Splitting
 from roost.fleet.term_kind import Kind, has_any, is_conditional
 from roost.fleet.tree_forms import Form
 from roost.model.request import CandidateQuery
 
-_WORD = 62
-"""Bits of a whole number in a column."""
-
-
-class Bits(NamedTuple):
-    """What the bits of one provider say."""
-
-    kinds: int
-    traits: int
-    available: dict[str, int]
-
-
-class PositionBits:
-    """The bits of the providers at one position.
-
-    ``classes``: what the providers there may have; None for all. ``width``: bits.
-    """
-
-    def __init__(self, terms: "QueryTerms", classes: frozenset[str] | None) -> None:
-        self._terms = terms
-        self._kinds = [
-            kind
-            for kind in terms.kinds
-            if classes is None or all(name in classes for name, _ in kind.resources)
-        ]
-        spread = any(not kind.group.granular for kind in self._kinds)
-        self._spread = sum(1 << i for i, kind in enumerate(self._kinds) if not kind.group.granular)
-        self._required = terms.required if spread else ()
-        self._amounts = {
-            name: (amounts, mask)
-            for name, amounts in terms.amounts.items()
-            if (
-                mask := sum(
-                    1 << i
-                    for i, kind in enumerate(self._kinds)
-                    if any(name == each for each, _ in kind.resources)
-                )
-            )
-        }
-        self.width = (
-            len(self._kinds)
-            + len(self._required)
-            + sum(amounts.width for amounts, _ in self._amounts.values())
-        )
-
-    def of(self, row: int) -> int:
-        """The bits of a provider."""
-        fleet, bits = self._terms.fleet, 0
-        for i, kind in enumerate(self._kinds):
-            if kind.serves(fleet, row):
-                bits |= 1 << i
-        return self._with_rest(row, bits) if bits else 0
-
-    def of_pool(self, row: int) -> int:
-        """The bits of a provider for the trees that it shares with."""
-        fleet, bits = self._terms.fleet, 0
-        for i, kind in enumerate(self._kinds):
-            if kind.serves(fleet, row) and kind.serves_others(fleet, row):
-                bits |= 1 << i
-        return self._with_rest(row, bits) if bits else 0
-
-    def _with_rest(self, row: int, options: int) -> int:
-        fleet, bits, shift = self._terms.fleet, options, len(self._kinds)
-        for any_of in self._required:
-            if options & self._spread and has_any(fleet.with_trait, any_of, row):
-                bits |= 1 << shift
-            shift += 1
-        for name, (amounts, mask) in self._amounts.items():
-            if options & mask:
-                columns = fleet.inventory_columns(name)
-                slot = columns.slot(row)
-                free = columns.capacity.item(slot) - columns.used.item(slot)
-                largest = largest_amount(free, columns.max_unit.item(slot))
-                bits |= amounts.number(int(largest)) << shift
-            shift += amounts.width
-        return bits
-
-    def columns(self, rows: Rows, served: Sequence[Bools]) -> list[tuple[Int64, int]]:
-        """The bits of many providers from the lowest on: parts, and the width of each.
-
-        ``served``: for each kind of the query, by row, whether the provider could serve its terms.
-        """
-        parts: list[tuple[Int64, int]] = []
-        options: Int64 = np.zeros(len(rows), dtype=np.int64)
-        for i, kind in enumerate(self._kinds):
-            if i and i % _WORD == 0:
-                parts.append((options, _WORD))
-                options = np.zeros(len(rows), dtype=np.int64)
-            options |= served[kind.number][rows].astype(np.int64) << i % _WORD
-        parts.append((options, len(self._kinds) - _WORD * len(parts)))
-        for any_of in self._required:
-            has = in_any(self._terms.fleet.with_trait, any_of, rows) & self._any(parts, self._spread)
-            parts.append((has.astype(np.int64), 1))
-        for name, (amounts, mask) in self._amounts.items():
-            columns = self._terms.fleet.inventory_columns(name)
-            numbers = amounts.numbers(columns.largest_in(columns.slots(rows)))
-            numbers[~self._any(parts, mask)] = 0
-            parts.append((numbers, amounts.width))
-        return parts
-
-    @staticmethod
-    def _any(parts: Sequence[tuple[Int64, int]], mask: int) -> Bools:
-        """Whether a provider could serve one of the kinds in a mask."""
-        found: Bools = np.zeros(len(parts[0][0]), dtype=np.bool_)
-        for column, width in parts:
-            if not mask:
-                break
-            found |= (column & (mask & ((1 << width) - 1))) != 0
-            mask >>= width
-        return found
-
-    def read(self, bits: int) -> Bits:
-        """What bits say."""
-        options = sum(1 << kind.number for i, kind in enumerate(self._kinds) if bits >> i & 1)
-        shift = len(self._kinds)
-        traits = bits >> shift & ((1 << len(self._required)) - 1)
-        shift += len(self._required)
-        available = {}
-        for name, (amounts, _) in self._amounts.items():
-            available[name] = amounts.amount(bits >> shift & ((1 << amounts.width) - 1))
-            shift += amounts.width
-        return Bits(options, traits, available)
-
 
 class FormBits:
     """The bits of the trees of one form: of each position, one after the other, and of the whole tree.
 
-    ``shifts``: where the bits of each position begin. The last bit says that the tree bars pools from the
-    unsuffixed group, because its root is in a forbidden aggregate.
+    ``shifts``: where the bits of each position begin. ``cost``: conditions of all positions. ``numbers``: of
+    the `PositionBits` at each position. The last bit says that the tree bars pools from the unsuffixed group,
+    because its root is in a forbidden aggregate.
     """
 
-    def __init__(self, terms: "QueryTerms", form: Form) -> None:
+    def __init__(self, terms: "QueryTerms", form: Form, at: Sequence[PositionBits]) -> None:
+        """``at``: the bits of the positions with each set of classes."""
         self._terms = terms
         self.form = form
-        self.positions = [terms.at(classes) for classes in form.classes]
-        self.shifts: list[int] = []
-        shift = 0
-        for position in self.positions:
-            self.shifts.append(shift)
-            shift += position.width
-        self.barred = shift
-        self.split = shift + 1
+        self.positions = [at[number] for number in form.class_sets]
+        ends = list(accumulate(position.width for position in self.positions))
+        self.shifts = [0, *ends[:-1]]
+        self.barred = ends[-1]
+        self.split = self.barred + 1
+        self.cost = sum(position.cost for position in self.positions)
+        self.numbers: Rows = np.array([position.number for position in self.positions], dtype=np.intp)
 
     def of(self, rows: Sequence[int], root: int) -> int:
         """The bits of a tree with these rows by position."""
         found = [
-            (position.of(row), position.width) for position, row in zip(self.positions, rows, strict=True)
+            (position.of(row), position.width)
+            for position, row in zip(self.positions, rows, strict=True)
+            if position.width
         ]
+        return self._with_rest(found, rows, root)
+
+    def joined(self, by_place: Sequence[int], rows: Sequence[int], root: int) -> int:
+        """The same, out of the bits of each position."""
+        found = [
+            (bits, position.width)
+            for bits, position in zip(by_place, self.positions, strict=True)
+            if position.width
+        ]
+        return self._with_rest(found, rows, root)
+
+    def _with_rest(self, found: Sequence[tuple[int, int]], rows: Sequence[int], root: int) -> int:
         bits = _joined([*found, (int(self._terms.bars(root)), 1)])
         return bits | self._terms.splitting.of(rows) << self.split if self._terms.splitting.width else bits
 
@@ -229,7 +122,7 @@ class FormBits:
         below = 0
         while parts:
             word, width = np.zeros(len(roots), dtype=np.int64), 0
-            while parts and width + parts[0][1] <= _WORD:
+            while parts and width + parts[0][1] <= WORD:
                 column, bits = parts.pop(0)
                 word |= column << width
                 width += bits
@@ -311,22 +204,38 @@ class QueryTerms:
             groups = tuple(group for group in query.groups if group.granular)
             self.rest = msgspec.structs.replace(query, groups=groups)
         self._at: dict[frozenset[str] | None, PositionBits] = {}
+        self.positions: list[PositionBits] = []
         self._asked = frozenset(demanded)
+        self._kinds_with: dict[str | None, list[Kind]] = {}
+        for kind in self.kinds:
+            first = next((name for name, _ in kind.resources), None)
+            self._kinds_with.setdefault(first, []).append(kind)
         self.pool = self.at(None)
 
     def at(self, classes: frozenset[str] | None) -> PositionBits:
         """The bits at a position."""
         asked = None if classes is None else classes & self._asked
         if asked not in self._at:
-            self._at[asked] = PositionBits(self, asked)
+            found = self._at[asked] = PositionBits(self, asked, len(self.positions))
+            self.positions.append(found)
         return self._at[asked]
 
-    def served(self) -> Served:
-        """Which providers could serve what."""
+    def kinds_within(self, classes: Iterable[str]) -> list[Kind]:
+        """The kinds that demand no other classes than these, ascending."""
+        classes = frozenset(classes)
+        found = [kind for name in (None, *classes) for kind in self._kinds_with.get(name, ())]
+        return sorted(
+            (kind for kind in found if all(name in classes for name, _ in kind.resources)),
+            key=lambda kind: kind.number,
+        )
+
+    def served(self, among: Sequence[int] | None = None) -> Served:
+        """Which providers could serve what; ``among``: those that matter, None for all."""
+        rows = None if among is None else np.array(among, dtype=np.intp)
         found = []
         for kind in self.kinds:
             served: Bools = np.zeros(self.fleet.n_rows, dtype=np.bool_)
-            served[matching_rows(self.fleet, kind.group, dict(kind.resources))] = True
+            served[matching_rows(self.fleet, kind.group, dict(kind.resources), rows)] = True
             found.append(served)
         return Served(found, self.splitting.eligible())
 

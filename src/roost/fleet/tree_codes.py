@@ -7,6 +7,7 @@ import numpy as np
 
 from roost.fleet.columns import Bools, Int32
 from roost.fleet.fleet import Fleet
+from roost.fleet.position_bits import PositionBits
 from roost.fleet.term_bits import FormBits, QueryTerms
 from roost.fleet.tree_forms import Form, TreeForms
 from roost.fleet.tree_solution import Pool, TreeSolution
@@ -54,6 +55,7 @@ class TreeCodes:
         self._solutions: dict[object, TreeSolution] = {}
         self._with_pool: defaultdict[int, list[int]] = defaultdict(list)
         self._forms_bits: dict[int, FormBits] = {}
+        self._at_sets: list[PositionBits] = []
         self._pool_bits = {pool: self._terms.pool.of_pool(pool) for pool in self._forms.pools.rows}
 
     def code_of(self, variant: int, bits: int) -> int:
@@ -82,7 +84,9 @@ class TreeCodes:
         """The bits of a form for the query."""
         found = self._forms_bits.get(form.number)
         if found is None:
-            found = self._forms_bits[form.number] = FormBits(self._terms, form)
+            at, sets = self._at_sets, self._forms.class_sets.sets
+            at += [self._terms.at(classes) for classes in sets[len(at) :]]
+            found = self._forms_bits[form.number] = FormBits(self._terms, form, at)
         return found
 
     # Solutions
@@ -123,11 +127,13 @@ class TreeCodes:
     def rows(self, code: int, first: int) -> list[int]:
         """The row at each position of the layout of a tree with a code, whose own rows begin at ``first``."""
         known = self._codes[code]
-        form, pools = self._forms.variants[known.variant]
-        rows: list[int] = self._forms.rows[first : first + len(form.parents)].tolist()
+        pools = self._forms.variants[known.variant].pools
+        places = self.solution(code).places
+        rows: list[int] = self._forms.rows[first + np.maximum(places, 0)].tolist()
         if pools:
             serving = [pool for pool, _ in pools if self._pool_bits[pool]]
-            rows = [rows[at] if at >= 0 else serving[~at] for at in self.solution(code).order]
+            for number in np.flatnonzero(places < 0).tolist():
+                rows[number] = serving[~places.item(number)]
         return rows
 
     def forget_assignments(self) -> None:

@@ -11,7 +11,7 @@ search runs only for bits that no tree had before. A pool is an input of its own
 answers that it is part of are found again, and trees are looked for only where an answer flips.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 
@@ -26,19 +26,21 @@ from roost.fleet.fleet import Fleet
 from roost.fleet.invalidation_log import InvalidationLog
 from roost.fleet.splitting import with_parts
 from roost.fleet.term_bits import QueryTerms, Served
+from roost.fleet.tree_bits import COLUMN, TOGETHER, bits_together
 from roost.fleet.tree_codes import EXCLUDED, SPARE_CODES, TreeCodes
 from roost.fleet.tree_forms import FEW_TREES, Form, TreeForms
-from roost.fleet.work import EVALUATION, TREE
+from roost.fleet.work import EVALUATION, TERM, TREE
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 
 _NEVER = -1
-_TOGETHER = 400
-"""Providers that are evaluated for one term together, for one unit of work."""
+_BITS_COPIED = 50_000
+"""Bits of a tree that are copied for one unit of work."""
 _ROWS_READ = 10
 """Rows of a tree that are read for one unit of work."""
 _ONE_BY_ONE = 64
-"""Touched rows that are evaluated one by one in any fleet; in a large one, a sixteenth of the trees."""
+"""Touched rows that are evaluated one by one in any fleet; in a large one, a sixteenth of the trees. Of trees
+of rare forms, the providers that are evaluated one by one; more are quicker by vector operations."""
 
 
 class Feasibility:
@@ -61,6 +63,7 @@ class Feasibility:
     def __init__(self, fleet: Fleet, query: CandidateQuery, forms: TreeForms) -> None:
         self._fleet = fleet
         self._forms = forms
+        fleet.meter.spend_once(TERM * len(query.groups))
         self._terms = QueryTerms(fleet, query)
         self._meter = fleet.meter
         self.needs = [Need((term.group.suffix,), term.resources) for term in self._terms.terms]
@@ -126,6 +129,7 @@ class Feasibility:
         variant, known = codes.variant(code), codes.bits(code)
         form = codes.form_bits(forms.variants[variant].form)
         position = forms.position.item(row)
+        self._meter.spend_once(EVALUATION * form.positions[position].cost + form.barred // _BITS_COPIED)
         bits = form.replaced(known, position, row)
         if self._terms.splitting.width:
             bits = form.split_again(bits, position, forms.rows_of(tree))
@@ -137,11 +141,25 @@ class Feasibility:
         self.evaluated += 1
         root, form, code = forms.root.item(tree), forms.form_of.item(tree), EXCLUDED
         if form >= 0 and self._terms.root_allowed(root):
-            size = len(forms.forms[form])
-            self._meter.spend_once(EVALUATION * size * (1 + len(self._terms.kinds)))
-            bits = self._codes.form_bits(forms.forms[form]).of(forms.rows_of(tree), root)
+            its = self._codes.form_bits(forms.forms[form])
+            if len(its.positions) > _ONE_BY_ONE:
+                with self._meter.once():
+                    served = self._terms.served(forms.rows_of(tree))
+                self._evaluate_together([tree], served)
+                return
+            self._meter.spend_once(EVALUATION * its.cost + len(its.positions))
+            bits = its.of(forms.rows_of(tree), root)
             code = self._codes.code_of(forms.variant_of.item(tree), bits)
         self._put(tree, code)
+
+    def _evaluate_together(self, trees: Sequence[int], served: Served) -> None:
+        """Evaluate trees of different forms."""
+        forms, codes = self._forms, self._codes
+        its = [codes.form_bits(forms.forms[forms.form_of.item(tree)]) for tree in trees]
+        rows_of = [forms.rows_of(tree) for tree in trees]
+        roots = [forms.root.item(tree) for tree in trees]
+        for tree, bits in zip(trees, bits_together(self._terms, its, rows_of, roots, served), strict=True):
+            self._put(tree, codes.code_of(forms.variant_of.item(tree), bits))
 
     def _put(self, tree: int, code: int) -> None:
         before = self._code.item(tree)
@@ -187,6 +205,10 @@ class Feasibility:
 
     def _build(self) -> None:
         """Evaluate all trees at once."""
+        with self._meter.once():
+            self._evaluate_all()
+
+    def _evaluate_all(self) -> None:
         fleet, forms = self._fleet, self._forms
         forms.catch_up()
         self._at, self._structure_at, self._epoch = (
@@ -203,21 +225,29 @@ class Feasibility:
         self._changed()
         form_of = forms.form_of[: forms.n_trees]
         counts = np.bincount(form_of[form_of >= 0], minlength=len(forms.forms))
-        served = self._terms.served() if counts.max(initial=0) >= FEW_TREES else Served((), None)
-        for number in np.flatnonzero(counts).tolist():
-            if counts.item(number) < FEW_TREES:
-                for tree in forms.forms[number].columns(forms)[0].tolist():
-                    self._evaluate_tree(tree)
-            else:
-                self._evaluate_form(forms.forms[number], served)
+        rare, common = (
+            np.flatnonzero(which).tolist()
+            for which in ((counts > 0) & (counts < FEW_TREES), counts >= FEW_TREES)
+        )
+        size = sum(len(forms.forms[number]) * counts.item(number) for number in rare)
+        trees = np.flatnonzero((form_of >= 0) & (counts[form_of] < FEW_TREES))
+        served = self._terms.served() if common or size > _ONE_BY_ONE else Served((), None)
+        for number in common:
+            self._evaluate_form(forms.forms[number], served)
+        if size > _ONE_BY_ONE:
+            self._evaluate_together(trees[self._terms.roots_allowed(forms.root[trees])].tolist(), served)
+        else:
+            for tree in trees.tolist():
+                self._evaluate_tree(tree)
         self._most_codes = 2 * len(self._codes) + SPARE_CODES
 
     def _evaluate_form(self, form: Form, served: Served) -> None:
         forms = self._forms
         trees, rows = form.columns(forms)
-        self._meter.spend_once(rows.size * (1 + len(self._terms.kinds)) // _TOGETHER)
+        its = self._codes.form_bits(form)
+        self._meter.spend_once(its.cost * (COLUMN + len(trees) // TOGETHER) + len(form))
         roots = forms.root[trees]
-        bits, places = self._codes.form_bits(form).of_all(rows, roots, served)
+        bits, places = its.of_all(rows, roots, served)
         variants = forms.variant_of[trees]
         if (variants == variants[0]).all():
             variant = int(variants[0])

@@ -7,7 +7,8 @@ A *variant* of a form names the pools too: the sharing providers that serve a tr
 the positions by row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -36,13 +37,15 @@ _RESHAPED_AT_ONCE = 4_096
 class Form:
     """Trees whose providers have the same parents and the same classes.
 
-    ``parents`` and ``classes`` by position; a class stands for inventory that the provider may have.
+    By position: ``parents``; ``classes``, of which the provider may have inventories; ``class_sets``, the
+    numbers of these sets in `TreeForms.class_sets`.
     """
 
-    def __init__(self, number: int, key: FormKey) -> None:
+    def __init__(self, number: int, key: FormKey, class_sets: "ClassSets") -> None:
         self.number = number
         self.parents = [parent for parent, _ in key]
-        self.classes = [frozenset(classes) for _, classes in key]
+        self.class_sets = [class_sets.number(classes) for _, classes in key]
+        self.classes = [class_sets.sets[number] for number in self.class_sets]
         self._columns: tuple[Rows, Rows] | None = None
 
     def __len__(self) -> int:
@@ -59,6 +62,25 @@ class Form:
     def changed(self) -> None:
         """Trees came or went."""
         self._columns = None
+
+
+class ClassSets:
+    """The sets of resource classes that providers have, numbered. A set keeps its number.
+
+    Thousands of devices have few of them: what a query says of a set is found once for all.
+    """
+
+    def __init__(self) -> None:
+        self.sets: list[frozenset[str]] = []
+        self._numbers: dict[tuple[str, ...], int] = {}
+
+    def number(self, classes: tuple[str, ...]) -> int:
+        """The number of a set. ``classes``: sorted."""
+        found = self._numbers.get(classes)
+        if found is None:
+            found = self._numbers[classes] = len(self.sets)
+            self.sets.append(frozenset(classes))
+        return found
 
 
 class FormVariant(NamedTuple):
@@ -86,6 +108,7 @@ class TreeForms:
     rows_used: int
     restructured: InvalidationLog
     forms: list[Form]
+    class_sets: ClassSets
     variants: list[FormVariant]
     pools: Pools
     regroupings: int
@@ -155,6 +178,7 @@ class TreeForms:
         self._at = fleet.reshaped.end
         self.restructured = InvalidationLog()
         self.forms = []
+        self.class_sets = ClassSets()
         self._form_at: dict[FormKey, Form] = {}
         self.variants = []
         self._variant_at: dict[tuple[int, ServingPools], int] = {}
@@ -194,20 +218,29 @@ class TreeForms:
         parents = fleet.parent[rows]
         above = np.where(parents >= 0, self.position[parents], -1)
         _, kinds = distinct(kinds * (int(sizes.max(initial=0)) + 1) + above + 1)
+        rare: list[int] = []
         for size in np.flatnonzero(np.bincount(sizes)).tolist():
             trees = np.flatnonzero(sizes == size)
             if len(trees) < FEW_TREES:
                 # A tree of thousands of providers, of which there is one, is no case for columns.
-                for tree in trees.tolist():
-                    self.form_of[tree] = self._form(self._key(tree)).number
+                rare += trees.tolist()
                 continue
             sequences = kinds[self.first[trees][:, np.newaxis] + np.arange(size)]
             code = np.zeros(len(trees), dtype=np.intp)
             for position in range(size):
                 _, code = distinct(code * (int(kinds.max()) + 1) + sequences[:, position])
             _, example, form = np.unique(code, return_index=True, return_inverse=True)
-            numbers = [self._form(self._key(tree)).number for tree in trees[example].tolist()]
-            self.form_of[trees] = np.array(numbers)[form]
+            self.form_of[trees] = self._forms_of(trees[example].tolist())[form]
+        self.form_of[rare] = self._forms_of(rare)
+
+    def _forms_of(self, trees: Sequence[int]) -> Int32:
+        """The numbers of the forms of some trees: int32[len(trees)]."""
+        ends = [self.first.item(tree + 1) if tree + 1 < self.n_trees else self.rows_used for tree in trees]
+        rows = [
+            self.rows[self.first.item(tree) : end].tolist() for tree, end in zip(trees, ends, strict=True)
+        ]
+        keys = self._keys_of(rows)
+        return np.array([self._form(key).number for key in keys], dtype=np.int32)
 
     # Pools: each divides only the trees that it serves
 
@@ -278,7 +311,7 @@ class TreeForms:
 
     def _set_form(self, tree: int, rows: Sequence[int]) -> None:
         was = self.form_of.item(tree)
-        form = self._form(self._key_of(rows))
+        form = self._form(next(self._keys_of((rows,))))
         if form.number != was:
             if was >= 0:
                 self.forms[was].changed()
@@ -308,24 +341,25 @@ class TreeForms:
 
     # Forms and variants
 
-    def _key(self, tree: int) -> FormKey:
-        end = self.first.item(tree + 1) if tree + 1 < self.n_trees else self.rows_used
-        return self._key_of(self.rows[self.first.item(tree) : end].tolist())
-
-    def _key_of(self, rows: Sequence[int]) -> FormKey:
+    def _keys_of(self, trees: Sequence[Sequence[int]]) -> Iterator[FormKey]:
+        """The keys of trees with these rows."""
         fleet = self._fleet
-        columns = [(name, fleet.inventory_columns(name)) for name in sorted(fleet.inventoried_classes())]
-        found = []
-        for row in rows:
-            parent = fleet.parent.item(row)
-            has = tuple(name for name, its in columns if its.slot(row) >= 0)
-            found.append((self.position.item(parent) if parent >= 0 else -1, has))
-        return tuple(found)
+        rows = [row for tree in trees for row in tree]
+        names: list[tuple[str, ...]] = [()] * len(rows)
+        columns = np.array(rows, dtype=np.intp)
+        for name in sorted(fleet.inventoried_classes()):
+            for place in np.flatnonzero(fleet.inventory_columns(name).slots(columns) >= 0).tolist():
+                names[place] += (name,)
+        left = iter(names)
+        for tree in trees:
+            parents = fleet.parent[np.array(tree, dtype=np.intp)].tolist()
+            above = [self.position.item(parent) if parent >= 0 else -1 for parent in parents]
+            yield tuple(zip(above, islice(left, len(tree)), strict=True))
 
     def _form(self, key: FormKey) -> Form:
         form = self._form_at.get(key)
         if form is None:
-            form = self._form_at[key] = Form(len(self.forms), key)
+            form = self._form_at[key] = Form(len(self.forms), key, self.class_sets)
             self.forms.append(form)
         return form
 

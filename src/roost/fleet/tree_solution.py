@@ -1,17 +1,25 @@
 """The solutions of trees that are alike: whether a query has candidates there, and which."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
+import numpy as np
+
 from roost.fleet.assignments import Assignment, Assignments
+from roost.fleet.columns import Rows
 from roost.fleet.errors import TooMuchWork
+from roost.fleet.position_bits import PositionBits
 from roost.fleet.term_bits import FormBits, QueryTerms
 from roost.fleet.tree_layout import TreeLayout
-from roost.fleet.work import POSITION, Meter
+from roost.fleet.work import ALIKE, POOL, POSITION, Meter
 
 MAX_POSITIONS = 2**13
 """Positions kept in the assignments of one solution."""
 
+_LISTED = 200
+"""Positions that are listed for a kind of term for one unit of work."""
 
 _NO_LIMIT = 2**62
 
@@ -28,8 +36,9 @@ class Pool(NamedTuple):
 class TreeSolution:
     """The candidates that all trees with one form, equal bits and equal pools have, by position.
 
-    ``order``: what each position of the layout is: a position of the tree, or ``~n`` for the n-th pool. A
-    tree without unsplit candidates may have a split: then the terms that are not split are assigned here, and
+    ``order``: what each position of the layout is: a position of the tree, or ``~n`` for the n-th pool;
+    ``places``: the same, intp[n]. Positions that could serve nothing are left out. A tree without unsplit
+    candidates may have a split: then the terms that are not split are assigned here, and
     `roost.fleet.splitting` tells the rest.
     """
 
@@ -44,10 +53,12 @@ class TreeSolution:
         self._local: bool | None = None
         self._assignments: Assignments | None = None
         self._beside: Assignments | None = None
-        meter.spend_once((POSITION + len(terms.kinds)) * (len(form.form) + len(pools)))
-        self.order = _order(len(form.form), pools)
+        meter.spend_once(POSITION * len(form.form) + POOL * len(pools))
+        of_positions = form.bits_at(bits)
+        self.order = _order(of_positions, pools)
+        self.places: Rows = np.array(self.order, dtype=np.intp)
         self._own = [at >= 0 for at in self.order]
-        self._layout = _layout(terms, form, bits, pools, self.order)
+        self._layout = _layout(terms, form, bits, pools, self.order, of_positions, meter)
         self._met = bits >> form.split + 1
         if not bits >> form.split & 1 or not self._may_split():
             self._split = False
@@ -167,44 +178,78 @@ class TreeSolution:
         return False
 
 
-def _order(positions: int, pools: Sequence[Pool]) -> list[int]:
+def _order(of_positions: Sequence[int], pools: Sequence[Pool]) -> list[int]:
     """What the positions of a layout are, by ascending row."""
     if not pools:
-        return list(range(positions))
+        return [position for position, bits in enumerate(of_positions) if bits]
     order = []
-    for position in range(positions + 1):
-        order += [~number for number, pool in enumerate(pools) if pool.before == position]
-        if position < positions:
+    left = deque(sorted(range(len(pools)), key=lambda number: pools[number].before))
+    for position, bits in enumerate(of_positions):
+        while left and pools[left[0]].before <= position:
+            order.append(~left.popleft())
+        if bits:
             order.append(position)
-    return order
+    return order + [~number for number in left]
 
 
 def _layout(
-    terms: QueryTerms, form: FormBits, bits: int, pools: Sequence[Pool], order: Sequence[int]
+    terms: QueryTerms,
+    form: FormBits,
+    bits: int,
+    pools: Sequence[Pool],
+    order: Sequence[int],
+    of_positions: Sequence[int],
+    meter: Meter,
 ) -> TreeLayout:
-    place = {at: number for number, at in enumerate(order)}
-    options: list[list[int]] = [[] for _ in terms.kinds]
-    ancestor, trait_bits = [], []
-    available: dict[str, list[int]] = {name: [] for name in terms.amounts}
-    barred = bits >> form.barred & 1
-    of_positions = form.bits_at(bits)
+    # Devices are alike mostly: what bits say is read once for all positions that have them.
+    alike: dict[tuple[PositionBits, int], list[int]] = {}
     for number, at in enumerate(order):
-        if at >= 0:
-            said = form.positions[at].read(of_positions[at])
-            above = form.form.parents[at]
-        else:
-            pool = pools[~at]
-            said = terms.pool.read(pool.bits)
-            if barred:
-                said = said._replace(kinds=said.kinds & ~terms.spread)
-            above = pool.above
-        ancestor.append(-1 if above < 0 else place[above if at >= 0 else ~above])
-        trait_bits.append(said.traits)
-        for name, column in available.items():
-            column.append(said.available.get(name, 0))
-        for kind, its in enumerate(options):
-            if said.kinds >> kind & 1:
-                its.append(number)
-    if not terms.query.same_subtree:
-        ancestor = [-1] * len(order)
+        key = (form.positions[at], of_positions[at]) if at >= 0 else (terms.pool, pools[~at].bits)
+        alike.setdefault(key, []).append(number)
+    barred = bits >> form.barred & 1
+    parts: list[list[list[int]]] = [[] for _ in terms.kinds]
+    trait_bits = [0] * len(order)
+    available = {name: [0] * len(order) for name in terms.amounts}
+    for (position, its), numbers in alike.items():
+        said = position.read(its)
+        bars = barred and position is terms.pool and order[numbers[0]] < 0
+        meter.spend_once(
+            ALIKE
+            + (len(said.kinds) * (2 + len(numbers) // _LISTED))
+            + len(numbers) * len(said.available) // 4
+        )
+        for kind in said.kinds:
+            if not (bars and terms.spread >> kind & 1):
+                parts[kind].append(numbers)
+        if said.traits:
+            for number in numbers:
+                trait_bits[number] = said.traits
+        for name, amount in said.available.items():
+            column = available[name]
+            for number in numbers:
+                column[number] = amount
+    options = [its[0] if len(its) == 1 else sorted(chain.from_iterable(its)) for its in parts]
+    ancestor = _ancestors(form, pools, order) if terms.query.same_subtree else [-1] * len(order)
     return TreeLayout([options[kind] for kind in terms.kind_of], ancestor, trait_bits, available)
+
+
+def _ancestors(form: FormBits, pools: Sequence[Pool], order: Sequence[int]) -> list[int]:
+    """The next position of a layout above each one, -1 for none."""
+    place = {at: number for number, at in enumerate(order)}
+    parents = form.form.parents
+    known: dict[int, int] = {}
+    found = []
+    for at in order:
+        if at < 0:
+            above = pools[~at].above
+            found.append(-1 if above < 0 else place[~above])
+            continue
+        passed = []
+        above = parents[at]
+        while above >= 0 and above not in place and above not in known:
+            passed.append(above)
+            above = parents[above]
+        nearest = known[above] if above in known else place.get(above, -1) if above >= 0 else -1
+        known.update(dict.fromkeys(passed, nearest))
+        found.append(nearest)
+    return found

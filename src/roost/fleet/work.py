@@ -39,8 +39,14 @@ CANDIDATE: Final = 10
 EVALUATION: Final = 4
 """Units of a provider that is judged by itself for one term."""
 
-POSITION: Final = 8
+POSITION: Final = 2
 """Units of a provider in the layout of one tree."""
+
+POOL: Final = 8
+"""Units of a sharing provider in the layout of one tree."""
+
+ALIKE: Final = 8
+"""Units of the providers with equal bits in the layout of one tree."""
 
 SUMMARY: Final = 25
 """Units of a provider whose JSON is written."""
@@ -55,22 +61,31 @@ _IN_VECTOR: Final = 25
 class Work:
     """The work that an operation may still do. ``left``: units.
 
-    ``counts_kept``: whether work counts whose result is kept for the operations after this one. Its amount is
-    bounded by the size of the fleet, while that of a search is not. ``kept``: units of such work so far whose
+    ``kept_left``: units of work whose result is kept for the operations after this one, and which the fleet
+    demands rather than the request; None: such work counts as any other. ``kept``: units of work so far whose
     result stays even if the operation is broken off.
     """
 
-    __slots__ = ("counts_kept", "kept", "left")
+    __slots__ = ("kept", "kept_left", "left")
 
-    def __init__(self, units: int, *, counts_kept: bool = True) -> None:
+    def __init__(self, units: int, *, kept_units: int | None = None) -> None:
         self.left = units
-        self.counts_kept = counts_kept
+        self.kept_left = kept_units
         self.kept = 0
 
     def spend(self, units: int) -> None:
         """Count units of work that are done now. Raises `TooMuchWork` if they are more than is left."""
         self.left -= units
         if self.left < 0:
+            raise TooMuchWork("more work than is allowed")
+
+    def spend_once(self, units: int) -> None:
+        """Count units of work whose result is kept. Raises `TooMuchWork` if they are more than is left."""
+        if self.kept_left is None:
+            self.spend(units)
+            return
+        self.kept_left -= units
+        if self.kept_left < 0:
             raise TooMuchWork("more work than is allowed")
 
 
@@ -103,8 +118,23 @@ class Meter:
 
     def spend_once(self, units: int) -> None:
         """Count units of work whose result is kept if the operation completes it. Raises `TooMuchWork`."""
-        if self._work is not None and self._work.counts_kept:
-            self._work.spend(units)
+        if self._work is not None:
+            self._work.spend_once(units)
+
+    @contextmanager
+    def once(self) -> Iterator[None]:
+        """Count all work meanwhile as work whose result is kept if it is completed."""
+        outer = self._work
+        if outer is None or outer.kept_left is None:
+            yield
+            return
+        inner = self._work = Work(outer.kept_left)
+        try:
+            yield
+        finally:
+            self._work = outer
+            outer.kept_left = inner.left
+            outer.kept += inner.kept
 
     def keep(self, units: int) -> None:
         """Count units of work whose result is kept at once. Raises `TooMuchWork`, before the work is done."""

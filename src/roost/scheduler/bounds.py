@@ -12,6 +12,16 @@ _UNITS_OF_DECISION: Final = 100_000
 _UNITS_OF_INSTANCE: Final = 5_000
 """Units that each instance of a request adds: each claim leaves a tree that is searched anew."""
 
+_KEPT_UNITS: Final = 60_000
+"""Units of work whose result is kept that a decision may take beside that for the fleet: some 25 ms."""
+
+_KEPT_UNITS_OF_PROVIDER: Final = 6
+"""Units of such work for each provider of the fleet. To evaluate a plain flavor for the first time takes less
+than one for each in trees that are alike, and three in trees that are alike no others."""
+
+_KEPT_UNITS_OF_INSTANCE: Final = 10_000
+"""Units of such work for each instance: the tree that its claim is in is laid out anew."""
+
 TOO_MUCH_WORK: Final = (
     "the search for hosts takes more work than one decision may: there are too many ways in which the "
     "providers of a host could serve the request groups; ask for fewer groups"
@@ -19,12 +29,17 @@ TOO_MUCH_WORK: Final = (
 """Why a decision is refused that takes more."""
 
 
-def decision_work(instances: int) -> Work:
-    """The work of a decision on some instances. It holds the writer, and can go to no other process.
+def decision_work(instances: int, providers: int) -> Work:
+    """The work of a decision on some instances in a fleet of some providers. It holds the writer, and can go
+    to no other process.
 
-    What is found out about a fleet once and kept does not count: a decision cannot do without it.
+    What is found out about a fleet once and kept has a limit of its own, which grows with the fleet: a
+    decision cannot do without it. A flavor of hundreds of groups or amounts needs more than that.
     """
-    return Work(_UNITS_OF_DECISION + instances * _UNITS_OF_INSTANCE, counts_kept=False)
+    return Work(
+        _UNITS_OF_DECISION + instances * _UNITS_OF_INSTANCE,
+        kept_units=_KEPT_UNITS + providers * _KEPT_UNITS_OF_PROVIDER + instances * _KEPT_UNITS_OF_INSTANCE,
+    )
 
 
 class Bounds:

@@ -99,7 +99,7 @@ class Decide(Command[Decided], frozen=True):
         self.table.seen_since(self.question.oldest_heartbeat)
         node_version = self.table.version
         try:
-            with state.fleet.meter.limited(decision_work(len(self.question.instances))):
+            with state.fleet.meter.limited(decision_work(len(self.question.instances), len(state.fleet))):
                 outcome = self._outcome(state, mark)
         except TooMuchWork:
             self.table.release(*self.question.instances)

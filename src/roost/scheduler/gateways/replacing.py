@@ -46,7 +46,7 @@ class UseAlternate(Command[Replacement], frozen=True):
         )
         if before is not None:
             return before
-        work = decision_work(1)
+        work = decision_work(1, len(fleet))
         for number, alternate in enumerate(request.alternates):
             with fleet.meter.limited(work):
                 claimed = self._claim(state, held, replacing, alternate)

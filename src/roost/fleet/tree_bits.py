@@ -1,0 +1,47 @@
+"""The bits of trees of different forms, found for all of them together.
+
+One by one a provider takes some microseconds for each term. Devices of trees that are alike no others have
+few sets of resource classes all the same: the providers with one set are evaluated by vector operations.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from roost.fleet.term_bits import FormBits, QueryTerms, Served
+
+TOGETHER: Final = 100
+"""Providers that one condition is judged of together, for one unit of work."""
+
+COLUMN: Final = 20
+"""Units of a condition that is judged of some providers together, beside that."""
+
+
+def bits_together(
+    terms: QueryTerms,
+    forms: Sequence[FormBits],
+    rows_of: Sequence[Sequence[int]],
+    roots: Sequence[int],
+    served: Served,
+) -> Iterator[int]:
+    """The bits of some trees. ``forms``, ``rows_of`` and ``roots``: of each tree. Raises `TooMuchWork`."""
+    if not forms:
+        return
+    meter = terms.fleet.meter
+    rows = np.array([row for rows in rows_of for row in rows], dtype=np.intp)
+    numbers = np.concatenate([form.numbers for form in forms])
+    order = np.argsort(numbers, kind="stable")
+    found = [0] * len(rows)
+    meter.spend_once(len(rows))
+    for some in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
+        position = terms.positions[numbers.item(some[0])]
+        if position.width:
+            meter.spend_once(COLUMN + position.cost * (COLUMN + len(some) // TOGETHER))
+            bits = position.of_each(rows[some], served.kinds)
+            for place, its in zip(some.tolist(), bits, strict=True):
+                found[place] = its
+    end = 0
+    for form, its_rows, root in zip(forms, rows_of, roots, strict=True):
+        start, end = end, end + len(its_rows)
+        yield form.joined(found[start:end], its_rows, root)
