@@ -2,15 +2,21 @@
 
 from typing import Any
 
+import pytest
+
+from roost.fleet.work import Work
+from roost.placement.queries import budget
 from support.placement_api import ADMIN, uuid_of
 from support.v1_api import V1Api
 
 A, B = uuid_of("a"), uuid_of("b")
 
 
-def claim(v1: V1Api, consumer: str, provider: str, **group: Any) -> Any:
+def claim(v1: V1Api, consumer: str, provider: str, pinned: int | None = None, **group: Any) -> Any:
+    cells = [] if pinned is None else [{"guest": 0, "host": 0, "pinned": [[0, pinned]]}]
     body = {
         uuid_of(consumer): {
+            "assignment": {"node": provider, "cells": cells} if cells else None,
             "allocations": {provider: {"resources": {"VCPU": 1}}},
             "project_id": "p",
             "user_id": "u",
@@ -59,3 +65,26 @@ def test_changes_tell_the_group_of_a_consumer(v1: V1Api) -> None:
 def test_a_wrong_policy_is_refused(v1: V1Api) -> None:
     assert claim(v1, "x", A, policy="scattered").status_code == 400
     assert claim(v1, "x", A, policy="anti-affinity", max_server_per_host=0).status_code == 400
+
+
+def test_members_and_assignments_are_listed_with_work_that_is_counted(
+    v1: V1Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Work] = []
+
+    def work(units: int) -> Work:
+        made.append(Work(units))
+        return made[-1]
+
+    monkeypatch.setattr(budget, "Work", work)
+    v1.provider("a", VCPU=100)
+    v1.read("/v1/groups/g")
+    v1.read(f"/v1/assignments?nodes={A}")
+    for number in range(50):
+        wanted = claim(v1, f"x{number}", A, policy="soft-affinity", pinned=number)
+        assert wanted.status_code == 204
+    v1.read("/v1/groups/g")
+    v1.read(f"/v1/assignments?nodes={A}")
+    members, assignments = ((before.left - after.left) for before, after in zip(made, made[2:], strict=False))
+    assert members >= 50 * 2
+    assert assignments >= 50 * 10

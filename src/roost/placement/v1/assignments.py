@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from roost.fleet import Fleet
 from roost.model.assignment import Assignment, digest_of_all
 from roost.model.vocabulary import MAX_INT
 from roost.placement.moments import VERSION
@@ -16,6 +17,12 @@ from roost.web.request import Request, Response
 
 MOST_NODES = 200
 """Nodes that one request may name. More are refused."""
+
+_CONSUMER = 20
+"""Units of work of a consumer's assignment that is listed."""
+
+_PARTS = 5
+"""CPUs and devices of an assignment that are listed for one unit of work."""
 
 _MOST_PARTS = 4096
 _Uuid = Annotated[str, Meta(pattern=DASHED_UUID, max_length=LONGEST_UUID)]
@@ -96,7 +103,7 @@ class ShownAssignments(msgspec.Struct, forbid_unknown_fields=True):
     nodes: Mapping[str, ShownNode]
 
 
-async def list_assignments(service: Service, req: Request, resp: Response) -> ShownAssignments:
+async def list_assignments(service: Service, req: Request, resp: Response) -> msgspec.Raw:
     """List which CPUs, pages and PCI devices of some nodes consumers were assigned.
 
     What is used on a node is what the node reports, and the assignments of consumers that its report does not
@@ -109,11 +116,22 @@ async def list_assignments(service: Service, req: Request, resp: Response) -> Sh
     nodes = [canonical_uuid(text) for text in texts]
     if len(nodes) > MOST_NODES:
         raise BadRequest(f"nodes has {len(nodes)} uuids: ask about {MOST_NODES} at most at once.")
-    fleet = await service.ledger.current()
-    resp.set_header(VERSION, str(fleet.version))
-    shown = {
-        node: ShownNode(digest_of_all(assigned), dict(sorted(assigned.items())))
-        for node in nodes
-        for assigned in [fleet.assigned.on(node)]
-    }
-    return ShownAssignments(fleet.version, shown)
+
+    def check(fleet: Fleet) -> None:
+        resp.set_header(VERSION, str(fleet.version))
+
+    def compute(fleet: Fleet) -> bytes:
+        shown = {}
+        for node in nodes:
+            assigned = fleet.assigned.on(node)
+            fleet.meter.spend(1 + sum(_CONSUMER + _parts(each) // _PARTS for each in assigned.values()))
+            shown[node] = ShownNode(digest_of_all(assigned), dict(sorted(assigned.items())))
+        return msgspec.json.encode(ShownAssignments(fleet.version, shown))
+
+    return msgspec.Raw(await service.queries.answer(("assignments", *nodes), check, compute))
+
+
+def _parts(assignment: Assignment) -> int:
+    """The CPUs and devices that an assignment names."""
+    cells = sum(len(each.pinned) + len(each.reserved) + len(each.withheld) for each in assignment.cells)
+    return cells + sum(len(each.addresses) for each in assignment.devices)

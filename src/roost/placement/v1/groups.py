@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from roost.fleet import Fleet
 from roost.model.allocation import GroupClaim, GroupPolicy
 from roost.model.vocabulary import MAX_INT
 from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
@@ -14,6 +15,9 @@ from roost.placement.v1.assignments import WantedAssignment
 from roost.placement.v1.service import Service
 from roost.placement.wire.uuids import DASHED_UUID, LONGEST_UUID, canonical_uuid
 from roost.web.request import Request, Response
+
+_MEMBER = 4
+"""Units of work of a member that is listed."""
 
 _Text = Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^[^\x00]*\Z")]
 _Uuid = Annotated[str, Meta(pattern=DASHED_UUID, max_length=LONGEST_UUID)]
@@ -100,12 +104,18 @@ async def write_allocations(service: Service, req: Request, resp: Response) -> N
     resp.set_headers(headers_of(await service.ledger.execute(WriteAllocations(writes))))
 
 
-async def show_members(service: Service, req: Request, resp: Response, group: str) -> ShownMembers:
+async def show_members(service: Service, req: Request, resp: Response, group: str) -> msgspec.Raw:
     """Show the consumers that are members of a server group; none for a group that nobody is in."""
-    fleet = await service.ledger.current()
-    resp.set_header(VERSION, str(fleet.version))
-    members = {
-        consumer: [fleet.uuid(row) for row in hosts]
-        for consumer, hosts in sorted(fleet.groups.members(group).items())
-    }
-    return ShownMembers(fleet.version, members)
+
+    def check(fleet: Fleet) -> None:
+        resp.set_header(VERSION, str(fleet.version))
+
+    def compute(fleet: Fleet) -> bytes:
+        fleet.meter.spend(_MEMBER * fleet.groups.size(group))
+        members = {
+            consumer: [fleet.uuid(row) for row in hosts]
+            for consumer, hosts in sorted(fleet.groups.members(group).items())
+        }
+        return msgspec.json.encode(ShownMembers(fleet.version, members))
+
+    return msgspec.Raw(await service.queries.answer(("members", group), check, compute))
