@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from click.testing import CliRunner, Result
 from roost.cli import events as module
 from roost.cli.events import events
 from roost.cli.service_client import ServiceClient, ServiceFailed, ServiceRefused
+from roost.conductor.events.types import EVENT_KINDS
 from roost.model.errors import OperatorError
 
 
@@ -138,3 +140,9 @@ def test_what_fails_from_the_beginning_ends_the_command(asking, error: OperatorE
 
 def test_columns_are_refused_where_lines_are_whole() -> None:
     assert run("--follow", "--columns", "event").exit_code == 2
+
+
+def test_every_kind_is_in_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "api-v1.md").read_text()
+    section = page.split("\n## Events\n")[1].split("\n## ")[0]
+    assert [kind for kind in EVENT_KINDS if f"`{kind}`" not in section] == []
