@@ -1,11 +1,13 @@
 """Numbers on the command line: what is none, or out of bounds, is told in plain words."""
 
 from collections.abc import Iterator
+from datetime import datetime
 
 import click
 import pytest
 
 from roost.cli.main import roost_command
+from roost.cli.moments import Moment
 from roost.cli.numbers import Number, WholeNumber
 from support.processes import run_roost
 
@@ -82,3 +84,10 @@ def test_a_data_directory_that_is_a_file_is_told(command: tuple[str, ...], place
     ended = run_roost(*command, "--data-dir", place)
     assert ended.returncode == 2
     assert f"data directory {place} cannot be used: {says}" in ended.stderr
+
+
+@pytest.mark.parametrize("text", ["yesterday", "nan", "26.11.2026", ""])
+def test_a_time_that_is_none_is_told_with_how_it_is_written(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="is no time: write it as 2026-11-26, 2026-11-26T08:00 or"):
+        Moment().convert(text, None, None)
+    assert Moment().convert("2026-11-26T08:00", None, None) == datetime(2026, 11, 26, 8)

@@ -41,16 +41,16 @@ _FILE = click.Path(path_type=Path)
     "--state-dir",
     type=_FILE,
     required=True,
-    help="What the agent knows beyond its end; with --hosts, each host has a folder below it.",
+    help="Folder of what the agent keeps between its runs; with --hosts each host has a folder in it.",
 )
 @click.option("--ca-file", type=_FILE, help="Authorities of the endpoint's certificate, in PEM.")
 @click.option("--cert", type=_FILE, help="The agent's certificate, in PEM, if the endpoint asks for one.")
-@click.option("--key", type=_FILE, help="The private key of it, in PEM.")
-@click.option("--driver", help="How the host builds.  [default: driver in [agent], simulated]")
+@click.option("--key", type=_FILE, help="The private key of --cert, in PEM.")
+@click.option("--driver", help="The driver that builds guests.  [default: driver in [agent], simulated]")
 @click.option(
     "--accept",
     is_flag=True,
-    help="Take the state of the cell as it is, for an agent that waits for that, and end.",
+    help="Accept the state of the cell's database, for an agent that is held, and end.",
 )
 @click.option(
     "--check",

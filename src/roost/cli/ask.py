@@ -47,8 +47,8 @@ REFUSED = 1
 )
 @click.option("--project", default="demo", show_default=True, help="Project that the instances belong to.")
 @click.option("--user", default="demo", show_default=True, help="User that they belong to.")
-@click.option("--count", type=WholeNumber(1, 1000), default=1, show_default=True, help="Instances.")
-@click.option("--alternates", type=WholeNumber(0, 100), default=0, help="Further hosts of each instance.")
+@click.option("--count", type=WholeNumber(1, 1000), default=1, show_default=True, help="Number of instances.")
+@click.option("--alternates", type=WholeNumber(0, 100), default=0, help="Further hosts for each instance.")
 @click.option(
     "--spec",
     "spec_file",
@@ -68,7 +68,7 @@ REFUSED = 1
     "added",
     type=Addition(),
     multiple=True,
-    help="With --what-if: with N hosts more that are as HOST, empty.",
+    help="With --what-if: as if there were N more hosts like HOST, without instances.",
 )
 @action_as_json
 @connected_to("scheduler", "--scheduler")

@@ -20,7 +20,7 @@ LOOK_SECONDS = 1.0
 )
 @click.option("--now", is_flag=True, help="Ask for a round, and wait until it has ended.")
 @click.option("--dry-run", is_flag=True, help="As --now, and the round repairs nothing.")
-@click.option("--repair", is_flag=True, help="As --now, and permit the round --most repairs.")
+@click.option("--repair", is_flag=True, help="As --now, and permit the round as many repairs as --most says.")
 @click.option("--most", type=WholeNumber(1), help="Make at most N repairs. Needs --repair.", metavar="N")
 @click.option("--repairs", is_flag=True, help="Show the repairs that were made instead.")
 @click.option(
@@ -28,7 +28,7 @@ LOOK_SECONDS = 1.0
     type=Number(min=1.0),
     default=600.0,
     show_default=True,
-    help="Wait so long at most for a round.",
+    help="Seconds to wait for a round at most.",
 )
 @as_json
 @with_conductor
@@ -44,8 +44,8 @@ def audit(
 ) -> None:
     """Show what is wrong between claims, mappings and instances, and what would repair it.
 
-    Conductors compare all the time, and repair what is certain. What is much at once, they leave to an
-    operator: --repair --most N lets the next round make N repairs. Without it nothing is changed.
+    Conductors compare all the time, and repair what is certain. Many repairs at once wait for an operator:
+    --repair --most N permits the next round N of them. Without it nothing is changed.
 
     Exit status: 0 nothing is wrong, 1 something is or a cell could not be read, 2 could not run.
     """

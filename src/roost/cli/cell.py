@@ -78,7 +78,7 @@ def show_cell(conductor: ServiceClient, name: str, as_json: bool) -> None:
 @action_as_json
 @with_conductor
 def enable(conductor: ServiceClient, name: str, as_json: bool) -> None:
-    """Let a cell have new instances. Hosts that are disabled stay so."""
+    """Place new instances in a cell again. Hosts that are disabled stay so."""
     changed = conductor.ask("PUT", f"/v1/cells/{part_of_path(name)}", {"enabled": True})
     if as_json:
         print_json(changed)
@@ -90,7 +90,7 @@ def enable(conductor: ServiceClient, name: str, as_json: bool) -> None:
 @action_as_json
 @with_conductor
 def disable(conductor: ServiceClient, name: str, reason: str | None, as_json: bool) -> None:
-    """Let a cell have no new instances, on hosts that are added later neither. What is there stays."""
+    """Place no new instances in a cell, also on hosts that are added later. Those that are there stay."""
     body = {"enabled": False, "reason": reason}
     changed = conductor.ask("PUT", f"/v1/cells/{part_of_path(name)}", body)
     if as_json:

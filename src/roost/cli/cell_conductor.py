@@ -13,9 +13,9 @@ PORT = 8781
 @click.argument("name")
 @serving_at(PORT)
 def cell_conductor(name: str, serving: Serving, source: Source) -> None:
-    """Serve the agents of the cell NAME, and end what its builds and deletions leave to do.
+    """Serve the agents of the cell NAME, and finish its builds and deletions.
 
-    It decides by itself on the ledger of [placement_database], or asks a scheduler over HTTP, by
+    It runs the scheduler itself, on the ledger of [placement_database], or asks one over HTTP, by
     [conductor] use_scheduler_service. The database of the cell is connection in [cell_NAME].
     Any number may run at once. Options come from configuration files; the environment (OS_<GROUP>__<OPTION>)
     overrides files, and --set overrides both.

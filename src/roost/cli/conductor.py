@@ -12,9 +12,9 @@ PORT = 8780
 @click.command(epilog="Example: roost conductor --config-file roost.conf")
 @serving_at(PORT)
 def conductor(serving: Serving, source: Source) -> None:
-    """Serve the API of instances, aggregates and groups, and carry what it accepts to the cells.
+    """Serve the API of instances, aggregates and groups, and bring accepted requests to their cells.
 
-    It decides by itself on the ledger of [placement_database], or asks a scheduler over HTTP, by
+    It runs the scheduler itself, on the ledger of [placement_database], or asks one over HTTP, by
     [conductor] use_scheduler_service. Requests are in [api_database]; the database of each cell is connection
     in [cell_NAME], and that of cell0 in [cell0].
     Any number may run at once. Options come from configuration files; the environment (OS_<GROUP>__<OPTION>)

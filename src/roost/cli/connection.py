@@ -61,7 +61,7 @@ class Connection:
         """The token to show. Raises `OperatorError` if there is none that a header can carry."""
         token = self.token or keystone_token(self.keystone)
         if not (token.isascii() and token.isprintable()):
-            raise OperatorError("the token has characters that no token has: give it without line ends")
+            raise OperatorError("the token has characters that a header cannot carry, such as line ends")
         return token
 
     def headers(self) -> dict[str, str]:

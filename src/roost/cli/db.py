@@ -113,7 +113,7 @@ def version(named: NamedDatabase, as_json: bool) -> None:
     """Show the revision of the tables, and the one that this program needs. An upgrade is rolling if the
     processes that run go on working with the tables that it makes.
 
-    A database needs the tables of the services that use it alone: those of others are none.
+    A database needs the tables of those services that use it; of other services it shows none.
 
     Exit status: 0 they are the same, 1 they are not, or there are none, 2 the database cannot be read.
     """

@@ -31,7 +31,7 @@ _UNAUTHORIZED = 401
     default=60.0,
     show_default=True,
     metavar="MINUTES",
-    help="Begin so many minutes ago.",
+    help="Begin this many minutes ago.",
 )
 @click.option("--kind", type=click.Choice(EVENT_KINDS), metavar="KIND", help="Only events of this kind.")
 @click.option("--cell", help="Only those of this cell.")

@@ -137,7 +137,7 @@ def show(conductor: ServiceClient, name: str, cell: str | None, as_json: bool) -
 @action_as_json
 @with_conductor
 def enable(conductor: ServiceClient, hosts: tuple[str, ...], cell: str | None, as_json: bool) -> None:
-    """Let hosts have new instances."""
+    """Place new instances on hosts again."""
     _change(conductor, hosts, cell, {"enabled": True}, as_json)
 
 
@@ -150,7 +150,7 @@ def enable(conductor: ServiceClient, hosts: tuple[str, ...], cell: str | None, a
 def disable(
     conductor: ServiceClient, hosts: tuple[str, ...], cell: str | None, reason: str | None, as_json: bool
 ) -> None:
-    """Let hosts have no new instances. What is there stays."""
+    """Place no new instances on hosts. Those that are there stay."""
     _change(conductor, hosts, cell, {"enabled": False, "reason": reason}, as_json)
 
 
@@ -252,7 +252,7 @@ def renew_token(
 @action_as_json
 @with_conductor
 def accept(conductor: ServiceClient, name: str, cell: str | None, as_json: bool) -> None:
-    """Have a held agent carry out orders again: what its cell's database says is right."""
+    """Let a held agent carry out orders again. What its cell's database says counts as right."""
     accepted = conductor.ask("POST", f"/v1/hosts/{part_of_path(name)}/accept", query={"cell": cell})
     if as_json:
         print_json(accepted or {"host": name})
@@ -290,7 +290,7 @@ def list_nodes(conductor: ServiceClient, name: str, cell: str | None, as_json: b
 @action_as_json
 @with_conductor
 def enable_node(conductor: ServiceClient, name: str, node: str, cell: str | None, as_json: bool) -> None:
-    """Let a node have new instances, if its host and its cell may."""
+    """Place new instances on a node again, if its host and its cell are enabled."""
     changed = conductor.ask("PUT", _path_of_node(name, node), {"enabled": True}, {"cell": cell})
     if as_json:
         print_json(changed)
@@ -306,7 +306,7 @@ def enable_node(conductor: ServiceClient, name: str, node: str, cell: str | None
 def disable_node(
     conductor: ServiceClient, name: str, node: str, cell: str | None, reason: str | None, as_json: bool
 ) -> None:
-    """Let a node have no new instances. What is there stays."""
+    """Place no new instances on a node. Those that are there stay."""
     body = {"enabled": False, "reason": reason}
     changed = conductor.ask("PUT", _path_of_node(name, node), body, {"cell": cell})
     if as_json:

@@ -50,7 +50,7 @@ def instance() -> None:
 @click.option("--memory-mb", type=WholeNumber(0), default=0, show_default=True, help="Memory in MiB.")
 @click.option("--disk-gb", type=WholeNumber(0), default=0, show_default=True, help="Root disk in GiB.")
 @click.option("--name", help="What to call it; several get numbers. Letters, digits, . _ -, at most 64.")
-@click.option("--count", type=WholeNumber(1, 1000), default=1, show_default=True, help="Instances.")
+@click.option("--count", type=WholeNumber(1, 1000), default=1, show_default=True, help="Number of instances.")
 @click.option("--min-count", type=WholeNumber(1, 1000), help="Place at least so many, or none.")
 @click.option("--zone", help="Their availability zone.")
 @click.option("--host", help="The host that they are to be on; filters judge it.")

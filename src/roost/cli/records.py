@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roost.cli.connection import Connection, connected_to
+from roost.cli.moments import Moment
 from roost.cli.numbers import WholeNumber
 from roost.cli.output import as_json, console, output, print_facts, print_json, print_table, utc
 from roost.cli.reasons_text import reasons_text, weights_table
@@ -20,9 +21,6 @@ from roost.cli.record_sources import Source, opened
 from roost.model.errors import OperatorError
 from roost.model.record import BUILT, PENDING, RESULTS, Run
 from roost.records import RunWithAttempts, Search
-
-TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"]
-"""The forms of times in options; they are UTC."""
 
 
 @click.command(epilog="Example: roost records --data-dir ./roost-data/up --last 5")
@@ -49,9 +47,9 @@ TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"]
 @click.option("--project", help="Only runs of this project.")
 @click.option("--user", help="Only runs of this user.")
 @click.option(
-    "--since", type=click.DateTime(TIMES), help="Only runs that started at this time or later, UTC."
+    "--since", type=Moment(), help="Only runs that started at this time or later, UTC, as 2026-11-26T08:00."
 )
-@click.option("--until", type=click.DateTime(TIMES), help="Only runs that started before this time.")
+@click.option("--until", type=Moment(), help="Only runs that started before this time.")
 @as_json
 @connected_to("scheduler")
 def records(

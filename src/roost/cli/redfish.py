@@ -21,7 +21,7 @@ node = click.argument("node", metavar="NODE")
 def redfish() -> None:
     """Show and clean the bare metal nodes of an agent, on its machine and by its state directory.
 
-    The agent takes a word at its next look at the nodes, and need not run when it is said.
+    The agent does what was said when it next looks at its nodes; it need not run meanwhile.
 
     Exit status: 0 done, 2 could not run.
     """
@@ -32,7 +32,7 @@ def redfish() -> None:
 @click.option("--reserved", is_flag=True, help="Only nodes that are not offered, and why.")
 @as_json
 def nodes(state_dir: Path, reserved: bool, as_json: bool) -> None:
-    """List nodes as the agent has seen them last: NODE is a name or uuid of this list elsewhere."""
+    """List nodes as the agent saw them last. Other commands take a name or uuid of this list as NODE."""
     found = [each for each in read_told(state_dir).nodes if each.phase != "free" or not reserved]
     if as_json:
         print_json({"nodes": [msgspec.to_builtins(each) for each in found]})
@@ -64,7 +64,7 @@ def clean(state_dir: Path, node: str) -> None:
 @state_dir
 @node
 def release(state_dir: Path, node: str) -> None:
-    """Offer a node that was not cleaned as it is: its next user gets what the last one left on it."""
+    """Offer a node although it was not cleaned: its next user finds what the last one left on it."""
     _say(state_dir, node, "release")
 
 

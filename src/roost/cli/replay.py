@@ -121,7 +121,7 @@ def replay(
 
     With --url or --profile the system runs elsewhere: options of hosts, builds and databases do not apply,
     an interrupted replay is not continued, and nothing is plotted or verified. Requests of one bin for equal
-    instances are one request, and deletions are carried out beside what follows.
+    instances are sent as one, and deletions run while later requests are sent.
     """
     elsewhere = connection if connection.by_option else None
     if not no_plot and elsewhere is None:

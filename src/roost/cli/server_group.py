@@ -17,7 +17,7 @@ PATH = "/v1/server-groups"
 def server_group() -> None:
     """Make, list, show and delete server groups: instances that are to be together, or apart.
 
-    An instance is requested for one by `roost instance create --hint group=UUID`.
+    `roost instance create --hint group=UUID` asks for members of one.
 
     Exit status: 0 done, 1 refused, 2 could not run.
     """
@@ -32,7 +32,7 @@ def server_group() -> None:
 @action_as_json
 @with_conductor
 def create(conductor: ServiceClient, name: str, policy: str, max_per_host: int | None, as_json: bool) -> None:
-    """Make a server group in the project of the token. Prints its uuid. Nothing of it ever changes."""
+    """Make a server group in the project of the token. Prints its uuid. It cannot be changed."""
     rules = {} if max_per_host is None else {"max_server_per_host": max_per_host}
     made = conductor.ask("POST", PATH, {"name": name, "policy": policy, "rules": rules})
     if as_json:

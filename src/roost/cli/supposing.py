@@ -29,7 +29,7 @@ def print_what_if(answer: dict[str, Any]) -> None:
     more = " or more" if answer.get("limited") or not answer.get("complete", True) else ""
     click.echo(f"{fits}{more} fit, on {on} of {hosts} hosts")
     if not answer.get("complete", True):
-        click.echo("the time was over before the next one was refused")
+        click.echo("the time ended before an instance did not fit: more may fit")
     rows = []
     for share in answer.get("where", ()):
         names, left_out = share["names"].get("names", ()), share["names"].get("left_out", 0)

@@ -52,7 +52,7 @@ def add(
 ) -> None:
     """Make a token with the name NAME and print it. The file keeps its digest alone.
 
-    A role that neither Keystone has by default nor the policy files name is refused.
+    A role is refused unless Keystone has it by default or a policy file names it.
     """
     source = placement_source(config_files, settings)
     _check_roles(source, roles)

@@ -12,7 +12,7 @@ watching = click.option(
     "--watch",
     type=Number(min=0.1),
     metavar="SECONDS",
-    help="Show it again every so many seconds, until interrupted.",
+    help="Show it again after this many seconds, until interrupted.",
 )
 
 

@@ -86,7 +86,7 @@ def test_hosts_that_are_not_reshaped_are_told(tmp_path: Path) -> None:
     [told] = [each for each in found(config)["conductors' databases"] if each[0] == "warn"]
     assert told == (
         "warn",
-        f"cell1: placement has not all that hosts report: of h1: {reason} (2 hosts in all)",
+        f"cell1: not all that hosts report is taken: of h1: {reason} (2 hosts in all)",
         "run 'roost host show h1', and correct it on the host",
     )
 

@@ -141,7 +141,7 @@ def check_cell(deployment: Deployment, mapping: CellMapping) -> Iterator[Verdict
     if refused:
         host, reason = next(iter(refused.items()))
         others = f" ({len(refused)} hosts in all)" if len(refused) > 1 else ""
-        says = f"{name}: placement has not all that hosts report: of {host}: {reason}{others}"
+        says = f"{name}: not all that hosts report is taken: of {host}: {reason}{others}"
         yield Verdict("warn", says, f"run 'roost host show {host}', and correct it on the host")
     if clock is not None:
         yield clock

@@ -28,7 +28,7 @@ from roost.cli.watching import watched, watching
     type=WholeNumber(min=1, max=1440),
     default=10,
     show_default=True,
-    help="Refusals of the last so many minutes.",
+    help="Count refusals of this many last minutes.",
 )
 @watching
 @as_json
