@@ -16,6 +16,9 @@ from roost.placement.wire.request import Request, Response
 _MEMBERS_AT_ONCE: Final = 2_000
 """Members of an object that are written at once: some 5 ms."""
 
+NAMES: Final = 2
+"""Names that are listed for one unit of work."""
+
 T = TypeVar("T")
 
 

@@ -2,22 +2,35 @@
 
 from typing import Any
 
+import msgspec
+
+from roost.fleet import Fleet
 from roost.placement.allocations import consumers_of_class
 from roost.placement.commands.names import AddResourceClass, DeleteResourceClass, RenameResourceClass
 from roost.placement.errors import ConcurrentUpdate, NotFound
-from roost.placement.http.answers import answer, answer_empty, href, locate
+from roost.placement.http.answers import answer, answer_empty, answer_text, href, locate
 from roost.placement.http.bodies import NewClass
 from roost.placement.http.decoding import convert
 from roost.placement.http.service import Service
+from roost.placement.queries.budget import unchecked
 from roost.placement.wire.request import Request, Response
+
+_LISTED = 4
+"""Units of work of a class in a list."""
 
 _TRIES_TO_RENAME = 10
 
 
 async def list_resource_classes(service: Service, req: Request, resp: Response) -> None:
     """List resource classes."""
-    fleet = await service.ledger.current()
-    answer(req, resp, {"resource_classes": [_describe(req, name) for name in fleet.resource_classes]})
+
+    def compute(fleet: Fleet) -> bytes:
+        fleet.meter.spend(_LISTED * len(fleet.resource_classes))
+        found = [_describe(req, name) for name in fleet.resource_classes]
+        return msgspec.json.encode({"resource_classes": found})
+
+    key = ("resource classes", req.prefix, req.version)
+    answer_text(req, resp, await service.queries.answer(key, unchecked, compute))
 
 
 async def create_resource_class(service: Service, req: Request, resp: Response) -> None:

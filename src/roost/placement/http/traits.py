@@ -1,6 +1,9 @@
 """``/traits`` and ``/resource_providers/{uuid}/traits``."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
 
 from roost.fleet import Fleet
 from roost.model.vocabulary import is_custom
@@ -8,8 +11,16 @@ from roost.placement.addressing import provider_row
 from roost.placement.commands.names import AddTrait, DeleteTrait
 from roost.placement.commands.traits_and_aggregates import SetTraits
 from roost.placement.errors import BadRequest, NotFound
-from roost.placement.http.answers import answer, answer_empty, locate, set_freshness
+from roost.placement.http.answers import (
+    NAMES,
+    answer,
+    answer_empty,
+    answer_text,
+    locate,
+    set_freshness,
+)
 from roost.placement.http.service import Service
+from roost.placement.queries.budget import unchecked
 from roost.placement.wire.query import last
 from roost.placement.wire.request import Request, Response
 from roost.web.query import Parameters
@@ -17,9 +28,14 @@ from roost.web.query import Parameters
 
 async def list_traits(service: Service, req: Request, resp: Response) -> None:
     """List traits."""
-    parameters = req.query
-    fleet = await service.ledger.current()
-    answer(req, resp, {"traits": list(_find(fleet, parameters))})
+    wanted = _wanted(req.query)
+
+    def compute(fleet: Fleet) -> bytes:
+        fleet.meter.spend(len(fleet.traits) // NAMES)
+        return msgspec.json.encode({"traits": list(_find(fleet, wanted))})
+
+    key = ("traits", req.query_string, req.version)
+    answer_text(req, resp, await service.queries.answer(key, unchecked, compute))
 
 
 async def show_trait(service: Service, req: Request, resp: Response, name: str) -> None:
@@ -75,7 +91,15 @@ async def delete_provider_traits(service: Service, req: Request, resp: Response,
     answer_empty(resp)
 
 
-def _find(fleet: Fleet, parameters: Parameters) -> Iterator[str]:
+class _Wanted(NamedTuple):
+    """The traits that a list has: ``kind`` of the condition on names, and whether providers have them."""
+
+    kind: str
+    value: str
+    associated: bool | None
+
+
+def _wanted(parameters: Parameters) -> _Wanted:
     named = last(parameters, "name")
     kind, colon, value = (named or "").partition(":")
     if named is not None and (not colon or kind not in ("in", "startswith")):
@@ -86,12 +110,16 @@ def _find(fleet: Fleet, parameters: Parameters) -> Iterator[str]:
     associated = (last(parameters, "associated") or "").lower()
     if "associated" in parameters and associated not in ("true", "false"):
         raise BadRequest('The query parameter "associated" only accepts "true" or "false"')
-    wanted = frozenset(value.split(","))
+    return _Wanted(kind, value, associated == "true" if associated else None)
+
+
+def _find(fleet: Fleet, wanted: _Wanted) -> Iterator[str]:
+    names = frozenset(wanted.value.split(","))
     for name in fleet.traits:
-        if kind == "in" and name not in wanted:
+        if wanted.kind == "in" and name not in names:
             continue
-        if kind == "startswith" and not name.startswith(value):
+        if wanted.kind == "startswith" and not name.startswith(wanted.value):
             continue
-        if associated and bool(len(fleet.with_trait(name))) != (associated == "true"):
+        if wanted.associated is not None and bool(len(fleet.with_trait(name))) != wanted.associated:
             continue
         yield name
