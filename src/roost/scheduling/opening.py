@@ -13,6 +13,7 @@ from roost.cells import Cell
 from roost.conductor.node_feed import NodeFeed
 from roost.conductor.server_groups.store import ServerGroups
 from roost.conductor.words.store import WordStore
+from roost.fleet.feasibility import feasibilities
 from roost.ledger import Ledger
 from roost.ledger.capacity_metrics import CapacityMetrics
 from roost.metrics import catalogue as metrics
@@ -142,6 +143,10 @@ async def open_deciding(
 
 def _gateway(placement: Ledger | HttpPlacement, members: Members, words: OperatorWords | None) -> Gateway:
     if isinstance(placement, Ledger):
+        fleet = placement.known()
+        if fleet.has_trees:
+            # Now, and not in the first decision: it takes half a second for thousands of devices.
+            feasibilities(fleet).prepare()
         return LocalGateway(placement)
     return _looking(HttpGateway(placement, members), words)
 
