@@ -26,7 +26,7 @@ from roost.fleet.work import KIND, LAYOUTS
 from roost.model.request import CandidateQuery
 
 _LAID_OUT = 5
-"""Options that are laid out for one unit of work."""
+"""Options, or attributes of positions, that are laid out for one unit of work."""
 
 LayoutKey = tuple[bytes, bytes, bytes]
 """A layout in comparable form: number of options, positions of the options, attributes of the positions."""
@@ -68,6 +68,7 @@ class TreeLayouts:
         )
         self._has_subtrees = bool(query.same_subtree)
         self._demands = _shared_demands(query, terms, self._kinds)
+        self._width = self._has_subtrees + len(self._required) + len(self._demands)
 
     def trees(self, anchors: Rows) -> list[Tree]:
         """The trees of some anchors, in the same order. Raises `TooMuchWork`."""
@@ -84,6 +85,7 @@ class TreeLayouts:
         counts = np.stack([np.bincount(numbers, minlength=len(anchors)) for numbers, _ in found], axis=1)
         positions = inverse - first[tree]
         of_kinds = np.split(inverse, np.cumsum(counts.sum(axis=0))[:-1])
+        self._fleet.meter.spend(len(rows) * self._width // _LAID_OUT)
         attributes = self._attributes(keys, trees, rows, first, of_kinds)
         keys_of_trees = zip(
             _cut(counts, np.arange(len(anchors) + 1)),
@@ -100,9 +102,9 @@ class TreeLayouts:
         counts = np.frombuffer(key[0], dtype=np.int64)
         positions = np.frombuffer(key[1], dtype=np.int64)
         options = [part.tolist() for part in np.split(positions, np.cumsum(counts)[:-1])]
-        self._fleet.meter.spend(len(positions))
-        width = self._has_subtrees + len(self._required) + len(self._demands)
+        width = self._width
         n_positions = int(positions.max(initial=-1)) + 1
+        self._fleet.meter.spend(len(positions) + n_positions * width // _LAID_OUT)
         columns = iter(np.frombuffer(key[2], dtype=np.int64).reshape(n_positions, width).T.tolist())
         ancestor = next(columns) if self._has_subtrees else [-1] * n_positions
         trait_bits = [0] * n_positions
