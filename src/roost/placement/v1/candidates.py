@@ -23,6 +23,10 @@ from roost.web.errors import BadRequest, Gone
 from roost.web.query import LARGEST_PAGE
 from roost.web.request import Request, Response
 
+MOST_SKIPPED = 10_000
+"""Candidates before a page that the event loop skips at most, some at once. With more the page is read in a
+process of its own, which has limits of time and memory: parts that are short are a long query together."""
+
 # These types are for the OpenAPI document only. The response is written as text: creating objects of them
 # would be too slow for pages of a thousand candidates.
 
@@ -132,6 +136,9 @@ async def _read_on(
     reader = moment.take(cursor.query, cursor.offset)
     if reader is None:
         reader = await queries.on(moment.fleet, lambda fleet: CandidateReader(fleet, query, cursor.offset))
+    if cursor.offset - reader.position > MOST_SKIPPED:
+        moment.keep(reader, cursor.query)
+        raise TooMuchWork("more candidates come before the page than the event loop skips")
     while reader.position < cursor.offset:
         if not await queries.on(moment.fleet, lambda _: reader.skip(cursor.offset)):
             break
