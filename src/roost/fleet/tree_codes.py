@@ -127,13 +127,14 @@ class TreeCodes:
     def rows(self, code: int, first: int) -> list[int]:
         """The row at each position of the layout of a tree with a code, whose own rows begin at ``first``."""
         known = self._codes[code]
-        pools = self._forms.variants[known.variant].pools
-        places = self.solution(code).places
-        rows: list[int] = self._forms.rows[first + np.maximum(places, 0)].tolist()
+        form, pools = self._forms.variants[known.variant]
+        rows: list[int] = self._forms.rows[first : first + len(form.parents)].tolist()
+        order = self.solution(code).order
         if pools:
             serving = [pool for pool, _ in pools if self._pool_bits[pool]]
-            for number in np.flatnonzero(places < 0).tolist():
-                rows[number] = serving[~places.item(number)]
+            return [rows[at] if at >= 0 else serving[~at] for at in order]
+        if len(order) < len(rows):
+            return [rows[at] for at in order]
         return rows
 
     def forget_assignments(self) -> None:

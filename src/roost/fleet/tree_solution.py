@@ -5,10 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-import numpy as np
-
 from roost.fleet.assignments import Assignment, Assignments
-from roost.fleet.columns import Rows
 from roost.fleet.errors import TooMuchWork
 from roost.fleet.position_bits import PositionBits
 from roost.fleet.term_bits import FormBits, QueryTerms
@@ -36,10 +33,9 @@ class Pool(NamedTuple):
 class TreeSolution:
     """The candidates that all trees with one form, equal bits and equal pools have, by position.
 
-    ``order``: what each position of the layout is: a position of the tree, or ``~n`` for the n-th pool;
-    ``places``: the same, intp[n]. Positions that could serve nothing are left out. A tree without unsplit
-    candidates may have a split: then the terms that are not split are assigned here, and
-    `roost.fleet.splitting` tells the rest.
+    ``order``: what each position of the layout is: a position of the tree, or ``~n`` for the n-th pool.
+    Positions that could serve nothing are left out. A tree without unsplit candidates may have a split: then
+    the terms that are not split are assigned here, and `roost.fleet.splitting` tells the rest.
     """
 
     def __init__(
@@ -56,7 +52,6 @@ class TreeSolution:
         meter.spend_once(POSITION * len(form.form) + POOL * len(pools))
         of_positions = form.bits_at(bits)
         self.order = _order(of_positions, pools)
-        self.places: Rows = np.array(self.order, dtype=np.intp)
         self._own = [at >= 0 for at in self.order]
         self._layout = _layout(terms, form, bits, pools, self.order, of_positions, meter)
         self._met = bits >> form.split + 1
