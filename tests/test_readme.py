@@ -1,5 +1,6 @@
 """The program and the commands of README.md work as they stand."""
 
+import json
 import os
 import re
 import shutil
@@ -115,7 +116,10 @@ def test_the_platform_without_openstack_is_tried_in_one_shell(tmp_path: Path) ->
     shown = Reader(tmp_path).types("A platform without OpenStack")
     assert "host-2" in shown
     assert "12 VCPU" in shown
-    assert '"runs"' in shown or '"records"' in shown
+    # The last record is that of the last request, which was refused.
+    [record] = json.loads(shown[shown.index('{"records"') :].splitlines()[0])["records"]
+    assert record["run"]["refusal"], record
+    assert "has 4 of the 12 VCPU wanted" in shown
 
 
 def test_every_target_of_make_is_one() -> None:

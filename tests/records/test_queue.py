@@ -59,6 +59,30 @@ def test_records_that_wait_together_share_a_write_up_to_a_limit(make):
     asyncio.run(run())
 
 
+def test_a_flush_waits_for_what_was_put_before_it_and_not_for_what_comes_meanwhile(make):
+    class Busy(Backend):
+        """Further records come while it writes, until it has written enough."""
+
+        async def write(self, runs, attempts, reasons=()):
+            await super().write(runs, attempts, reasons)
+            await asyncio.sleep(0)
+            if len(self.runs) < 1000:
+                put(queue, make(len(self.runs)))
+
+    backend = Busy()
+    queue = RecordQueue(backend)
+
+    async def run():
+        put(queue, make(0))
+        assert await queue.flush()
+        assert 1 <= len(backend.runs) < 10
+        assert queue.waiting
+        await queue.close()
+        assert (len(backend.runs), queue.dropped) == (1000, 0)
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("how", ["raises", "hangs"])
 def test_an_outage_is_outlived_and_logged_once(make, logs, how):
     async def run():

@@ -79,6 +79,20 @@ def test_services_read_all_by_page_and_search_them(tmp_path: Path) -> None:
     within(tmp_path, work)
 
 
+def test_a_decision_is_listed_and_shown_as_soon_as_it_is_answered(tmp_path: Path) -> None:
+    async def work(api: SchedulingApi) -> None:
+        answer = await api.select(request_spec={**SPEC, "project_id": "newest"})
+        assert api.service.records.waiting
+        [found] = (await listed(api, limit=1))["records"]
+        assert found["run"]["project_id"] == "newest"
+        refused = await api.select(request_spec={**SPEC, "ignore_hosts": ["host1"]}, count=99)
+        assert (answer.status_code, refused.status_code) == (200, 409)
+        [found] = (await listed(api, limit=1))["records"]
+        assert found["run"]["spec"]["ignore_hosts"] == ["host1"]
+
+    within(tmp_path, work)
+
+
 def test_a_build_that_ends_is_seen(tmp_path: Path) -> None:
     async def work(api: SchedulingApi) -> None:
         run = (await listed(api))["records"][3]["run"]

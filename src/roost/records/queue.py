@@ -95,10 +95,12 @@ class RecordQueue:
         self._close_seconds = close_seconds
         self._entries: deque[_Entry] = deque()
         self._waiting = 0
+        self._handled = 0
         self._writing: asyncio.Task[None] | None = None
         self._lost_before_outage: int | None = None
         self._closed = False
         self._hurry = asyncio.Event()
+        self._batch_ended = asyncio.Event()
 
     @property
     def waiting(self) -> int:
@@ -132,27 +134,34 @@ class RecordQueue:
             self._writing = asyncio.create_task(self._write_all())
 
     async def flush(self, seconds: float | None = None) -> bool:
-        """Wait until no record waits, at most ``seconds``; return whether that is so.
+        """Wait until the records that wait now are written or refused, at most ``seconds``; return whether
+        that is so.
 
-        During an outage without a time limit, this waits for the end of the outage.
+        Records that are put meanwhile are not waited for: while many are decided on, there is always one that
+        waits. During an outage without a time limit, this waits for the end of the outage.
         """
+        until = self._handled + self._waiting
         self._hurry.set()
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    while self._writing is not None:
-                        await asyncio.wait({self._writing})
+                    while self._handled < until:
+                        await self._batch_ended.wait()
         finally:
             self._hurry.clear()
-        return self._writing is None
+        return self._handled >= until
 
     async def close(self) -> None:
         """Write what waits, for at most ``close_seconds``, drop the rest, and close the backend."""
-        await self.flush(self._close_seconds)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._close_seconds):
+                while self._waiting:
+                    await self.flush()
         self._closed = True
         if self._writing is not None:
             self._writing.cancel()
             await asyncio.wait({self._writing})
+        if self._waiting:
             self.dropped += self._waiting
             _DROPPED.inc(self._waiting)
             _log.warning("scheduling records were dropped at the end", records=self._waiting)
@@ -170,7 +179,12 @@ class RecordQueue:
                 await self._gather()
                 batch = self._next_batch()
                 accepted = await self._write(batch)
-                self._waiting -= sum(entry.size for entry in batch)
+                size = sum(entry.size for entry in batch)
+                self._waiting -= size
+                self._handled += size
+                # Those who wait now are woken; those who come later wait for the next batch.
+                self._batch_ended.set()
+                self._batch_ended.clear()
                 if accepted and self._waiting <= self._limit // 2:
                     self._end_outage()
         finally:

@@ -13,6 +13,9 @@ from roost.web.errors import BadRequest, Forbidden, NotFound
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE, Moment, Uuid
 from roost.web.request import Request, Response
 
+OWN_SECONDS = 1.0
+"""Seconds that a search waits for the records that this process has made and not written yet."""
+
 _Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, pattern=r"^[^\x00]*\Z")]
 
 
@@ -97,7 +100,12 @@ async def show_record(service: Service, req: Request, resp: Response, run: str) 
 
 
 async def find(service: Service, search: Search, limit: int) -> list[RunWithAttempts]:
-    """Find runs in the records. Raises: `BadRequest` if the records cannot be searched so."""
+    """Find runs in the records, those included that this process has just made.
+
+    Raises:
+        BadRequest: the records cannot be searched so.
+    """
+    await service.records.flush(OWN_SECONDS)
     backend = service.records.backend
     if isinstance(backend, SearchableRecords):
         try:
