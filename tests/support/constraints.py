@@ -1,11 +1,11 @@
 """Single constraints, judged by the plain oracle."""
 
-from roost.fleet.constraint import ISOLATE, SAME_SUBTREE, TOGETHER, Constraint
+from roost.fleet.constraint import ISOLATE, ISOLATED, SAME_SUBTREE, TOGETHER, Constraint
 from roost.model.request import RequestGroup
 from support import oracle
 from support.oracle import World
 
-WHOLE = (TOGETHER, SAME_SUBTREE, ISOLATE)
+WHOLE = (TOGETHER, SAME_SUBTREE, ISOLATE, ISOLATED)
 """Kinds of constraints that only whole candidates can violate."""
 
 
