@@ -127,7 +127,7 @@ def test_what_is_missing_is_named(made) -> None:
     "url", ["localhost:8778", "ftp://x", "http://", "http://a b", "http://x:99999", "\n"]
 )
 def test_an_address_that_is_none_is_named(made, url: str) -> None:
-    with pytest.raises(OperatorError, match="of --url is no URL"):
+    with pytest.raises(OperatorError, match="of --url is no URL: it is written with http://"):
         made(url=url)
     with pytest.raises(OperatorError, match="of ROOST_CONDUCTOR_URL is no URL"):
         made(environment={"ROOST_CONDUCTOR_URL": url})

@@ -77,6 +77,13 @@ def test_all_pages_are_listed(asking) -> None:
     assert run("--format", "value").stdout == "1970-01-01 00:00:01\thost_down\tcell1\th1\t\t\n"
 
 
+def test_quiet_prints_what_each_event_is_about(asking) -> None:
+    found = page(1, 2)
+    found["events"][1] |= {"node": "n2", "instance": "i2"}
+    asking(found)
+    assert run("--quiet").stdout == "h1\ni2\n"
+
+
 def test_followed_through_outages_from_where_it_was(asking) -> None:
     away = OperatorError("the conductor does not answer")
     busy = ServiceFailed("answers 503", None)

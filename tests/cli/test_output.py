@@ -37,6 +37,12 @@ def hosts(as_json: bool) -> None:
 
 @click.command()
 @as_json
+def changes(as_json: bool) -> None:
+    print_table(("at (UTC)", "host"), [(text_of("since", 0.0), "a")], named_by="host")
+
+
+@click.command()
+@as_json
 def shown(as_json: bool) -> None:
     print_json(FOUND) if as_json else print_facts(FOUND)
 
@@ -62,6 +68,7 @@ def test_values_are_for_programs() -> None:
     assert run(hosts, "--format", "value", "--columns", "instances,Host").output == "3\ta\nNone\tb\n"
     assert run(hosts, "--quiet").output == "a\nb\n"
     assert run(shown, "--quiet").output == "u1\n"
+    assert run(changes, "--quiet").output == "a\n"
     claim = run(shown, "--format", "value", "--columns", "claim")
     assert claim.output == "8192 MEMORY_MB, 4 VCPU of node-1\n"
 
@@ -126,6 +133,21 @@ def test_a_mistyped_word_is_answered_with_the_one_that_was_meant(words: list[str
     done = run(roost_command, *words)
     assert done.exit_code == 2
     assert meant in done.stderr.partition("Did you mean")[2], done.stderr
+
+
+def test_the_help_of_a_group_says_of_each_command_what_it_does_in_a_whole_sentence() -> None:
+    context = click.Context(roost_command)
+    commands = [roost_command.get_command(context, name) for name in COMMANDS]
+    groups = [roost_command, *(each for each in commands if isinstance(each, click.Group))]
+    assert len(groups) > 5
+    for group in groups:
+        _, _, listed = run(group, "--help").output.partition("Commands:\n")
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            assert command is not None
+            sentence = command.get_short_help_str(1000)
+            assert sentence.endswith("."), f"{group.name} {name}"
+            assert sentence in " ".join(listed.split()), f"{group.name} {name}"
 
 
 def test_every_command_that_has_a_result_has_its_forms() -> None:

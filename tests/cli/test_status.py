@@ -205,6 +205,34 @@ def test_a_part_that_a_token_may_not_see_is_not_known() -> None:
     assert "not known" in finding.says
 
 
+def test_where_not_all_could_be_asked_it_is_not_said_that_nothing_is_wrong() -> None:
+    found = report(WELL, missing=("/v1/audit", "/v1/hosts"))
+    assert found.unknown == ("hosts", "audit")
+    assert found.summary.startswith(
+        "nothing is known to be wrong, but not all could be asked: hosts, audit; 2 "
+    )
+    told = report(changed("/v1/cells", "cells", 0, "state", to="no_conductor"), missing=("/v1/audit",))
+    assert told.summary.startswith("something is wrong: ")
+
+
+def test_a_status_of_which_nothing_could_be_asked_could_not_run() -> None:
+    with served(WELL, missing=tuple(path for path in WELL if path != "/readyz")) as url:
+        blind = run_roost("status", "--url", url, "--token", "nobodys")
+    assert (blind.returncode, "nothing is wrong" in blind.stdout) == (2, False), blind.stdout
+
+
+def test_a_service_that_is_away_is_asked_once_and_named_once() -> None:
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    services = ("conductor", "scheduler", "placement")
+    found = checked({each: connection_to(each, nowhere, "admin") for each in services}, NOW, 10)
+    assert [(each.level, each.about) for each in found.findings[:3]] == [("fails", each) for each in services]
+    assert all("does not answer: Connection refused" in each.says for each in found.findings[:3])
+    notes = {each.about: each.says for each in found.findings[3:]}
+    assert notes["cells"] == "not known: the conductor does not answer"
+    assert notes["refusals"] == "not known: the scheduler does not answer"
+    assert found.unknown == ("services", "cells", "hosts", "audit", "refusals")
+
+
 def test_the_exit_status_says_whether_something_is_wrong() -> None:
     with served(WELL) as url:
         well = run_roost("status", "--url", url, "--token", "admin")

@@ -44,6 +44,17 @@ def test_a_screen_that_is_too_narrow_gets_a_block_for_each_row() -> None:
     ]
 
 
+def test_a_block_has_no_line_for_an_empty_value() -> None:
+    rows = [(UUID, "", "error"), (UUID, "web", "")]
+    assert list(table_lines(("uuid", "name", "state"), rows, width=40)) == [
+        f"uuid   {UUID}",
+        "state  error",
+        "",
+        f"uuid   {UUID}",
+        "name   web",
+    ]
+
+
 def test_control_characters_and_line_ends_are_shown_as_escapes() -> None:
     [_, line] = table_lines(("name",), [("a\x1b[2J\nb\t\u202e",)])
     assert line == r"a\x1b[2J\nb\t\u202e"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import sqlalchemy as sa
 
 from roost.fleet import Fleet
 from roost.ledger import verify as module
@@ -61,6 +62,15 @@ def detail(path: Path, kind: str) -> str:
 
 def test_nothing_is_found_where_all_is_right(path):
     assert findings_in(path) == []
+
+
+def test_progress_counts_each_commit_once(path):
+    shown = []
+    with sa.create_engine(f"sqlite:///{path}").connect() as connection:
+        assert module.verify(connection, lambda done, total: shown.append((done, total))) == []
+    assert {total for _, total in shown} == {10}
+    assert [done for done, _ in shown] == sorted(done for done, _ in shown)
+    assert shown[-1] == (10, 10)
 
 
 def test_verify_writes_nothing(path):

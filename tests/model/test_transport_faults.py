@@ -15,7 +15,7 @@ from roost.model.transport_faults import fault_of
             "this port speaks no TLS: use http",
         ),
         ("[SSL] record layer failure (_ssl.c:1016)", "this port speaks no TLS: use http"),
-        ("[Errno 111]\nConnection refused", "[Errno 111] Connection refused"),
+        ("[Errno 111]\nConnection refused", "Connection refused"),
         ("", "ValueError"),
     ],
 )

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from roost.cli.command_group import CommandGroup
 from roost.cli.numbers import WholeNumber
 from roost.cli.options import key_values
 from roost.cli.output import action_as_json, as_json, print_facts, print_further, print_json, print_table
@@ -25,7 +26,7 @@ metadata_option = click.option(
 zone_option = click.option("--zone", help="The availability zone that it makes its nodes a part of.")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def aggregate() -> None:
     """Make, list, show, change and delete host aggregates and availability zones.
 

@@ -96,7 +96,7 @@ def _print(found: dict[str, Any], findings: list[dict[str, Any]]) -> None:
             )
             for each in findings
         ]
-        print_table(("finding", "subject", "what is there", "repair"), rows)
+        print_table(("finding", "subject", "what is there", "repair"), rows, named_by="subject")
     note(
         f"Round {found['round']} ended at {utc(found['ended_at'])}: {found['instances']} instances "
         f"compared, {found['found']} findings."
@@ -131,4 +131,4 @@ def _show_repairs(conductor: ServiceClient, as_json: bool) -> None:
         )
         for each in repairs
     ]
-    print_table(("when (UTC)", "by", "repair", "subject", "why", "result"), rows)
+    print_table(("when (UTC)", "by", "repair", "subject", "why", "result"), rows, named_by="subject")

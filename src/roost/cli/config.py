@@ -9,6 +9,7 @@ from oslo_config import cfg
 
 from roost.auth import Source
 from roost.auth.source import Setting
+from roost.cli.command_group import CommandGroup
 from roost.cli.configuration import CLIENTS, system_options
 from roost.cli.output import document_as_json, print_json
 from roost.placement.options import GROUPS
@@ -35,7 +36,7 @@ class Described(NamedTuple):
     help: str
 
 
-@click.group(invoke_without_command=True, epilog="Example: roost config --json")
+@click.group(cls=CommandGroup, invoke_without_command=True, epilog="Example: roost config --json")
 @document_as_json
 @click.pass_context
 def config(context: click.Context, as_json: bool) -> None:

@@ -50,7 +50,8 @@ class Connection:
     certificate: Path | None = None
 
     def __str__(self) -> str:
-        return f"the {self.service} at {self.place} ({self.origin})"
+        the = "" if self.service == "placement" else "the "
+        return f"{the}{self.service} at {self.place} ({self.origin})"
 
     @property
     def place(self) -> str:
@@ -284,4 +285,7 @@ def _check(address: str, origin: str) -> None:
     except ValueError:
         usable = False
     if not usable or not address.isprintable() or " " in address:
-        raise OperatorError(f"{safe_url(address)!r} of {origin} is no URL as {DEFAULTS['placement']} is")
+        raise OperatorError(
+            f"{safe_url(address)!r} of {origin} is no URL: it is written with http:// or https://, as "
+            f"{DEFAULTS['placement']}"
+        )

@@ -10,6 +10,7 @@ import click
 
 from roost.backup.roles import ROLES, schemas_in
 from roost.cli.backup import backup_command, restore_command
+from roost.cli.command_group import CommandGroup
 from roost.cli.databases import NamedDatabase, with_database
 from roost.cli.exchange import export_command, import_command
 from roost.cli.failures import COULD_NOT_RUN, FOUND_WRONG
@@ -26,7 +27,7 @@ TRIM_SLOWED = 10
 """Divisor of the number of commits that are removed at once, after a transaction that found no space."""
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def db() -> None:
     """Make, upgrade, check, trim, back up and restore databases."""
 

@@ -40,8 +40,10 @@ _UNAUTHORIZED = 401
 @as_json
 @with_conductor
 def events(conductor: ServiceClient, follow: bool, since: float, as_json: bool, **named: str | None) -> None:
-    """Show what happened in the cloud: hosts and processes up and down, what operators did, repairs, and
-    instances that changed state.
+    """Show what happened in the cloud, and with --follow what happens.
+
+    Events are hosts and processes that come and go, what operators did, repairs, and instances that changed
+    state.
 
     With --follow each event is one line, with --json one line of JSON; a conductor that does not answer is
     asked again until it does, and no event is left out. A cell that does not answer is named; what instances
@@ -62,7 +64,10 @@ def events(conductor: ServiceClient, follow: bool, since: float, as_json: bool, 
     if as_json:
         print_json({"events": found, "cells_down": silent})
         return
-    print_table(_HEADER, [_row(event) for event in found])
+    if output().quiet:
+        print_table(("about",), [(_subject(event),) for event in found])
+    else:
+        print_table(_HEADER, [_row(event) for event in found])
     if silent:
         click.echo(f"roost: {_cells(silent)} cannot be asked; what instances did there is left out", err=True)
 
@@ -136,6 +141,12 @@ def _row(event: Mapping[str, Any]) -> tuple[str, ...]:
         event["detail"] or "",
         by.get("user_id", ""),
     )
+
+
+def _subject(event: Mapping[str, Any]) -> str:
+    """The one thing that an event is about: an instance rather than the host that it is on."""
+    named = (event[name] for name in ("instance", "node", "host", "name", "cell", "kind"))
+    return next(str(each) for each in named if each)
 
 
 def _line(event: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from roost.cli.command_group import CommandGroup
 from roost.cli.numbers import WholeNumber
 from roost.cli.output import action_as_json, as_json, note, print_facts, print_json, print_table
 from roost.cli.service_client import ServiceClient, ServiceRefused, part_of_path, with_conductor
@@ -37,7 +38,7 @@ def drain_options(command: F) -> F:
     return reason(wait(command))
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def host() -> None:
     """Add, show, disable, drain, move and remove the hosts of all cells.
 
@@ -258,7 +259,7 @@ def accept(conductor: ServiceClient, name: str, cell: str | None, as_json: bool)
         print_json(accepted or {"host": name})
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def node() -> None:
     """List, disable, drain and remove the nodes of hosts.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from roost.cli.command_group import CommandGroup
 from roost.cli.host import warn_of_cells
 from roost.cli.instance_history import print_history
 from roost.cli.instance_names import uuid_of
@@ -35,7 +36,7 @@ FORBIDDEN = 403
 NOT_FOUND = 404
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def instance() -> None:
     """Ask for instances, list, show, watch and delete them, and tell their histories.
 

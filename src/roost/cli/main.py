@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 import roost
+from roost.cli.command_group import CommandGroup
 from roost.cli.failures import describe_failure, tell_failure
 from roost.cli.memory import keep_freed_memory
 from roost.cli.standard_streams import repair_standard_streams
@@ -55,7 +56,7 @@ COMMANDS = {
 """The module and the attribute of each command. The module is imported when the command is used."""
 
 
-class _Commands(click.Group):
+class _Commands(CommandGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
 

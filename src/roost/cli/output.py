@@ -82,7 +82,7 @@ def _with_output(command: F, *, columns: bool) -> F:
     options = [
         _json,
         click.option("--format", "form", type=click.Choice(("table", "json", "value")), help=_FORM),
-        click.option("--quiet", "-q", is_flag=True, help="Print names alone, one a line: the first column."),
+        click.option("--quiet", "-q", is_flag=True, help="Print names or uuids alone, one a line."),
     ]
     if columns:
         options.append(
@@ -118,15 +118,19 @@ def print_json(document: object) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(document)))
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0) -> None:
+def print_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0, *, named_by: str | None = None
+) -> None:
     """Print rows under a header, or what was chosen of them.
 
     On a terminal long sentences are folded, elsewhere each row is one line. ``numbers``: the number of last
-    columns that are aligned to the right.
+    columns that are aligned to the right. ``named_by``: the column of names, which --quiet prints alone; the
+    first one by default.
     """
     chosen = output()
     if chosen.quiet:
-        _print_values((row[0],) for row in rows)
+        place = 0 if named_by is None else header.index(named_by)
+        _print_values((row[place],) for row in rows)
         return
     if chosen.columns:
         places = _places(chosen.columns, header)

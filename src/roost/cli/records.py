@@ -122,7 +122,7 @@ def _print_list(found: list[RunWithAttempts]) -> None:
         (utc(each.run.started_at), each.run.request_id, str(len(each.run.instances)), _outcome(each))
         for each in found
     ]
-    print_table(("started (UTC)", "request", "instances", "outcome"), rows)
+    print_table(("started (UTC)", "request", "instances", "outcome"), rows, named_by="request")
 
 
 def _facts(each: RunWithAttempts) -> dict[str, str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from roost.cli.command_group import CommandGroup
 from roost.cli.output import as_json, print_json, print_table
 from roost.compute.drivers.redfish.words import NodeStatus, Word, read_told, say
 
@@ -17,7 +18,7 @@ state_dir = click.option(
 node = click.argument("node", metavar="NODE")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def redfish() -> None:
     """Show and clean the bare metal nodes of an agent, on its machine and by its state directory.
 

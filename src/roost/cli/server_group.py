@@ -4,6 +4,7 @@ from typing import get_args
 
 import click
 
+from roost.cli.command_group import CommandGroup
 from roost.cli.numbers import WholeNumber
 from roost.cli.output import action_as_json, as_json, print_facts, print_further, print_json, print_table
 from roost.cli.service_client import ServiceClient, part_of_path, with_conductor
@@ -13,7 +14,7 @@ from roost.model.allocation import GroupPolicy
 PATH = "/v1/server-groups"
 
 
-@click.group("server-group")
+@click.group("server-group", cls=CommandGroup)
 def server_group() -> None:
     """Make, list, show and delete server groups: instances that are to be together, or apart.
 

@@ -2,13 +2,14 @@
 
 import click
 
+from roost.cli.command_group import CommandGroup
 from roost.cli.host import warn_of_cells
 from roost.cli.output import as_json, print_json, print_table, utc
 from roost.cli.service_client import ServiceClient, with_conductor
 from roost.cli.watching import watched, watching
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def service() -> None:
     """Show conductors, cell conductors and agents.
 

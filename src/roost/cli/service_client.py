@@ -63,7 +63,7 @@ class _Untold(OperatorError):
     """A service has not told whether it carried a request out."""
 
 
-class _Unreached(OperatorError):
+class Unreached(OperatorError):
     """A service was not reached, so that it has not carried a request out."""
 
 
@@ -81,7 +81,7 @@ class ServiceClient:
     Each POST has a key (`roost.web.idempotency`), and is sent again with it while nobody tells whether it was
     carried out.
 
-    Raises `ServiceRefused`, `ServiceFailed`, and `OperatorError` if it does not answer.
+    Raises `ServiceRefused`, `ServiceFailed`, `Unreached`, and `OperatorError` if it does not answer so.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class ServiceClient:
                 return self._once("POST", path, body, query, headers)
             except _Untold as error:
                 untold, failure = True, error
-            except (_Unreached, ServiceFailed) as error:
+            except (Unreached, ServiceFailed) as error:
                 # Of the attempt that was sent before, this one tells nothing.
                 if not untold:
                     raise
@@ -152,7 +152,7 @@ class ServiceClient:
             is_sent = isinstance(error, httpx.TransportError) and not isinstance(
                 error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol)
             )
-            kind = _Untold if is_sent and method == "POST" else _Unreached
+            kind = _Untold if is_sent and method == "POST" else Unreached
             raise kind(f"{self.connection} does not answer: {fault_of(error)}") from error
         try:
             decoded = msgspec.json.decode(answer.content) if answer.content else None

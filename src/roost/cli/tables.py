@@ -92,12 +92,14 @@ def _folded(text: str, width: int, *, whole_words: bool = False) -> list[str]:
 
 
 def _blocks(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Each row as lines of name and value, for a screen on which it does not fit."""
+    """Each row as lines of name and value without the empty ones, for a screen on which it does not fit."""
     names = max(map(cell_len, header))
     for number, row in enumerate(rows):
         if number:
             yield ""
         for name, value in zip(header, row, strict=True):
+            if not value:
+                continue
             space = " " * (names - cell_len(name)) + GAP
             # A uuid that is longer than the line is left to the terminal, from which it is copied whole.
             lines = _folded(value, max(LEAST_TEXT, width - names - len(GAP)), whole_words=True)

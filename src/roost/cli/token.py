@@ -8,6 +8,7 @@ import click
 from roost.auth import Source
 from roost.auth.rules import Rules
 from roost.auth.service_tokens import add_token, read_tokens, revoke_token
+from roost.cli.command_group import CommandGroup
 from roost.cli.configuration import tell_options
 from roost.cli.options import config_files, settings
 from roost.cli.output import action_as_json, as_json, print_json, print_table
@@ -23,7 +24,7 @@ _file = click.option(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def token() -> None:
     """Make, list and revoke service tokens, for [api] auth_strategy = tokens.
 

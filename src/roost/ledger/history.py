@@ -74,8 +74,9 @@ def replay(
     gap = max(
         (number for number, (one, next_) in enumerate(pairwise(seqs), 1) if next_ != one + 1), default=0
     )
-    total = 2 * (len(seqs) - gap)
-    history = _History(connection, snapshot, fleet, breaches, lambda done: progress(done, total))
+    total = len(seqs) - gap
+    # Each is undone and redone.
+    history = _History(connection, snapshot, fleet, breaches, lambda steps: progress((steps + 1) // 2, total))
     if not seqs:
         if any(snapshot.facts.values()):
             return [Finding(UNEXPLAINED, "all tables", "they are not empty, but no commit is kept")]

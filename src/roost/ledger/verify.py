@@ -44,7 +44,7 @@ _UNLOADABLE = (BROKEN_REFERENCE, PARENT_LOOP, ASSIGNMENT_UNREADABLE)
 def verify(connection: Connection, progress: Progress = no_progress) -> list[Finding]:
     """A finding for each difference in the ledger's tables. Nothing is written.
 
-    ``progress`` is called with the number of commits undone and applied again, and with their total.
+    ``progress`` is called with the number of commits that are verified, and with their total.
 
     The connection's transaction must see one snapshot, as those of `Database.read` do.
     """

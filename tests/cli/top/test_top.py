@@ -93,6 +93,13 @@ def test_without_metrics_it_says_how_to_have_rates(up: str) -> None:
     assert "--metrics-port" in done.stdout
 
 
+def test_an_address_that_never_answered_has_no_last_values() -> None:
+    console = Console(width=100, record=True)
+    console.print(screen(View(None, None, ["it cannot be read"]), has_metrics=True, now=4700.0))
+    shown = console.export_text()
+    assert ("it cannot be read" in shown, "last answer" in shown) == (True, False)
+
+
 def test_an_address_that_does_not_answer_is_named_and_the_other_is_shown(up: str, metrics: str) -> None:
     nowhere = f"http://127.0.0.1:{free_port()}"
     done = top("--url", up, "--metrics", nowhere)

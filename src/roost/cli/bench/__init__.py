@@ -19,10 +19,11 @@ from roost.cli.bench.overload import overload
 from roost.cli.bench.peer_setup import peer_setup
 from roost.cli.bench.reshape import reshape
 from roost.cli.bench.start import start
+from roost.cli.command_group import CommandGroup
 from roost.cli.progress import no_progress, progress
 
 
-@click.group(epilog="Example: roost bench candidates --hosts 1000 --hosts 10000 --peer")
+@click.group(cls=CommandGroup, epilog="Example: roost bench candidates --hosts 1000 --hosts 10000 --peer")
 @click.pass_context
 def bench(context: click.Context) -> None:
     """Measure Roost on fleets that are made once and kept in the bench directory.

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from roost.cli.connection import Connection, connected_to_all
-from roost.cli.failures import FOUND_WRONG
+from roost.cli.failures import COULD_NOT_RUN, FOUND_WRONG
 from roost.cli.numbers import WholeNumber
 from roost.cli.output import as_json, note, output, print_json, print_table
 from roost.cli.profiles import Service
@@ -39,7 +39,7 @@ def status(
     """Show what is wrong with a cloud, worst first: processes, cells, databases, hosts, refusals.
 
     Scheduler and placement are asked too: at --url, or where their own environment variables or the profile
-    say. Exit status 1: something is wrong.
+    say. Exit status 1: something is wrong; 2: nothing could be asked, as with a token that may see nothing.
     """
     found: list[Report] = []
 
@@ -51,9 +51,11 @@ def status(
             return
         if report.findings or not output().is_for_people:
             rows = [(each.level, each.about, each.says) for each in report.findings]
-            print_table(("level", "about", "what"), rows)
+            print_table(("level", "about", "what"), rows, named_by="about")
         note(report.summary)
 
     watched(show, watch)
     if found[0].wrong:
         sys.exit(FOUND_WRONG)
+    if found[0].unknown and not found[0].counts:
+        sys.exit(COULD_NOT_RUN)

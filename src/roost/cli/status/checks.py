@@ -7,7 +7,7 @@ from functools import partial
 from roost.cli.connection import Connection
 from roost.cli.output import utc
 from roost.cli.profiles import Service
-from roost.cli.service_client import ServiceClient, ServiceFailed, ServiceRefused
+from roost.cli.service_client import ServiceClient, ServiceFailed, ServiceRefused, Unreached
 from roost.cli.status.finding import Finding, Report
 from roost.conductor.hosts.watch import DOWN, NO_CONDUCTOR, NO_HOST_UP
 from roost.model.errors import OperatorError
@@ -34,24 +34,33 @@ def checked(connections: Mapping[Service, Connection], now: float, minutes: int)
     clients = {service: ServiceClient(each, SECONDS) for service, each in connections.items()}
     findings: list[Finding] = []
     counts: Counts = {}
+    away: set[Service] = set()
     for service, client in clients.items():
-        findings += _readiness(service, client)
+        findings += _readiness(service, client, away)
     conductor = clients["conductor"]
-    findings += _answered("services", partial(_services, conductor, counts))
-    findings += _answered("cells", partial(_cells, conductor, counts))
-    findings += _answered("hosts", partial(_hosts, conductor, counts))
-    findings += _answered("audit", partial(_audit, conductor, counts))
-    refusals = partial(_refusals, clients["scheduler"], counts, now - 60 * minutes, minutes)
-    findings += _answered("refusals", refusals)
-    return Report.of(_once(findings), counts)
-
-
-def _answered(about: str, check: Callable[[], Iterable[Finding]]) -> list[Finding]:
-    """The findings of a check. One that is not answered is a note: the readiness of its service says why."""
-    try:
-        return list(check())
-    except OperatorError as error:
-        return [Finding("note", about, f"not known: {error}")]
+    parts: tuple[tuple[str, Service, Callable[[], Iterable[Finding]]], ...] = (
+        ("services", "conductor", partial(_services, conductor, counts)),
+        ("cells", "conductor", partial(_cells, conductor, counts)),
+        ("hosts", "conductor", partial(_hosts, conductor, counts)),
+        ("audit", "conductor", partial(_audit, conductor, counts)),
+        (
+            "refusals",
+            "scheduler",
+            partial(_refusals, clients["scheduler"], counts, now - 60 * minutes, minutes),
+        ),
+    )
+    unknown = []
+    for about, service, check in parts:
+        try:
+            # A service that is away is not asked again and again, each time until it is overdue.
+            if service in away:
+                raise OperatorError(f"the {service} does not answer")
+            findings += check()
+        except OperatorError as error:
+            # A note: the readiness of its service says whether it fails.
+            findings.append(Finding("note", about, f"not known: {error}"))
+            unknown.append(about)
+    return Report.of(_once(findings), counts, tuple(unknown))
 
 
 def _once(findings: Iterable[Finding]) -> list[Finding]:
@@ -59,8 +68,11 @@ def _once(findings: Iterable[Finding]) -> list[Finding]:
     return list(dict.fromkeys(findings))
 
 
-def _readiness(service: Service, client: ServiceClient) -> Iterator[Finding]:
-    """Databases, lag and other checks of the process that answers at the address of a service."""
+def _readiness(service: Service, client: ServiceClient, away: set[Service]) -> Iterator[Finding]:
+    """Databases, lag and other checks of the process that answers at the address of a service.
+
+    A service that does not answer is added to ``away``.
+    """
     url = client.connection.place
     try:
         report = client.ask("GET", "/readyz")
@@ -69,6 +81,8 @@ def _readiness(service: Service, client: ServiceClient) -> Iterator[Finding]:
     except ServiceRefused:
         report = None
     except OperatorError as error:
+        if isinstance(error, Unreached):
+            away.add(service)
         if service != "conductor" and client.connection.by_default:
             yield Finding("note", service, f"none is named, and none answers at {url}")
         else:

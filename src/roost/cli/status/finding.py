@@ -23,15 +23,19 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """All findings, worst first; ``counts`` says how many there are of each part of the cloud."""
+    """All findings, worst first.
+
+    ``counts`` says how many there are of each part of the cloud, ``unknown`` which parts could not be asked.
+    """
 
     findings: tuple[Finding, ...]
     counts: dict[str, int]
+    unknown: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, findings: list[Finding], counts: dict[str, int]) -> "Report":
+    def of(cls, findings: list[Finding], counts: dict[str, int], unknown: tuple[str, ...] = ()) -> "Report":
         """Return a report with the findings in order: those of one level stay as they are."""
-        return cls(tuple(sorted(findings, key=lambda each: _ORDER.index(each.level))), counts)
+        return cls(tuple(sorted(findings, key=lambda each: _ORDER.index(each.level))), counts, unknown)
 
     @property
     def wrong(self) -> bool:
@@ -43,4 +47,7 @@ class Report(msgspec.Struct, frozen=True):
         """The counts in one line."""
         counts = ", ".join(f"{number:,} {name}" for name, number in self.counts.items())
         verdict = "something is wrong" if self.wrong else "nothing is wrong"
+        if self.unknown and not self.wrong:
+            verdict = f"nothing is known to be wrong, but not all could be asked: {', '.join(self.unknown)}"
+            return f"{verdict}; {counts}" if counts else verdict
         return f"{verdict}: {counts}" if counts else verdict

@@ -24,7 +24,7 @@ def screen(view: View, has_metrics: bool, now: float) -> RenderableType:
     """The whole screen. ``has_metrics``: whether a metrics address was given. ``now``: epoch seconds."""
     parts: list[RenderableType] = [Text(time.strftime("%H:%M:%S", time.localtime(now)) + _headline(view))]
     parts += [Text(problem, style="bold red") for problem in view.problems]
-    if view.problems:
+    if view.problems and (view.capacity is not None or view.figures is not None):
         parts.append(Text("Its values are those of its last answer.", "red"))
     parts.append("")
     if view.capacity is not None:
