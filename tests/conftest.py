@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -50,6 +51,9 @@ _SERVERS = pytest.StashKey[Servers]()
 @pytest.hookimpl(tryfirst=True)  # before Hypothesis reads its options
 def pytest_configure(config: pytest.Config) -> None:
     draw_seed(config)
+    # Where tests run in the background SIGINT is ignored, by the programs that they start as well.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # Programs of the tests neither read nor write the profiles of the person who runs them.
     for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
         folder = tempfile.TemporaryDirectory(prefix="roost-tests-")

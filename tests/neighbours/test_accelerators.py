@@ -85,7 +85,7 @@ def test_profiles_have_names_of_their_own_and_stay_while_they_are_used(database_
 @pytest.mark.parametrize(
     ("groups", "named"),
     [
-        ([], "length"),
+        ([], "at least 1 entry"),
         ([{"color": "red"}], "color"),
         ([{"resources:FPGA": "many"}], "many"),
         ([{"resources:FPGA": "0"}], "resources:FPGA"),

@@ -95,6 +95,8 @@ class Room:
             numa_model=options.pop("numa_model", "objects"),
         )
         self.passed = self.waited = 0.0
+        self.waits_end = asyncio.Event()
+        self.waits_end.set()
         self.scheduler = Scheduler(
             gateway,
             cloud.table(),
@@ -114,6 +116,7 @@ class Room:
     async def _wait(self, seconds: float) -> None:
         self.waited += seconds
         await asyncio.sleep(0)
+        await self.waits_end.wait()
 
     def held(self) -> dict[str, dict[str, dict[str, int]]]:
         held = self.ledger.database.read_now(held_by_all)

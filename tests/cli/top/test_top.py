@@ -198,8 +198,6 @@ def test_the_screen_fits_a_narrow_terminal() -> None:
 
 
 def test_a_terminal_is_drawn_anew_and_an_outage_shows(tmp_path: Path) -> None:
-    # Where tests run in the background SIGINT is ignored, by the programs that they start as well.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     terminal, inside = pty.openpty()
     with RoostUp(tmp_path / "up", ["--hosts", "6", "--cells", "1"]) as running:
         running.wait_until_up()

@@ -48,9 +48,9 @@ class PlainConnection:
     def scalar(self, statement: Any, parameters: Any = None) -> Any:
         return self.execute(statement, parameters).scalar()
 
-    def exec_driver_sql(self, text: str) -> "Result":
+    def exec_driver_sql(self, text: str, values: tuple[Any, ...] = ()) -> "Result":
         """Execute a statement that is written as SQL."""
-        cursor = self._raw.execute(text)
+        cursor = self._raw.execute(text, values)
         self._executed(text, cursor.rowcount)
         return Result(cursor, tuple)
 

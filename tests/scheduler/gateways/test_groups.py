@@ -85,10 +85,12 @@ def test_member_that_claims_at_the_same_moment(within: Within, other: str, ends_
         if ends_on:
             await room.place(1, group=ServerGroup(GROUP, "anti-affinity"))
         else:
+            room.waits_end.clear()
             placing = asyncio.create_task(room.place(1, group=ServerGroup(GROUP, "anti-affinity")))
             while not room.waited:
                 await asyncio.sleep(0)
             await room.placement.delete_allocations([other])
+            room.waits_end.set()
             await placing
         assert hosts_of(room) == [uuid_of(ends_on)]
 
