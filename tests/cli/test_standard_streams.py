@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from support.waiting import patience
+
 FULL = Path("/dev/full")
 PROGRAM = (sys.executable, "-m", "roost")
 RESULTS = ("--version",)
@@ -20,7 +22,7 @@ needs_full = pytest.mark.skipif(not FULL.exists(), reason="the system has no /de
 def run(command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command of a shell, in which "$@" is the program."""
     shell = ("sh", "-c", command, "sh", *PROGRAM, *arguments)
-    return subprocess.run(shell, capture_output=True, text=True, timeout=300)
+    return subprocess.run(shell, capture_output=True, text=True, timeout=patience(300))
 
 
 @needs_full
@@ -56,7 +58,9 @@ def test_a_reader_that_has_gone_is_told_nothing() -> None:
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write) as output:
-        done = subprocess.run((*PROGRAM, "config"), stdout=output, stderr=subprocess.PIPE, timeout=300)
+        done = subprocess.run(
+            (*PROGRAM, "config"), stdout=output, stderr=subprocess.PIPE, timeout=patience(300)
+        )
     assert (done.returncode, done.stderr) == (2, b"")
 
 
@@ -93,6 +97,8 @@ main()
 @pytest.mark.parametrize("module", ["click", "roost.logs", "roost.cli.config", "oslo_config"])
 def test_an_interrupt_while_a_command_is_imported_leaves_no_traceback(module: str) -> None:
     program = f"MODULE = {module!r}{INTERRUPTED}"
-    done = subprocess.run((sys.executable, "-c", program), capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        (sys.executable, "-c", program), capture_output=True, text=True, timeout=patience(300)
+    )
     assert done.returncode in (-signal.SIGINT, 130)
     assert (done.stdout, done.stderr.strip()) == ("", "")

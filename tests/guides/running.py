@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from roost.bench.loopback import free_port
 from roost.bench.server_process import find_program
+from support.waiting import patience
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -105,7 +106,10 @@ class Machine:
         return OF_THE_MACHINE.sub(f"{self.folder}/", script)
 
     def run(self, script: str, seconds: float = 280.0) -> str:
-        """Run a script; processes that it leaves in the background end with it. Return what it printed."""
+        """Run a script; processes that it leaves in the background end with it. Return what it printed.
+
+        ``seconds``: those that it has on a quiet machine.
+        """
         # Installing is tested with the Containerfile; here the environment of the tests is the installation.
         script = re.sub(r"^\S*(?:python3 -m venv|bin/pip install) .*\n", "", script, flags=re.MULTILINE)
         command = ["bash", "-euo", "pipefail", "-c", ENDING + self.here(script)]
@@ -115,7 +119,7 @@ class Machine:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=seconds,
+            timeout=patience(seconds),
             check=False,
         )
         logs = "".join(path.read_text() for path in self.folder.rglob("*.log"))
