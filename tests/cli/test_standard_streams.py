@@ -22,7 +22,7 @@ needs_full = pytest.mark.skipif(not FULL.exists(), reason="the system has no /de
 def run(command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command of a shell, in which "$@" is the program."""
     shell = ("sh", "-c", command, "sh", *PROGRAM, *arguments)
-    return subprocess.run(shell, capture_output=True, text=True, timeout=patience(300))
+    return subprocess.run(shell, capture_output=True, text=True, timeout=patience())
 
 
 @needs_full
@@ -59,7 +59,7 @@ def test_a_reader_that_has_gone_is_told_nothing() -> None:
     os.close(read)
     with os.fdopen(write) as output:
         done = subprocess.run(
-            (*PROGRAM, "config"), stdout=output, stderr=subprocess.PIPE, timeout=patience(300)
+            (*PROGRAM, "config"), stdout=output, stderr=subprocess.PIPE, timeout=patience()
         )
     assert (done.returncode, done.stderr) == (2, b"")
 
@@ -98,7 +98,7 @@ main()
 def test_an_interrupt_while_a_command_is_imported_leaves_no_traceback(module: str) -> None:
     program = f"MODULE = {module!r}{INTERRUPTED}"
     done = subprocess.run(
-        (sys.executable, "-c", program), capture_output=True, text=True, timeout=patience(300)
+        (sys.executable, "-c", program), capture_output=True, text=True, timeout=patience()
     )
     assert done.returncode in (-signal.SIGINT, 130)
     assert (done.stdout, done.stderr.strip()) == ("", "")
