@@ -58,9 +58,7 @@ def test_a_reader_that_has_gone_is_told_nothing() -> None:
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write) as output:
-        done = subprocess.run(
-            (*PROGRAM, "config"), stdout=output, stderr=subprocess.PIPE, timeout=patience()
-        )
+        done = subprocess.run((*PROGRAM, "config"), stdout=output, stderr=subprocess.PIPE, timeout=patience())
     assert (done.returncode, done.stderr) == (2, b"")
 
 
@@ -97,8 +95,6 @@ main()
 @pytest.mark.parametrize("module", ["click", "roost.logs", "roost.cli.config", "oslo_config"])
 def test_an_interrupt_while_a_command_is_imported_leaves_no_traceback(module: str) -> None:
     program = f"MODULE = {module!r}{INTERRUPTED}"
-    done = subprocess.run(
-        (sys.executable, "-c", program), capture_output=True, text=True, timeout=patience()
-    )
+    done = subprocess.run((sys.executable, "-c", program), capture_output=True, text=True, timeout=patience())
     assert done.returncode in (-signal.SIGINT, 130)
     assert (done.stdout, done.stderr.strip()) == ("", "")
