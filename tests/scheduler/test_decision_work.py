@@ -8,7 +8,7 @@ from roost.scheduler import bounds
 from roost.scheduler.bounds import TOO_MUCH_WORK
 from roost.scheduler.gateways import local
 from support.clouds import GPU, Cloud, Provider, flat, uuid_of
-from support.scheduling import Room, Within
+from support.scheduling import INSTANCES, Room, Within, spec
 
 NEVER_ALL = (8, 7, 7, 7, 6, 5, 4, 4)
 """Amounts that four devices of twelve units have together, and that go on no device without rest."""
@@ -66,6 +66,30 @@ def test_a_decision_of_several_instances_takes_its_claims_back(
         assert not room.held()
 
     within(with_devices(flat(1, vcpus=16, memory_mb=2**20, disk_gb=10_000), 40, 60), work)
+
+
+def test_work_that_ends_while_alternates_are_looked_for_ends_their_list_and_not_the_decision(
+    within: Within, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pods for GPUs were refused on a cluster of 1,213 nodes after their host was found."""
+    cloud = flat(4)
+    for host in range(4):
+        root = cloud.providers[host].uuid
+        below = [Provider(uuid_of(0xD000 + 8 * host + each), {GPU: Inventory(8)}, root) for each in range(8)]
+        cloud = Cloud([*cloud.providers, *below], cloud.reports)
+
+    async def placed(room: Room, units: int, alternates: int) -> tuple[int, int]:
+        made = limit(monkeypatch, units)
+        [found] = await room.scheduler.select_destinations(
+            spec(extra_specs=groups(3, 3)), 1, alternates, instances=INSTANCES[:1], request_id="req-1"
+        )
+        return units - made[-1].left, len(found.alternates)
+
+    alone, _ = within(cloud, lambda room: placed(room, 10**6, 0))
+    both, found = within(cloud, lambda room: placed(room, 10**6, 3))
+    assert (alone < both, found) == (True, 3)
+    _, fewer = within(cloud, lambda room: placed(room, (alone + both) // 2, 3))
+    assert 0 < fewer < 3
 
 
 def test_pairs_in_a_common_subtree_are_decided_on_a_host_of_a_thousand_devices(within: Within) -> None:

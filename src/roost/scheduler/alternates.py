@@ -1,8 +1,10 @@
 """Alternates: for each instance that was placed, other hosts that could take it if its own fails."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 
+from roost.fleet.errors import TooMuchWork
 from roost.model.spec import Selection
 from roost.scheduler.field import Field
 from roost.scheduler.nodes import NodeTable
@@ -19,7 +21,8 @@ class Alternates:
 
     Hosts that this run claimed come after the others, and each instance goes on in the ranking where the
     one before it stopped: so that a failure of many does not send all of them to the same host. When the
-    time of the run is over, those found so far are all.
+    time of the run is over, or the work that a decision may take is done, those found so far are all: the
+    instances have their hosts.
 
     ``first``: the hosts that were found for the first instance.
     """
@@ -50,18 +53,13 @@ class Alternates:
                 pools[cell] = _Pool(field.ranking(cell, here, wanted * len(placed)), self._by_weight(here))
             may = field.open_to(one.host, promised)
             others: list[Selection] = []
-            for host in pools[cell].turn():
-                if self._question.expired():
+            for host, selection in self._selections(pools[cell].turn(), one.host, may):
+                others.append(selection)
+                if not result:
+                    self.first.append(host)
+                promised[field.index(host)] += 1
+                if len(others) == wanted:
                     break
-                if host != one.host and may(host):
-                    selection = self._selection(host)
-                    if selection is not None:
-                        others.append(selection)
-                        if not result:
-                            self.first.append(host)
-                        promised[field.index(host)] += 1
-                        if len(others) == wanted:
-                            break
             result.append(tuple(others))
         return result
 
@@ -69,17 +67,26 @@ class Alternates:
         """The usual case, where there is nothing to share out."""
         field = self._field
         may = field.open_to(one.host, _NOTHING_PROMISED)
+        hosts = field.ranking(self._cell(one.host), (one.host,), self._wanted)
         others: list[Selection] = []
-        for host in field.ranking(self._cell(one.host), (one.host,), self._wanted):
-            if self._question.expired():
+        for host, selection in self._selections(hosts, one.host, may):
+            others.append(selection)
+            self.first.append(host)
+            if len(others) == self._wanted:
                 break
-            selection = self._selection(host) if may(host) else None
-            if selection is not None:
-                others.append(selection)
-                self.first.append(host)
-                if len(others) == self._wanted:
-                    break
         return tuple(others)
+
+    def _selections(
+        self, hosts: Iterator[int], claimed: int, may: Callable[[int], bool]
+    ) -> Iterator[tuple[int, Selection]]:
+        """Those of some hosts that an instance on ``claimed`` could go to, until time or work is used up."""
+        with suppress(TooMuchWork):
+            for host in hosts:
+                if self._question.expired():
+                    return
+                selection = self._selection(host) if host != claimed and may(host) else None
+                if selection is not None:
+                    yield host, selection
 
     def _by_weight(self, claimed: Iterable[int]) -> list[int]:
         """Hosts that the run claimed, as far as they are still weighed, best first."""
