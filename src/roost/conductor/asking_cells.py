@@ -52,12 +52,18 @@ async def ask_until(
 
 
 async def ask_for_all(
-    cells: Iterable[Cell], work: Callable[[Connection], T], enough: Callable[[Sequence[T]], bool]
+    cells: Iterable[Cell],
+    work: Callable[[Connection], T],
+    enough: Callable[[Sequence[T]], bool],
+    complete: Callable[[Sequence[T]], bool] = lambda _: False,
 ) -> list[T]:
     """The answers of the cells. A cell that does not answer is not waited for if the others' are ``enough``.
+    Once they are ``complete``, because no other cell can add anything, no other is waited for at all.
 
     Raises `StorageError`: a cell whose answer is needed does not answer.
     """
+    loop = asyncio.get_running_loop()
+    end = loop.time() + CELL_SECONDS
     tasks = [asyncio.ensure_future(cell.read(work)) for cell in cells]
 
     def answers() -> list[T]:
@@ -65,10 +71,13 @@ async def ask_for_all(
 
     try:
         waiting = set(tasks)
-        if tasks:
-            _, waiting = await asyncio.wait(tasks, timeout=CELL_SECONDS)
-        while waiting and not enough(answers()):
-            _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        while waiting and not complete(found := answers()):
+            left = end - loop.time()
+            if left <= 0 and enough(found):
+                break
+            _, waiting = await asyncio.wait(
+                waiting, timeout=left if left > 0 else None, return_when=asyncio.FIRST_COMPLETED
+            )
         return found if enough(found := answers()) else list(await asyncio.gather(*tasks))
     finally:
         for task in tasks:

@@ -240,10 +240,7 @@ class HostAggregates:
             # A node is in one cell.
             return changes.keys() <= {node for counts in found for node in counts}
 
-        found = await ask_until(self._cells, count_instances(changes), all_found)
-        if not all_found(found):
-            found = await ask_for_all(self._cells, count_instances(changes), all_found)
-        for counts in found:
+        for counts in await ask_for_all(self._cells, count_instances(changes), all_found, all_found):
             for node, count in sorted(counts.items()):
                 if count:
                     raise ZoneInUse(
