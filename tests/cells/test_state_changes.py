@@ -2,9 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -20,20 +18,8 @@ from roost.storage import Database
 from support.cells import instance, selection
 from support.databases import Place
 from support.state_changes import check_log
-from support.upgrading import upgrade_empty
+from support.upgrading import two_processes, upgrade_empty
 from support.waiting import patience
-
-
-@contextmanager
-def two(place: Place) -> Iterator[tuple[Database, Database]]:
-    """One database, as two processes open it."""
-    first, second = (Database(place.at(number)) for number in range(2))
-    upgrade_empty(SCHEMA, first)
-    try:
-        yield first, second
-    finally:
-        for database in (first, second):
-            asyncio.run(database.close())
 
 
 def add(database: Database, *uuids: str, at: float = 1.0) -> None:
@@ -54,7 +40,7 @@ def brief(found: ReadChanges) -> list[tuple[str, str]]:
 
 
 def test_the_life_of_an_instance_is_told_by_position(place: Place) -> None:
-    with two(place) as (first, second):
+    with two_processes(place, SCHEMA) as (first, second):
         assert after(second, None) == ReadChanges([], 0, 0, None)
         add(first, "i", "j")
         first.write_now(ConfirmAttempt(AttemptKey("i", 1), "a", 2.0))
@@ -90,7 +76,7 @@ def test_reader_misses_nothing_that_is_committed_late(place: Place) -> None:
         added.set()
         assert go.wait(patience(30))
 
-    with two(place) as (first, second), ThreadPoolExecutor(2) as threads:
+    with two_processes(place, SCHEMA) as (first, second), ThreadPoolExecutor(2) as threads:
         writes = [threads.submit(first.write_now, slow)]
         assert added.wait(patience(30))
         if place.kind != "sqlite":  # it has one writer at a time
@@ -116,7 +102,7 @@ def test_several_processes_number_each_change_once(place: Place) -> None:
             add(database, uuid)
             number(database)
 
-    with two(place) as databases, ThreadPoolExecutor(2) as threads:
+    with two_processes(place, SCHEMA) as databases, ThreadPoolExecutor(2) as threads:
         list(threads.map(work, databases, (uuids[::2], uuids[1::2])))
         while databases[0].read_now(HasUnnumbered()):
             number(databases[0])
@@ -138,7 +124,7 @@ def test_who_numbers_does_not_wait_for_another(place: Place) -> None:
         held.set()
         assert go.wait(patience(30))
 
-    with two(place) as (first, _), ThreadPoolExecutor(1) as threads:
+    with two_processes(place, SCHEMA) as (first, _), ThreadPoolExecutor(1) as threads:
         second = Database(place.at(0))
         add(first, "i")
         holding = threads.submit(first.write_now, hold)

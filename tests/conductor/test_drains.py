@@ -9,7 +9,7 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from roost.cells.remaining import CountRemaining
+from roost.cells.left_instances import CountRemaining
 from roost.conductor.events.cell_outages import NoteOutages, SeenOutage
 from roost.conductor.events.store import EventsAfter
 from roost.conductor.tables import SCHEMA

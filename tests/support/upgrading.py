@@ -4,6 +4,9 @@ Alembic needs more processor time for an upgrade than most tests that begin with
 call `Schema.upgrade` itself.
 """
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,6 +15,7 @@ from sqlalchemy.engine import Connection
 from roost.storage import Database
 from roost.storage.identity import TABLE, create_identity
 from roost.storage.schema import Schema
+from support.databases import Place
 
 _LEFT_OUT = ("SELECT", "PRAGMA", "SHOW", "DESCRIBE", "BEGIN")
 """The beginnings of statements that read, and of the one that begins a transaction."""
@@ -36,6 +40,18 @@ def upgrade_empty(schema: Schema, database: Database) -> None:
         create_identity(connection)
 
     database.write_now(repeat)
+
+
+@contextmanager
+def two_processes(place: Place, schema: Schema) -> Iterator[tuple[Database, Database]]:
+    """One database with the tables of a schema, as two processes open it."""
+    first, second = (Database(place.at(number)) for number in range(2))
+    upgrade_empty(schema, first)
+    try:
+        yield first, second
+    finally:
+        for database in (first, second):
+            asyncio.run(database.close())
 
 
 def _recorded(schema: Schema, database: Database) -> list[tuple[str, Any]]:

@@ -295,7 +295,7 @@ def _enter(
 
 
 def _changed(connection: Connection, update: sa.Update, key: AttemptKey, told: str) -> bool:
-    """Whether an update found its instance, whose change it tells then."""
+    """Execute an update of one instance, and tell its change. Returns whether the update found it."""
     found = connection.execute(update).rowcount > 0
     if found:
         note_changes(connection, [key.instance], told)

@@ -16,7 +16,7 @@ PLACED = frozenset((*UNSETTLED, *ON_ITS_HOST))
 
 
 class Remaining(msgspec.Struct, frozen=True):
-    """How many instances are left on each subject. A subject without any is left out.
+    """The number of instances that are left on each subject. A subject without any is left out.
 
     ``moving_since``: since when (seconds since the epoch) an instance is on its way to another host, which it
     may have claimed already; None if none is.

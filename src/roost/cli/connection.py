@@ -81,7 +81,7 @@ class Connection:
             raise OperatorError(f"{self.ca_file} has no authorities that can be read: {error}") from error
 
     def way(self, trusted: ssl.SSLContext | bool | None = None) -> dict[str, Any]:
-        """How httpx reaches the service: options of one client. ``trusted``: what `trusted` has returned.
+        """The options of an httpx client for the service. ``trusted``: what `trusted` has returned.
 
         Raises `OperatorError` as `trusted` does.
         """

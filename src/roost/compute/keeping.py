@@ -184,7 +184,7 @@ class StateDirectory:
 
 
 def kept_session(directory: Path) -> KeptSession:
-    """What an agent that may run has kept of its session. Raises `StateUnusable`."""
+    """The session that an agent, which may run, has kept. Raises `StateUnusable`."""
     return _decoded(directory / SESSION, KeptSession, KeptSession)
 
 

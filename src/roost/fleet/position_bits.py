@@ -21,8 +21,8 @@ WORD = 62
 
 
 class Bits(NamedTuple):
-    """What the bits of one provider say: the numbers of the kinds of terms that it could serve, ascending,
-    which of the required traits it has, as bits, and how much of each class is available."""
+    """The content of the bits of one provider: the numbers of the kinds of terms that it could serve,
+    ascending, the required traits that it has, as bits, and the amount that is available of each class."""
 
     kinds: list[int]
     traits: int
@@ -135,7 +135,7 @@ class PositionBits:
 
     @staticmethod
     def _any(parts: Sequence[tuple[Int64, int]], mask: int) -> Bools:
-        """Whether a provider could serve one of the kinds in a mask."""
+        """Return for each provider whether it could serve one of the kinds in a mask."""
         found: Bools = np.zeros(len(parts[0][0]), dtype=np.bool_)
         for column, width in parts:
             if not mask:
@@ -145,7 +145,7 @@ class PositionBits:
         return found
 
     def read(self, bits: int) -> Bits:
-        """What bits say."""
+        """Decode the bits of a provider."""
         kinds = []
         options = bits & ((1 << len(self._kinds)) - 1)
         while options:

@@ -249,7 +249,7 @@ class TreeSearch:
         return True
 
     def _have_room(self, available: Sequence[int], positions: Iterable[int], n: int, wanted: int) -> bool:
-        """Whether positions have ``n`` units so many times."""
+        """Return whether positions have ``n`` units so many times."""
         room = looked = 0
         for position in positions:
             room += available[position] // n

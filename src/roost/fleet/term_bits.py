@@ -230,7 +230,7 @@ class QueryTerms:
         )
 
     def served(self, among: Sequence[int] | None = None) -> Served:
-        """Which providers could serve what; ``among``: those that matter, None for all."""
+        """The providers that could serve each kind; ``among``: those that matter, None for all."""
         rows = None if among is None else np.array(among, dtype=np.intp)
         found = []
         for kind in self.kinds:

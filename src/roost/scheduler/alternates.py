@@ -79,7 +79,7 @@ class Alternates:
     def _selections(
         self, hosts: Iterator[int], claimed: int, may: Callable[[int], bool]
     ) -> Iterator[tuple[int, Selection]]:
-        """Those of some hosts that an instance on ``claimed`` could go to, until time or work is used up."""
+        """The hosts that an instance on ``claimed`` could go to, until time or work is used up."""
         with suppress(TooMuchWork):
             for host in hosts:
                 if self._question.expired():

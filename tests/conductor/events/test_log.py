@@ -2,9 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import pytest
 from sqlalchemy.engine import Connection
@@ -23,24 +21,12 @@ from roost.conductor.events.types import CloudEvent
 from roost.conductor.tables import SCHEMA
 from roost.storage import Database
 from support.databases import Place
-from support.upgrading import upgrade_empty
+from support.upgrading import two_processes, upgrade_empty
 from support.waiting import patience
 
 
 def event(host: str, at: float = 1.0, cell: str | None = "cell1") -> CloudEvent:
     return CloudEvent(at=at, kind="host_up", cell=cell, host=host)
-
-
-@contextmanager
-def two(place: Place) -> Iterator[tuple[Database, Database]]:
-    """One database, as two processes open it."""
-    first, second = (Database(place.at(number)) for number in range(2))
-    upgrade_empty(SCHEMA, first)
-    try:
-        yield first, second
-    finally:
-        for database in (first, second):
-            asyncio.run(database.close())
 
 
 def append(database: Database, *new: CloudEvent) -> None:
@@ -55,7 +41,7 @@ def after(database: Database, position: int | None, most: int = 9, **wanted: obj
 
 
 def test_events_are_read_by_page_and_filter(place: Place) -> None:
-    with two(place) as (first, second):
+    with two_processes(place, SCHEMA) as (first, second):
         assert after(second, None) == ReadEvents([], 0, 0)
         new = [event("a", 1.0), event("b", 2.0), event("a", 3.0, cell=None)]
         append(first, *new[:2])
@@ -76,7 +62,7 @@ def test_what_is_rolled_back_has_not_happened(place: Place) -> None:
         append_events(connection, [event("never")])
         raise LookupError
 
-    with two(place) as (first, second):
+    with two_processes(place, SCHEMA) as (first, second):
         with pytest.raises(LookupError):
             first.write_now(fail)
         append(first, event("a"))
@@ -95,7 +81,7 @@ def test_reader_misses_nothing_while_an_earlier_writer_has_not_committed(place: 
         begun.set()
         append_events(connection, [event("quick")])
 
-    with two(place) as (first, second), ThreadPoolExecutor(2) as threads:
+    with two_processes(place, SCHEMA) as (first, second), ThreadPoolExecutor(2) as threads:
         writes = [threads.submit(first.write_now, slow)]
         assert appended.wait(patience(30))
         writes.append(threads.submit(second.write_now, quick))
@@ -125,7 +111,7 @@ def test_what_several_observe_is_one_event(place: Place) -> None:
         both.wait()
         return database.write_now(ObserveEvents(tuple(part)))
 
-    with two(place) as databases, ThreadPoolExecutor(2) as threads:
+    with two_processes(place, SCHEMA) as databases, ThreadPoolExecutor(2) as threads:
         written = list(threads.map(observe, databases, (seen[:15], seen[5:])))
         assert sum(written) == 20, written
         found = after(databases[0], None, most=99).events

@@ -63,7 +63,7 @@ class AggregateStore:
 
     def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
         SCHEMA.prepare(database)
-        self.database = self._database = database
+        self.database = database
         self._clock = clock
 
     async def page(self, limit: int, after: str = "", name: str | None = None) -> list[AggregateCount]:
@@ -81,7 +81,7 @@ class AggregateStore:
         )
         if name is not None:
             query = query.where(host_aggregates.c.name == name)
-        return await self._database.read(
+        return await self.database.read(
             lambda connection: [
                 AggregateCount(_aggregate(row, frozenset()), row.members) for row in connection.execute(query)
             ]
@@ -89,11 +89,11 @@ class AggregateStore:
 
     async def find(self, uuid: str) -> Aggregate:
         """An aggregate. Raises `NoSuchAggregate`."""
-        return await self._database.read(lambda connection: _find(connection, uuid))
+        return await self.database.read(lambda connection: _find(connection, uuid))
 
     async def aggregates_of(self, node: str) -> frozenset[str]:
         """The aggregates that a node is in now."""
-        return await self._database.read(
+        return await self.database.read(
             lambda connection: frozenset(connection.execute(_AGGREGATES_OF, {"node": node}).scalars())
         )
 
@@ -104,7 +104,7 @@ class AggregateStore:
             version = read_version(connection)
             return None if version == after else read_changes(connection, version, after)
 
-        return await self._database.read(read)
+        return await self.database.read(read)
 
     async def create(
         self,
@@ -137,7 +137,7 @@ class AggregateStore:
             append_events(connection, [self._told("aggregate_created", each, by) for each in made])
             return made
 
-        return await self._database.write(Once(write, lambda made: answer(made[0]) if answer else None))
+        return await self.database.write(Once(write, lambda made: answer(made[0]) if answer else None))
 
     async def change(
         self,
@@ -172,7 +172,7 @@ class AggregateStore:
             append_events(connection, [self._told("aggregate_changed", new, by, _change(old, new))])
             return new
 
-        return await self._database.write(write)
+        return await self.database.write(write)
 
     async def delete(self, uuid: str, by: Requester | None = None) -> None:
         """Delete an aggregate. ``by``: who asks for it.
@@ -192,12 +192,12 @@ class AggregateStore:
             connection.execute(sa.insert(deleted_host_aggregates), {"uuid": uuid})
             append_events(connection, [self._told("aggregate_deleted", aggregate, by)])
 
-        await self._database.write(write)
+        await self.database.write(write)
 
     async def deleted(self) -> frozenset[str]:
         """The deleted aggregates that have not been forgotten."""
         query = sa.select(deleted_host_aggregates.c.uuid)
-        return await self._database.read(lambda connection: frozenset(connection.execute(query).scalars()))
+        return await self.database.read(lambda connection: frozenset(connection.execute(query).scalars()))
 
     async def forget(self, deleted: Collection[str]) -> None:
         """Forget deleted aggregates, which no provider in placement is in any more."""
@@ -207,7 +207,7 @@ class AggregateStore:
                 gone = deleted_host_aggregates.c.uuid.in_(some)
                 connection.execute(sa.delete(deleted_host_aggregates).where(gone))
 
-        await self._database.write(write)
+        await self.database.write(write)
 
     def _told(
         self, kind: EventKind, aggregate: Aggregate, by: Requester | None, detail: str | None = None

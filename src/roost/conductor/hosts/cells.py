@@ -84,7 +84,7 @@ class SeenCell(msgspec.Struct, frozen=True):
 
     @property
     def enabled(self) -> bool | None:
-        """Whether an operator lets it have new instances, None if nobody can say."""
+        """True if an operator lets it have new instances, None if nobody can say."""
         if self.said is not None:
             return self.said.enabled
         # An earlier version has flagged it in its own database, if at all.

@@ -13,7 +13,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.cells.remaining import CountRemaining, Remaining
+from roost.cells.left_instances import CountRemaining, Remaining
 from roost.conductor.events.store import append_events
 from roost.conductor.events.types import CloudEvent, EventKind
 from roost.conductor.tables import API, build_requests, operator_words

@@ -1,4 +1,4 @@
-"""How far disabled cells, hosts and nodes are emptied, and which cells' databases are away: for events."""
+"""The drains of disabled cells, hosts and nodes, and the outages of cells' databases: for events."""
 
 import sqlalchemy as sa
 from alembic import op
