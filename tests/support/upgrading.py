@@ -48,6 +48,9 @@ def two_processes(place: Place, schema: Schema) -> Iterator[tuple[Database, Data
     first, second = (Database(place.at(number)) for number in range(2))
     upgrade_empty(schema, first)
     try:
+        # As a process does at its start: with this read, another node of a cluster has the tables. A write would
+        # not wait for them.
+        schema.check(second)
         yield first, second
     finally:
         for database in (first, second):
