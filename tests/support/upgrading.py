@@ -48,8 +48,8 @@ def two_processes(place: Place, schema: Schema) -> Iterator[tuple[Database, Data
     first, second = (Database(place.at(number)) for number in range(2))
     upgrade_empty(schema, first)
     try:
-        # As a process does at its start: with this read, another node of a cluster has the tables. A write would
-        # not wait for them.
+        # As a process does at its start: this read waits until its node of a cluster has the tables. A write
+        # would not.
         schema.check(second)
         yield first, second
     finally:

@@ -28,9 +28,10 @@ from roost.scheduler.question import Question
 from roost.scheduler.reasons.fitting import what_if
 from roost.scheduler.reasons.scenario import add_hosts
 from roost.scheduler.request_filters import Facts
+from roost.scheduler.selection import Plugins
 from roost.scheduler.supposition import Supposition
 from support.clouds import AGGREGATES, NOW, flat, join, report, spec, uuid_of
-from support.decided_worlds import OPTIONS, World
+from support.decided_worlds import OPTIONS, Odd, World
 from support.decisions import Step, decisions, happenings, made, reports
 from support.explaining import greedy
 from support.numa_hosts import enveloped, reported, reported_cell
@@ -82,6 +83,13 @@ class SupposingWorld(World):
             return what_if(fleet, table, self._plugins(), asked, explaining=0.0)
         finally:
             assert self._before() == before
+
+    def _plugins(self) -> Plugins:
+        """Without the filter that looks at members and does not say so: it is asked once a run, so that
+        one run of many instances, as a what-if question is, differs from many runs of one."""
+        plugins = super()._plugins()
+        lies = [each for each in plugins.filters if isinstance(each, Odd) and not each.depends_on_claims]
+        return Plugins([each for each in plugins.filters if each not in lies], plugins.weighers)
 
     def names(self) -> list[str]:
         return [uuid_of(0xB00000 + number) for number in range(LIMIT)]

@@ -25,7 +25,8 @@ from roost.scheduler.selection import Plugins
 from roost.scheduler.supposition import Supposition
 
 BATCH = 500
-"""Instances that are placed between two looks at the clock."""
+"""Instances that are placed by one run, between two looks at the clock. A filter that does not declare
+``depends_on_claims`` is asked once for all of them."""
 MOST_SHARES = 100
 """Numbers of instances for each host that an answer has at most."""
 
