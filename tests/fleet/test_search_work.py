@@ -226,6 +226,23 @@ def test_required_traits_of_many_providers_are_counted(kept: bool) -> None:
     assert spent[0] + 90 * 20 < spent[1]
 
 
+def test_traits_of_which_any_serves_are_looked_up_together_and_counted() -> None:
+    """A request with 100 sets of 100 traits held the loop for 0.15 s, and its work was that of 100 traits."""
+
+    def measured(number: int) -> tuple[int, int]:
+        fleet = fleet_of(pooled(40, 40))
+        feasibilities(fleet).prepare()
+        traits = (frozenset(f"CUSTOM_T{of}_{each}" for each in range(number)) for of in range(30))
+        query = CandidateQuery((RequestGroup({FIRST: 1}, required=tuple(traits)),))
+        spent: list[int] = []
+        lines = lines_of(lambda: spent.append(work_of(fleet, lambda: list(choices(fleet, query, kept=True)))))
+        return spent[0], lines
+
+    few, many = measured(2), measured(80)
+    assert many[1] < 2.5 * few[1]
+    assert many[0] > few[0] + 30 * 78 // 4
+
+
 def test_a_tree_of_thousands_that_is_reshaped_is_evaluated_together() -> None:
     fleet = fleet_of(wide(2_000, amount=8))
     query = amounts(20)

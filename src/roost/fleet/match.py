@@ -109,10 +109,4 @@ def in_any(index: Callable[[str], RowSet], names: Iterable[str], rows: Rows) -> 
 
     ``index`` is `Fleet.with_trait` or `Fleet.in_aggregate`.
     """
-    sets = [index(name).among(rows) for name in names]
-    if len(sets) == 1:
-        return sets[0]
-    inside: Bools = np.zeros(len(rows), dtype=np.bool_)
-    for each in sets:
-        inside |= each
-    return inside
+    return RowSet.any_among([index(name) for name in names], rows)

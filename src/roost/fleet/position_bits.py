@@ -11,13 +11,16 @@ import numpy as np
 from roost.fleet.columns import Bools, Int64, Rows
 from roost.fleet.fits import largest_amount
 from roost.fleet.match import in_any
-from roost.fleet.term_kind import has_any
+from roost.fleet.term_kind import has_trait
 
 if TYPE_CHECKING:
     from roost.fleet.term_bits import QueryTerms
 
 WORD = 62
 """Bits of a whole number in a column."""
+
+_NAMES = 4
+"""Traits that are looked up in the time of one condition."""
 
 
 class Bits(NamedTuple):
@@ -55,7 +58,8 @@ class PositionBits:
                 )
             )
         }
-        self.cost = len(self._kinds) + len(self._required) + len(self._amounts)
+        names = sum(len(any_of) for any_of in self._required)
+        self.cost = len(self._kinds) + len(self._required) + names // _NAMES + len(self._amounts)
         self.width = (
             len(self._kinds)
             + len(self._required)
@@ -81,7 +85,7 @@ class PositionBits:
     def _with_rest(self, row: int, options: int) -> int:
         fleet, bits, shift = self._terms.fleet, options, len(self._kinds)
         for any_of in self._required:
-            if options & self._spread and has_any(fleet.with_trait, any_of, row):
+            if options & self._spread and has_trait(fleet, any_of, row):
                 bits |= 1 << shift
             shift += 1
         for name, (amounts, mask) in self._amounts.items():

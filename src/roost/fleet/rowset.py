@@ -5,6 +5,8 @@ memory. A region has tens of thousands of aggregates (racks) with forty hosts ea
 too large, and a few dozen traits that nearly every host has, for which Python sets would be.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from roost.fleet.columns import Bools, Rows, grown
@@ -81,13 +83,22 @@ class RowSet:
             found = np.zeros(len(rows), dtype=np.bool_)
             found[inside] = self._column[rows[inside]]
             return found
-        if not self._rows:
-            return np.zeros(len(rows), dtype=np.bool_)
-        # numpy's isin sorts, which takes ten times as long for all rows of a fleet.
-        members = np.fromiter(self._rows, dtype=np.intp, count=len(self._rows))
-        marks = np.zeros(max(int(members.max()), int(rows.max(initial=0))) + 1, dtype=np.bool_)
-        marks[members] = True
-        return marks[rows]
+        return _among(np.fromiter(self._rows, dtype=np.intp, count=len(self._rows)), rows)
+
+    @staticmethod
+    def any_among(sets: Sequence["RowSet"], rows: Rows) -> Bools:
+        """Whether each of ``rows`` is a member of at least one of some sets: bool[len(rows)]."""
+        if len(sets) == 1:
+            return sets[0].among(rows)
+        inside: Bools = np.zeros(len(rows), dtype=np.bool_)
+        # The rows of all small sets are looked for at once: what is looked for costs more than the looking.
+        few: list[int] = []
+        for each in sets:
+            if each._column is None:
+                few += each._rows
+            else:
+                inside |= each.among(rows)
+        return inside | _among(np.array(few, dtype=np.intp), rows) if few else inside
 
     def copy(self) -> "RowSet":
         """An independent copy."""
@@ -103,6 +114,16 @@ class RowSet:
         self._column = column
         self._count = len(rows)
         self._rows = set()
+
+
+def _among(members: Rows, rows: Rows) -> Bools:
+    """Whether each of ``rows`` is one of ``members``: bool[len(rows)]."""
+    if not len(members):
+        return np.zeros(len(rows), dtype=np.bool_)
+    # numpy's isin sorts, which takes ten times as long for all rows of a fleet.
+    marks = np.zeros(max(int(members.max()), int(rows.max(initial=0))) + 1, dtype=np.bool_)
+    marks[members] = True
+    return marks[rows]
 
 
 def _is_dense(rows: int, rows_in_fleet: int) -> bool:

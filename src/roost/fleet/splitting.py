@@ -23,7 +23,7 @@ from roost.fleet.fits import fits, largest_amount, largest_part
 from roost.fleet.fleet import Fleet
 from roost.fleet.inventory_columns import InventoryColumns
 from roost.fleet.match import in_any, match_location, match_traits
-from roost.fleet.term_kind import Kind, has_any, is_conditional
+from roost.fleet.term_kind import Kind, has_trait, is_conditional
 from roost.fleet.work import EVALUATION
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery, RequestGroup
@@ -113,9 +113,9 @@ class Splitting:
         parts = self.parts(rows)
         if parts is None:
             return 0
-        bits, has = 1, self._fleet.with_trait
+        bits = 1
         for number, any_of in enumerate(self._required, 1):
-            bits |= any(has_any(has, any_of, part.row) for part in parts) << number
+            bits |= any(has_trait(self._fleet, any_of, part.row) for part in parts) << number
         return bits
 
     def of_all(

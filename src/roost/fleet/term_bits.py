@@ -25,7 +25,7 @@ from roost.fleet.match import in_any
 from roost.fleet.position_bits import WORD, PositionBits
 from roost.fleet.query_terms import NO_OPTIONS, Term, matching_rows, split_terms
 from roost.fleet.splitting import Splitting
-from roost.fleet.term_kind import Kind, has_any, is_conditional
+from roost.fleet.term_kind import Kind, has_trait, is_conditional, is_in_aggregate
 from roost.fleet.tree_forms import Form
 from roost.model.request import CandidateQuery
 
@@ -257,8 +257,8 @@ class QueryTerms:
 
     def meet_together(self, rows: Iterable[int]) -> bool:
         """Whether these providers together have the traits that the unsuffixed group requires."""
-        rows, has = [*rows], self.fleet.with_trait
-        return all(any(has_any(has, any_of, row) for row in rows) for any_of in self.required)
+        rows = [*rows]
+        return all(any(has_trait(self.fleet, any_of, row) for row in rows) for any_of in self.required)
 
     def bar(self, roots: Rows) -> Bools:
         """Whether each root bars pools from the unsuffixed group."""
@@ -266,4 +266,4 @@ class QueryTerms:
 
     def bars(self, root: int) -> bool:
         """The same for one root."""
-        return has_any(self.fleet.in_aggregate, self._barring, root)
+        return is_in_aggregate(self.fleet, self._barring, root)

@@ -3,12 +3,11 @@
 `roost.fleet.query_terms` decides the same for all providers at once.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Set
 from typing import NamedTuple
 
 from roost.fleet.fleet import Fleet
 from roost.fleet.match import tree_root
-from roost.fleet.rowset import RowSet
 from roost.model.request import RequestGroup
 
 
@@ -33,18 +32,18 @@ class Kind(NamedTuple):
         """Whether a provider meets what the group demands beside amounts and traits that it requires
         jointly."""
         group = self.group
-        if group.granular and not all(has_any(fleet.with_trait, names, row) for names in group.required):
+        if group.granular and not all(has_trait(fleet, names, row) for names in group.required):
             return False
-        if has_any(fleet.with_trait, group.forbidden, row):
+        if has_trait(fleet, group.forbidden, row):
             return False
         root = fleet.root.item(row)
-        if not all(has_any(fleet.in_aggregate, names, row) for names in group.member_of) and (
-            group.granular or not all(has_any(fleet.in_aggregate, names, root) for names in group.member_of)
+        if not all(is_in_aggregate(fleet, names, row) for names in group.member_of) and (
+            group.granular or not all(is_in_aggregate(fleet, names, root) for names in group.member_of)
         ):
             return False
-        if has_any(fleet.in_aggregate, group.forbidden_aggregates, row):
+        if is_in_aggregate(fleet, group.forbidden_aggregates, row):
             return False
-        if not group.granular and has_any(fleet.in_aggregate, group.forbidden_aggregates, root):
+        if not group.granular and is_in_aggregate(fleet, group.forbidden_aggregates, root):
             return False
         return group.in_tree is None or root == tree_root(fleet, group.in_tree)
 
@@ -55,8 +54,7 @@ class Kind(NamedTuple):
         """
         group = self.group
         return group.granular or (
-            group.in_tree is None
-            and all(has_any(fleet.in_aggregate, names, row) for names in group.member_of)
+            group.in_tree is None and all(is_in_aggregate(fleet, names, row) for names in group.member_of)
         )
 
 
@@ -71,9 +69,16 @@ def is_conditional(group: RequestGroup) -> bool:
     )
 
 
-def has_any(index: Callable[[str], RowSet], names: Iterable[str], row: int) -> bool:
-    """Whether a row is in the set of at least one name.
+def has_trait(fleet: Fleet, names: Set[str], row: int) -> bool:
+    """Whether a provider has at least one of some traits."""
+    return _meet(names, fleet.traits_of(row))
 
-    ``index``: `Fleet.with_trait` or `Fleet.in_aggregate`.
-    """
-    return any(row in index(name) for name in names)
+
+def is_in_aggregate(fleet: Fleet, names: Set[str], row: int) -> bool:
+    """Whether a provider is in at least one of some aggregates."""
+    return _meet(names, fleet.aggregates_of(row))
+
+
+def _meet(names: Set[str], held: tuple[str, ...]) -> bool:
+    """Whether one of the names is held. A provider holds a few, and a query may name hundreds."""
+    return not names.isdisjoint(held)

@@ -17,6 +17,9 @@ _MOST_SEARCHED = 256
 SPARE_CODES = 4_096
 """Codes that trees may leave behind, and solutions that are kept, before all are dropped."""
 
+_CONDITIONS = 4
+"""Conditions that a pool is judged by for one unit of work."""
+
 EXCLUDED = 0
 """The code of a tree whose root does not have the traits that the query demands."""
 
@@ -56,7 +59,9 @@ class TreeCodes:
         self._with_pool: defaultdict[int, list[int]] = defaultdict(list)
         self._forms_bits: dict[int, FormBits] = {}
         self._at_sets: list[PositionBits] = []
-        self._pool_bits = {pool: self._terms.pool.of_pool(pool) for pool in self._forms.pools.rows}
+        pools, at = self._forms.pools.rows, self._terms.pool
+        self._fleet.meter.spend_once(len(pools) * (1 + at.cost // _CONDITIONS))
+        self._pool_bits = {pool: at.of_pool(pool) for pool in pools}
 
     def code_of(self, variant: int, bits: int) -> int:
         """The code of the trees with a variant and bits."""
