@@ -8,8 +8,8 @@ from typing import Any
 import click
 import pytest
 
+from roost.bench.cli import bench
 from roost.bench.postgresql import POSTGRESQL
-from roost.cli.bench import bench
 from support.processes import run_roost
 
 QUICK = ("--duration", "0.1", "--rounds", "1")

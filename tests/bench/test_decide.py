@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from roost.bench import decide
+from roost.bench.cli.decide import decide as command
 from roost.bench.errors import BenchError
 from roost.bench.fleets import NODE_MEMORY_MB, devices, flat, nested, pinned
 from roost.bench.memory_fleet import build_fleet, build_node_table
 from roost.bench.requests import NEEDED_FLEETS, PROJECTS, Kind, Requests, Shapes, flavors
 from roost.bench.store import SqliteStore
-from roost.cli.bench.decide import decide as command
 from support.fleets import snapshot
 
 

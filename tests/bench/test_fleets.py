@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from exchange.exchanging import fleet_in, imported, prepared
 from roost.bench.errors import BenchError
 from roost.bench.fleets import FleetPlan, flat, nearly_full, nested, wide
 from roost.bench.memory_fleet import build_fleet, build_node_table
@@ -15,6 +14,7 @@ from roost.ledger.holdings import held_by_all
 from roost.model.errors import OperatorError
 from roost.storage import Database
 from support.databases import Servers
+from support.exchange.exchanging import fleet_in, imported, prepared
 from support.fleets import snapshot
 from support.servers import server_folder
 

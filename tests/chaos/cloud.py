@@ -21,13 +21,13 @@ from sqlalchemy.engine import make_url
 from chaos import guests
 from chaos.links import Network, network
 from chaos.programs import Program, Running
-from roost.agents.tokens import new_token
-from roost.backup.roles import ROLES
+from roost.agent.protocol.tokens import new_token
 from roost.bench.loopback import free_port
 from roost.bench.server_process import ServerProcess, die_with_parent
-from roost.cells.host_tokens import IssueToken
-from roost.conductor.cell_mappings import CellMapping, KnowCell, section_of
 from roost.model.token import token_digest
+from roost.server.backup.roles import ROLES
+from roost.state.api_database.cell_mappings import CellMapping, KnowCell, section_of
+from roost.state.cell_database.host_tokens import IssueToken
 from roost.storage import Database
 from support.forked import Forked
 from support.serving import ENVIRONMENT

@@ -12,19 +12,19 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from roost.auth import Source
-from roost.compute.drivers.simulated import (
+from roost.agent.drivers.simulated import (
     FailureRule,
     Script,
     SimulatedDriver,
     SimulatedHost,
     SimulatedProvider,
 )
-from roost.compute.errors import BuildFailed
-from roost.compute.hardware import Hardware
-from roost.compute.provider_tree import ProviderTree
+from roost.agent.errors import BuildFailed
+from roost.agent.hardware import Hardware
+from roost.agent.provider_tree import ProviderTree
 from roost.model.instance import Instance
 from roost.model.inventory import Inventory
+from roost.web.auth import Source
 
 STARTED = "started"
 ENDED = "ended"

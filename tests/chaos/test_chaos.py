@@ -16,9 +16,9 @@ from chaos.finding import audited, found, settled, states
 from chaos.guests import all_events, overlaps
 from chaos.load import Load, User
 from chaos.weather import Weather
-from roost.auth import Source
 from roost.bench.server_process import ServerProcess
 from roost.cli.verification import verify_database
+from roost.web.auth import Source
 from support.databases import Servers
 from support.seeds import nightly_seed
 from support.servers import Galera

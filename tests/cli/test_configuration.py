@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from roost.auth import Source
-from roost.auth.source import Setting
 from roost.cli.config import all_groups, describe_options, keystone_groups, markdown, sample_file
 from roost.cli.configuration import SYSTEM_GROUPS, options_without_effect
 from roost.cli.read_groups import READ_GROUPS, unread
-from roost.conducting.options import read_conducting_options
-from roost.conducting.programs import cell_kind, conductor_kind
 from roost.model.errors import OperatorError
-from roost.neighbours.program import neighbours_kind
 from roost.placement.options import read_options, shown_options
-from roost.scheduling.options import read_scheduling_options
-from roost.scheduling.server import scheduler_kind
-from roost.system.config import in_directory
+from roost.server.all_in_one.config import in_directory
+from roost.server.conductor.options import read_conducting_options
+from roost.server.conductor.programs import cell_kind, conductor_kind
+from roost.server.neighbours.program import neighbours_kind
+from roost.server.scheduler.options import read_scheduling_options
+from roost.server.scheduler.server import scheduler_kind
+from roost.web.auth import Source
+from roost.web.auth.source import Setting
 from support.processes import free_port, run_roost
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from roost.auth import Source
-from roost.auth.source import Setting
 from roost.cli.databases import DatabaseChoice
 from roost.model.errors import OperatorError
+from roost.web.auth import Source
+from roost.web.auth.source import Setting
 from support.processes import run_roost
 
 FILE = """

@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 import pytest
 
-from roost.cells import SCHEMA as CELL
-from roost.cells import Cell
 from roost.cli.main import main
-from roost.conductor.build_requests import AcceptRequest, FinishRequest, RequestKey
-from roost.conductor.mappings import MapInstances
-from roost.conductor.requests import Requests
-from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.conductor.verify import verify_instances
 from roost.ledger import SCHEMA as LEDGER
 from roost.model.instance import ACTIVE, ASSIGNED, BuildRequest, Instance
 from roost.model.spec import Flavor, RequestSpec
 from roost.placement.commands.names import AddResourceClass
+from roost.state.api_database.build_requests import AcceptRequest, FinishRequest, RequestKey
+from roost.state.api_database.mappings import MapInstances
+from roost.state.api_database.requests import Requests
+from roost.state.api_database.tables import SCHEMA as CONDUCTOR
+from roost.state.cell_database import SCHEMA as CELL
+from roost.state.cell_database import Cell
 from roost.storage import Database
 from support.ledgers import claim, host, opened, run
 

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 from roost.cli import events as module
 from roost.cli.events import events
 from roost.cli.service_client import ServiceClient, ServiceFailed, ServiceRefused
-from roost.conductor.events.types import EVENT_KINDS
 from roost.model.errors import OperatorError
+from roost.state.api_database.event_types import EVENT_KINDS
 
 
 def event(number: int) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from roost.agent.drivers.redfish.words import FOLDER, NodeStatus, Told, take_words, tell
 from roost.cli.redfish import redfish
-from roost.compute.drivers.redfish.words import FOLDER, NodeStatus, Told, take_words, tell
 
 NODES = (
     NodeStatus(uuid="u1", name="n1", resource_class="CUSTOM_A", phase="free", on=False),

@@ -92,7 +92,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("module", ["click", "roost.logs", "roost.cli.config", "oslo_config"])
+@pytest.mark.parametrize("module", ["click", "roost.process.logs", "roost.cli.config", "oslo_config"])
 def test_an_interrupt_while_a_command_is_imported_leaves_no_traceback(module: str) -> None:
     program = f"MODULE = {module!r}{INTERRUPTED}"
     done = subprocess.run((sys.executable, "-c", program), capture_output=True, text=True, timeout=patience())

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 import structlog.testing
 
-from roost.agents.client import HttpEndpoint
-from roost.agents.connections import Response
-from roost.agents.errors import (
+from roost.agent.hosting import Hosting
+from roost.agent.protocol.client import HttpEndpoint
+from roost.agent.protocol.connections import Response
+from roost.agent.protocol.errors import (
     AccessRefused,
     CellTakenBack,
     EndpointUnavailable,
@@ -19,17 +20,16 @@ from roost.agents.errors import (
     SessionLost,
     SessionTaken,
 )
-from roost.agents.questions import Closing, Confirm, Opening, Poll, ReadTree, RenewToken
-from roost.agents.types import SessionKey
-from roost.agents.wire import CODES
-from roost.auth import IdentityUnavailable
-from roost.cells.host_tokens import IssueToken, ReadTokens, RevokeTokens, UseToken
-from roost.compute.hosting import Hosting
-from roost.conductor.agents import tokens
-from roost.conductor.agents.tokens import FRESH_SECONDS, HostTokens
+from roost.agent.protocol.questions import Closing, Confirm, Opening, Poll, ReadTree, RenewToken
+from roost.agent.protocol.types import SessionKey
+from roost.agent.protocol.wire import CODES
+from roost.conductor.agent_endpoint import tokens
+from roost.conductor.agent_endpoint.tokens import FRESH_SECONDS, HostTokens
 from roost.model.instance import ACTIVE
 from roost.model.provider_names import provider_uuid
 from roost.model.token import token_digest
+from roost.state.cell_database.host_tokens import IssueToken, ReadTokens, RevokeTokens, UseToken
+from roost.web.auth import IdentityUnavailable
 from support.agents import FAST, until
 from support.cells import NOW, instance
 from support.served_agents import served

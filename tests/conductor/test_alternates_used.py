@@ -8,15 +8,15 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from roost.cells.building import Reassign
-from roost.cells.tables import instances
 from roost.conductor.cell_conductor import KIND, CellConductor
-from roost.leases import Lease, ReadLeases, VacateLeases
 from roost.model.instance import ASSIGNED, ERROR, FAILED, Instance
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import PENDING, REFUSED
 from roost.model.request import RequestGroup
 from roost.placement.commands.allocations import ConsumerWrite
+from roost.state.cell_database.building import Reassign
+from roost.state.cell_database.tables import instances
+from roost.state.leases import Lease, ReadLeases, VacateLeases
 from roost.storage import DatabaseUnavailable
 from support.conducting import NOW, VCPUS, Conductors, conducting, intercept, request
 

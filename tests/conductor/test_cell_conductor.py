@@ -5,13 +5,13 @@ from itertools import pairwise
 
 import pytest
 
-from roost.cells.building import Reassign
 from roost.model.instance import ACTIVE, ASSIGNED, ERROR
 from roost.model.inventory import Inventory
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import PENDING, REFUSED
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.commands.reshape import NewInventories
+from roost.state.cell_database.building import Reassign
 from roost.storage import DatabaseUnavailable
 from support.conducting import VCPUS, Conductors, Dead, Death, conducting, intercept, request
 from support.waiting import patience

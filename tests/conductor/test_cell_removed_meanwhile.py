@@ -7,14 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from roost.conductor.cell_mappings import CellMapping, KnowCell
 from roost.conductor.hosts.cells import ForgetCell
-from roost.conductor.hosts.errors import NoSuchCell
-from roost.conductor.hosts.mappings import MapHosts
-from roost.conductor.tables import SCHEMA
-from roost.conductor.words.store import WordStore
 from roost.model.operator_word import SaidWord, Subject
-from roost.placement.http.server import prepare_database
+from roost.server.placement.server import prepare_database
+from roost.state.api_database.cell_mappings import CellMapping, KnowCell
+from roost.state.api_database.host_errors import NoSuchCell
+from roost.state.api_database.host_mappings import MapHosts
+from roost.state.api_database.operator_words import WordStore
+from roost.state.api_database.tables import SCHEMA
 from roost.storage import Database
 
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from roost.conductor.cell_mappings import CellMapping
 from roost.conductor.comparison import ApiState, CellState, judge
 from roost.ledger import Held
 from roost.model.allocation import Consumer
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, Instance
+from roost.state.api_database.cell_mappings import CellMapping
 
 STATES = (ASSIGNED, ACTIVE, FAILED, ERROR, DELETING, DESTROYED)
 ROOTS = {"node-1": "node-1", "numa-1": "node-1", "node-2": "node-2", "pool": "pool"}

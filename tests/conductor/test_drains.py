@@ -9,13 +9,14 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from roost.cells.left_instances import CountRemaining
 from roost.conductor.events.cell_outages import NoteOutages, SeenOutage
-from roost.conductor.events.store import EventsAfter
-from roost.conductor.tables import SCHEMA
-from roost.conductor.words.drains import Drain, NoteDrains, OpenDrains, look_at_drains
-from roost.conductor.words.store import WordStore
+from roost.conductor.words.drains import look_at_drains
 from roost.model.operator_word import SaidWord, Subject
+from roost.state.api_database.drains import Drain, NoteDrains, OpenDrains
+from roost.state.api_database.events import EventsAfter
+from roost.state.api_database.operator_words import WordStore
+from roost.state.api_database.tables import SCHEMA
+from roost.state.cell_database.left_instances import CountRemaining
 from roost.storage import Database
 from support.conducting import Conductors
 from support.conductor_api import ADMIN, OPERATOR, api, asked_for, hold

@@ -8,10 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from roost.cells.building import Reassign
-from roost.cells.owning import TakeWork
 from roost.conductor.backoff import Backoff
-from roost.conductor.cell_mappings import CELL0
 from roost.conductor.super_conductor import SuperConductor
 from roost.model.instance import ASSIGNED, DELETING, DESTROYED, ERROR, FAILED
 from roost.model.record import PENDING
@@ -24,6 +21,9 @@ from roost.scheduler.errors import (
     SchedulerFault,
     SchedulerUnavailable,
 )
+from roost.state.api_database.cell_mappings import CELL0
+from roost.state.cell_database.building import Reassign
+from roost.state.cell_database.owning import TakeWork
 from roost.storage import OutcomeUnknown
 from support.conducting import Conductors, conducting, intercept, request
 from support.waiting import patience

@@ -2,14 +2,14 @@
 
 import asyncio
 
-from roost.agents.questions import Opening, Poll
-from roost.agents.types import Build, SessionKey
-from roost.cells.attempts import AttemptsOf
-from roost.conductor.agents.sessions import CloseSession, OpenSession, SessionOpened
+from roost.agent.protocol.questions import Opening, Poll
+from roost.agent.protocol.types import Build, SessionKey
+from roost.conductor.agent_endpoint.sessions import CloseSession, OpenSession, SessionOpened
 from roost.conductor.neighbours import Neighbours
-from roost.leases import AcquireLease
 from roost.model.service_version import ATTACHMENTS, SERVICE_VERSION
 from roost.model.spec import Flavor, RequestSpec
+from roost.state.cell_database.attempts import AttemptsOf
+from roost.state.leases import AcquireLease
 from support.cells import instance
 from support.conductor_api import ADMIN, FLAVOR, api, detail
 from support.neighbour_app import neighbour_app

@@ -7,10 +7,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from roost.auth.credentials import FixedCredentials
-from roost.conductor.build_requests import AcceptRequest
-from roost.conductor.requests import Requests
-from roost.conductor.server_groups.store import ServerGroups
 from roost.ledger.holdings import held_by_all
 from roost.model.allocation import GroupPolicy
 from roost.model.instance import BuildRequest
@@ -18,6 +14,10 @@ from roost.model.spec import ServerGroup
 from roost.placement.client import HttpPlacement
 from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.gateways.http import HttpGateway
+from roost.state.api_database.build_requests import AcceptRequest
+from roost.state.api_database.requests import Requests
+from roost.state.api_database.server_groups import ServerGroups
+from roost.web.auth.credentials import FixedCredentials
 from support.clouds import NOW, Kept, filled, flat, spec, uuid_of
 from support.wire import Wire, nothing
 

@@ -8,14 +8,14 @@ from typing import Any
 import httpx
 import pytest
 
-from roost.auth import NoAuth
-from roost.cells.guests import GuestsReported
-from roost.conductor.history.past import PRUNED_AT_ONCE, PrunePastMappings
 from roost.conductor.http import create_app
 from roost.model.instance import ACTIVE, BuildResult
 from roost.records import RecordQueue, Retention
 from roost.records.backend import open_sql_records
+from roost.state.api_database.past import PRUNED_AT_ONCE, PrunePastMappings
+from roost.state.cell_database.guests import GuestsReported
 from roost.storage import DatabaseUnavailable
+from roost.web.auth import NoAuth
 from support.conducting import NOW, Conductors, conducting
 from support.conductor_api import ADMIN, FLAVOR, OTHER, READER, TOKEN, hold
 from support.recording import failing_backend

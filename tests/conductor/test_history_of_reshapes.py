@@ -1,10 +1,10 @@
 """Where a reshape is in the history of an instance."""
 
-from roost.cells.history import StoredHistory
-from roost.conductor.history.past import KnownInstance
 from roost.conductor.history.telling import actions_of
 from roost.model.history import RESHAPED, Transition
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, LOST, STARTING
+from roost.state.api_database.past import KnownInstance
+from roost.state.cell_database.history import StoredHistory
 
 MOVED = Transition(state=RESHAPED, at=5.0, reason="holds 1 VGPU of a-gpu1")
 ASSIGN = Transition(state=ASSIGNED, at=1.0, attempt=1, host="a", node="a", ordinal=1)

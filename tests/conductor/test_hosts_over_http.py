@@ -2,16 +2,16 @@
 
 import asyncio
 
-from roost.cells.host_tokens import ReadTokens, UseToken
-from roost.cells.hosts import NoteProviders
-from roost.cells.orders import give_orders
-from roost.conductor.agents.sessions import FreeSessions, OpenSession
-from roost.conductor.hosts.mappings import CellsOfHosts
+from roost.conductor.agent_endpoint.sessions import FreeSessions, OpenSession
 from roost.model.instance import DestroyOrder
 from roost.model.node import NodeReport
 from roost.model.service_version import SERVICE_VERSION
 from roost.model.token import token_digest
 from roost.placement.commands.allocations import ConsumerWrite
+from roost.state.api_database.host_mappings import CellsOfHosts
+from roost.state.cell_database.host_tokens import ReadTokens, UseToken
+from roost.state.cell_database.hosts import NoteProviders
+from roost.state.cell_database.orders import give_orders
 from roost.storage import DatabaseUnavailable
 from support.conductor_api import ADMIN, TOKEN, api, asked_for, detail
 

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from roost.cells.building import AttemptKey, ConfirmAttempt
-from roost.cells.guests import GuestsReported
-from roost.conductor.agents.sessions import FreeSessions
+from roost.conductor.agent_endpoint.sessions import FreeSessions
+from roost.state.cell_database.building import AttemptKey, ConfirmAttempt
+from roost.state.cell_database.guests import GuestsReported
 from roost.storage import DatabaseUnavailable
 from support.conductor_api import ADMIN, OPERATOR, TOKEN, api, asked_for, detail, listed
 

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 
 import httpx
 
-from roost.cells.host_tokens import ReadTokens
-from roost.cells.hosts import DescribeHosts
-from roost.conductor.agents.sessions import FreeSessions
-from roost.conductor.hosts.mappings import CellsOfHosts
+from roost.conductor.agent_endpoint.sessions import FreeSessions
 from roost.model.token import token_digest
 from roost.placement.commands.allocations import ConsumerWrite
+from roost.state.api_database.host_mappings import CellsOfHosts
+from roost.state.cell_database.host_tokens import ReadTokens
+from roost.state.cell_database.hosts import DescribeHosts
 from roost.storage import DatabaseUnavailable
 from support.conductor_api import ADMIN, api, detail
 

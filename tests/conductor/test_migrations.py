@@ -8,11 +8,11 @@ from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from alembic.script import ScriptDirectory
 
-from roost.conductor.build_requests import clean_request
-from roost.conductor.tables import SCHEMA
 from roost.model.instance import ASSIGNED, Instance
 from roost.model.names import look_of
 from roost.placement.commands.allocations import ConsumerWrite
+from roost.state.api_database.build_requests import clean_request
+from roost.state.api_database.tables import SCHEMA
 from support.conducting import conducting, request
 from support.waiting import patience
 

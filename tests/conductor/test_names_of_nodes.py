@@ -8,17 +8,17 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.agents.questions import Closing, Opening, Poll
-from roost.agents.types import SessionKey
-from roost.cells.hosts import AddHosts, DescribeHosts, NodesOfHost, RefusedHosts
-from roost.conductor.agents.endpoint import EndpointTimes
-from roost.conductor.agents.service import AgentService
-from roost.conductor.hosts.errors import HostElsewhere
-from roost.conductor.hosts.node_names import ClaimNames, OwnersOfNames, ReleaseNames
+from roost.agent.protocol.questions import Closing, Opening, Poll
+from roost.agent.protocol.types import SessionKey
+from roost.conductor.agent_endpoint.endpoint import EndpointTimes
+from roost.conductor.agent_endpoint.service import AgentService
 from roost.conductor.hosts.registry import Hosts
-from roost.conductor.tables import host_mappings
 from roost.model.node import NodeReport
-from roost.scheduler.nodes import NodeTable
+from roost.scheduler.nodes.table import NodeTable
+from roost.state.api_database.host_errors import HostElsewhere
+from roost.state.api_database.node_names import ClaimNames, OwnersOfNames, ReleaseNames
+from roost.state.api_database.tables import host_mappings
+from roost.state.cell_database.hosts import AddHosts, DescribeHosts, NodesOfHost, RefusedHosts
 from roost.storage import DatabaseUnavailable
 from roost.web.errors import Conflict
 from support.conducting import Conductors, conducting

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from roost.agents.types import SessionKey
-from roost.conductor.agents.new_nodes import NewNodes, NewNodesJudge
+from roost.agent.protocol.types import SessionKey
+from roost.conductor.agent_endpoint.new_nodes import NewNodes, NewNodesJudge
 from roost.machine import Ask, Read
 from roost.model.node import NodeReport
 

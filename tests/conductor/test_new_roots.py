@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from roost.agents.errors import AccessRefused
-from roost.agents.questions import Opening, Poll, ReadTree, WriteProviders
-from roost.agents.types import CreateProvider, MoveProvider, SetTraits
-from roost.cells.hosts import AddHosts
+from roost.agent.protocol.errors import AccessRefused
+from roost.agent.protocol.questions import Opening, Poll, ReadTree, WriteProviders
+from roost.agent.protocol.types import CreateProvider, MoveProvider, SetTraits
 from roost.model.node import NodeReport
+from roost.state.cell_database.hosts import AddHosts
 from roost.storage import DatabaseUnavailable
 from support.agents import hosts
 

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from roost.agents.errors import AccessRefused
-from roost.agents.questions import Opening, WriteProviders
-from roost.agents.types import CreateProvider
-from roost.compute.hosting import Hosting
+from roost.agent.hosting import Hosting
+from roost.agent.protocol.errors import AccessRefused
+from roost.agent.protocol.questions import Opening, WriteProviders
+from roost.agent.protocol.types import CreateProvider
 from roost.model.instance import ACTIVE
 from roost.model.provider_names import provider_uuid
 from support.agents import FAST, until

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from roost.agents.types import SetInventories
-from roost.auth import Source
-from roost.conducting.options import read_conducting_options
-from roost.conductor.agents.offer_limits import NO_LIMITS, OfferLimits
-from roost.conductor.agents.relay import ProviderRelay
+from roost.agent.protocol.types import SetInventories
+from roost.conductor.agent_endpoint.offer_limits import NO_LIMITS, OfferLimits
+from roost.conductor.agent_endpoint.relay import ProviderRelay
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
 from roost.model.node import NodeReport
+from roost.server.conductor.options import read_conducting_options
+from roost.web.auth import Source
 from support.conducting import conducting
 
 LIMITS = OfferLimits(ratio=16.0, totals={"VCPU": 64, "CUSTOM_GPU": 4})

@@ -8,14 +8,10 @@ from typing import Any
 
 import pytest
 
-from roost.cells.disabled import EnableHost, ReadFlags
-from roost.conductor.build_requests import AcceptRequest
 from roost.conductor.hosts.cells import CellRegistry
 from roost.conductor.hosts.registry import Hosts
 from roost.conductor.instance_types import InstancesQuery
 from roost.conductor.instance_views import InstanceViews
-from roost.conductor.node_feed import NodeFeed
-from roost.conductor.words.store import WordStore
 from roost.ledger import Ledger
 from roost.model.aggregate import AVAILABILITY_ZONE
 from roost.model.node import NodeReport
@@ -25,7 +21,11 @@ from roost.model.vocabulary import DISABLED_TRAIT
 from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.errors import NoAlternate, WordsInTheWay
 from roost.scheduler.gateways.local import LocalGateway
-from roost.scheduler.nodes import NodeTable
+from roost.scheduler.nodes.feed import NodeFeed
+from roost.scheduler.nodes.table import NodeTable
+from roost.state.api_database.build_requests import AcceptRequest
+from roost.state.api_database.operator_words import WordStore
+from roost.state.cell_database.disabled import EnableHost, ReadFlags
 from support.conducting import HOSTS, NOW, Conductors, Memory, conducting, request
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from roost.conductor.build_requests import (
+from roost.state.api_database.build_requests import (
     AcceptRequest,
     DeleteOwned,
     FinishRequest,
@@ -14,8 +14,8 @@ from roost.conductor.build_requests import (
     RetakeRequest,
     TakeRequests,
 )
-from roost.conductor.mappings import TakeDeletions
-from roost.conductor.tables import SCHEMA
+from roost.state.api_database.mappings import TakeDeletions
+from roost.state.api_database.tables import SCHEMA
 from roost.storage import Database
 from support.conducting import request
 from support.databases import Servers

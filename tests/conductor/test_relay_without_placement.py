@@ -6,10 +6,10 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from roost.agents.errors import EndpointUnavailable
-from roost.auth.credentials import FixedCredentials
-from roost.conductor.agents.relay import FindProvider, ProviderRelay
+from roost.agent.protocol.errors import EndpointUnavailable
+from roost.conductor.agent_endpoint.relay import FindProvider, ProviderRelay
 from roost.placement.client.http import HttpPlacement
+from roost.web.auth.credentials import FixedCredentials
 
 UUID = "4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11"
 

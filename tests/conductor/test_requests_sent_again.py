@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from roost.conductor.http import OPERATIONS
-from roost.conductor.kept_answers import KEPT_SECONDS, PRUNED_AT_ONCE, KeepAnswer, PruneAnswers
-from roost.conductor.tables import kept_answers
 from roost.model.idempotency import IdempotencyKey, KeyedAnswer
+from roost.state.api_database.kept_answers import KEPT_SECONDS, PRUNED_AT_ONCE, KeepAnswer, PruneAnswers
+from roost.state.api_database.tables import kept_answers
 from roost.storage import Database, DatabaseUnavailable, OutcomeUnknown
 from support.conductor_api import ADMIN, FLAVOR, OTHER, TOKEN, api
 

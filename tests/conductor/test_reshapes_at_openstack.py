@@ -10,12 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 from differential.services import Upstream
-from roost.auth.credentials import FixedCredentials
-from roost.cells.hosts import DescribeHosts
-from roost.cells.reshapes import BeginReshape, ReadReshapeMarks, ReshapeMark
-from roost.compute.drivers.simulated import SimulatedDriver
+from roost.agent.drivers.simulated import SimulatedDriver
 from roost.model.inventory import Inventory
 from roost.placement.client import HttpPlacement
+from roost.state.cell_database.hosts import DescribeHosts
+from roost.state.cell_database.reshapes import BeginReshape, ReadReshapeMarks, ReshapeMark
+from roost.web.auth.credentials import FixedCredentials
 from support.agents import Hosts, until
 from support.cells import opened_cell
 from support.reshaping import CPUS, FLAT, ROOT, cards, claimed, described, follows, held, put

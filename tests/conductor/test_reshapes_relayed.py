@@ -6,14 +6,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from roost.agents.errors import AccessRefused
-from roost.agents.types import MovedClaim, SetInventories
-from roost.auth.credentials import FixedCredentials
-from roost.conductor.agents.relay import ProviderRelay
+from roost.agent.protocol.errors import AccessRefused
+from roost.agent.protocol.types import MovedClaim, SetInventories
+from roost.conductor.agent_endpoint.relay import ProviderRelay
 from roost.model.assignment import AssignedCell, Assignment
 from roost.model.inventory import Inventory
 from roost.placement.client.http import HttpPlacement
 from roost.placement.commands.allocations import ConsumerWrite
+from roost.web.auth.credentials import FixedCredentials
 from support.placement_api import Api, uuid_of
 
 ONE, OTHERS = uuid_of("one"), uuid_of("others")

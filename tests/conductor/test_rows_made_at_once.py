@@ -11,19 +11,19 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from roost.cells import SCHEMA as CELL
-from roost.cells.disabled import AddHost, EnableHost
-from roost.cells.fences import raise_fences
-from roost.cells.held_hosts import HoldHost
-from roost.cells.hosts import NoteProviders
-from roost.cells.node_reports import KeepReports
-from roost.conductor.cell_mappings import CellMapping, KnowCell, MapCells
-from roost.conductor.hosts.mappings import MapHosts
-from roost.conductor.late_claims import NoteLateClaims
-from roost.conductor.tables import SCHEMA as CONDUCTOR
-from roost.leases import AcquireLease
 from roost.model.node import NodeReport
-from roost.placement.http.server import prepare_database
+from roost.server.placement.server import prepare_database
+from roost.state.api_database.cell_mappings import CellMapping, KnowCell, MapCells
+from roost.state.api_database.host_mappings import MapHosts
+from roost.state.api_database.late_claims import NoteLateClaims
+from roost.state.api_database.tables import SCHEMA as CONDUCTOR
+from roost.state.cell_database import SCHEMA as CELL
+from roost.state.cell_database.disabled import AddHost, EnableHost
+from roost.state.cell_database.fences import raise_fences
+from roost.state.cell_database.held_hosts import HoldHost
+from roost.state.cell_database.hosts import NoteProviders
+from roost.state.cell_database.node_reports import KeepReports
+from roost.state.leases import AcquireLease
 from roost.storage import Database, Schema
 from support.waiting import patience
 

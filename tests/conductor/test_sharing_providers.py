@@ -8,16 +8,16 @@ from pathlib import Path
 import httpx
 import pytest
 
-from roost.agents.errors import AccessRefused
-from roost.agents.types import CreateProvider, DeleteProvider, MoveProvider, SetInventories
-from roost.auth.credentials import FixedCredentials
-from roost.cells.hosts import DescribeHosts
-from roost.compute.drivers.simulated import Script, SimulatedDriver, SimulatedHost, SimulatedPool
-from roost.conductor.agents.relay import ProviderRelay
+from roost.agent.drivers.simulated import Script, SimulatedDriver, SimulatedHost, SimulatedPool
+from roost.agent.protocol.errors import AccessRefused
+from roost.agent.protocol.types import CreateProvider, DeleteProvider, MoveProvider, SetInventories
+from roost.conductor.agent_endpoint.relay import ProviderRelay
 from roost.model.inventory import Inventory
 from roost.model.provider_names import provider_uuid
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.client.http import HttpPlacement
+from roost.state.cell_database.hosts import DescribeHosts
+from roost.web.auth.credentials import FixedCredentials
 from support.agents import Hosts, hosts, until
 from support.placement_api import Api, uuid_of
 

@@ -4,15 +4,15 @@ import asyncio
 
 import pytest
 
-from roost.cells.arriving import AddInstances
-from roost.conductor.build_requests import FinishRequest
-from roost.conductor.cell_mappings import CELL0
-from roost.conductor.mappings import PageOfMappings
 from roost.conductor.super_conductor import KIND
-from roost.leases import ReadLeases
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, DESTROYED, ERROR
 from roost.model.spec import RequestedDestination
 from roost.placement.commands.allocations import ConsumerWrite
+from roost.state.api_database.build_requests import FinishRequest
+from roost.state.api_database.cell_mappings import CELL0
+from roost.state.api_database.mappings import PageOfMappings
+from roost.state.cell_database.arriving import AddInstances
+from roost.state.leases import ReadLeases
 from roost.storage import DatabaseUnavailable
 from support.conducting import HOSTS, VCPUS, Dead, Death, conducting, intercept, request
 from support.waiting import patience

@@ -9,15 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from roost.cells import SCHEMA as CELL
-from roost.cells.arriving import AddInstances
-from roost.conductor.cell_mappings import CELL0
 from roost.conductor.super_conductor import KIND
-from roost.conductor.tables import SCHEMA as CONDUCTOR
-from roost.leases import ReadLeases, VacateLeases
 from roost.ledger import SCHEMA as LEDGER
 from roost.ledger import Ledger
 from roost.model.instance import ASSIGNED
+from roost.state.api_database.cell_mappings import CELL0
+from roost.state.api_database.tables import SCHEMA as CONDUCTOR
+from roost.state.cell_database import SCHEMA as CELL
+from roost.state.cell_database.arriving import AddInstances
+from roost.state.leases import ReadLeases, VacateLeases
 from roost.storage import Database
 from support.conducting import HOSTS, NOW, VCPUS, Conductors, intercept, request
 from support.databases import Place

@@ -7,16 +7,16 @@ from typing import Any
 import httpx
 import pytest
 
-from roost.auth import NoAuth
 from roost.conductor import http as conductor
-from roost.conductor.agents.sessions import FreeSessions
+from roost.conductor.agent_endpoint.sessions import FreeSessions
 from roost.model.visibility import NoRuleOfView, Viewer, has_rule, visible
 from roost.records import RecordQueue, Retention
 from roost.records.backend import open_sql_records
 from roost.scheduler import SchedulerOptions
-from roost.scheduling.http import operations as scheduling
-from roost.scheduling.http.app import create_app as create_scheduler
-from roost.scheduling.http.service import Service
+from roost.scheduler.api import operations as scheduling
+from roost.scheduler.api.app import create_app as create_scheduler
+from roost.scheduler.api.service import Service
+from roost.web.auth import NoAuth
 from roost.web.operation import OPEN
 from support.conducting import Conductors, conducting
 from support.conductor_api import ADMIN, FLAVOR, OPERATOR, OTHER, READER, TOKEN

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from roost.cells.disabled import EnableHost, MirrorWords, ReadFlags
-from roost.conductor import asking_cells
-from roost.conductor.aggregates.errors import NoSuchNode as NoSuchMember
 from roost.conductor.hosts.cells import CellRegistry
-from roost.conductor.hosts.errors import CellUnavailable, NoSuchNode
-from roost.conductor.hosts.mappings import map_hosts
-from roost.conductor.hosts.node_names import ClaimNames
 from roost.conductor.hosts.registry import Hosts
 from roost.model.aggregate import AVAILABILITY_ZONE
 from roost.model.operator_word import Subject
 from roost.placement.commands.providers import CreateProvider
+from roost.state.api_database import asking_cells
+from roost.state.api_database.aggregates.errors import NoSuchNode as NoSuchMember
+from roost.state.api_database.host_errors import CellUnavailable, NoSuchNode
+from roost.state.api_database.host_mappings import map_hosts
+from roost.state.api_database.node_names import ClaimNames
+from roost.state.cell_database.disabled import EnableHost, MirrorWords, ReadFlags
 from roost.storage import DatabaseUnavailable
 from support.conducting import NOW, Conductors, conducting, intercept
 from support.waiting import patience

@@ -10,23 +10,23 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.agents.types import SessionKey
-from roost.cells.arriving import AddInstances
-from roost.cells.building import AttemptKey, Reassign
-from roost.cells.ending import DeleteInstances
-from roost.cells.tables import metadata as cell_tables
-from roost.cells.tables import state_changes
-from roost.cells.watching import SESSION, session_name
-from roost.conductor.agents.polls import StorePoll
-from roost.conductor.agents.sessions import OpenSession
-from roost.conductor.agents.works import ConfirmBuild
-from roost.conductor.build_requests import AcceptRequest, FinishRequest, RequestKey, RetakeRequest
-from roost.conductor.mappings import DeleteMapped, MapInstances
-from roost.conductor.tables import metadata as api_tables
-from roost.leases import AcquireLease
+from roost.agent.protocol.types import SessionKey
+from roost.conductor.agent_endpoint.polls import StorePoll
+from roost.conductor.agent_endpoint.sessions import OpenSession
+from roost.conductor.agent_endpoint.works import ConfirmBuild
 from roost.machine import Work
 from roost.model.instance import BuildRequest, BuildResult, DestroyOrder
 from roost.model.node import NodeReport
+from roost.state.api_database.build_requests import AcceptRequest, FinishRequest, RequestKey, RetakeRequest
+from roost.state.api_database.mappings import DeleteMapped, MapInstances
+from roost.state.api_database.tables import metadata as api_tables
+from roost.state.cell_database.arriving import AddInstances
+from roost.state.cell_database.building import AttemptKey, Reassign
+from roost.state.cell_database.ending import DeleteInstances
+from roost.state.cell_database.tables import metadata as cell_tables
+from roost.state.cell_database.tables import state_changes
+from roost.state.cell_database.watching import SESSION, session_name
+from roost.state.leases import AcquireLease
 from roost.storage.batches import perform
 from support.cells import NOW, instance, selection
 from support.conducting import request

@@ -94,7 +94,8 @@ MIGRATION = {
     "runuser -u postgres -- dropdb roost": "rm new.db",
     "runuser -u postgres -- createdb --owner roost roost": "",
 }
-"""What stands for the names of the page. `tests/exchange` has the other databases, with data in them."""
+"""What stands for the names of the page. `tests/placement/exchange` has the other databases, with data in
+them."""
 
 
 def test_from_placement_to_roost_and_back(machine: Machine) -> None:

@@ -12,9 +12,9 @@ import httpx
 import pytest
 import yaml
 
-from roost.auth import Source
 from roost.cli.configuration import options_without_effect
 from roost.cli.main import roost_command
+from roost.web.auth import Source
 from support.serving import Serving
 from support.waiting import patience
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from roost.ledger.capacity_metrics import CapacityMetrics
-from roost.metrics import catalogue as metrics
-from roost.metrics.instruments import start_counting, stop_counting
 from roost.model.aggregate import Aggregate
 from roost.model.inventory import Inventory
 from roost.model.node import NodeReport
 from roost.placement.service import PlacementService
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.zones import zones
+from roost.process.metrics import catalogue as metrics
+from roost.process.metrics.instruments import start_counting, stop_counting
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.nodes.zones import zones
 from support.ledgers import opened
 
 HOSTS = [f"11111111-0000-4000-8000-{number:012}" for number in range(3)]

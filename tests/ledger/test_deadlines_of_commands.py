@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from roost.deadlines import Deadlines
+from roost.process.deadlines import Deadlines
 from roost.storage import DatabaseUnavailable, OutcomeUnknown
 from support.ledgers import claim, findings_in, holdings_of, host, opened, run
 

@@ -34,8 +34,8 @@ from roost.ledger.commit_steps import (
 )
 from roost.ledger.errors import LedgerBusy
 from roost.ledger.step_metrics import count_step
-from roost.metrics import catalogue as metrics
-from roost.metrics.instruments import start_counting, stop_counting
+from roost.process.metrics import catalogue as metrics
+from roost.process.metrics.instruments import start_counting, stop_counting
 from roost.storage import DatabaseFull, OutcomeUnknown
 
 BATCH = Batch(Memory(), 1)

@@ -10,9 +10,6 @@ from sqlalchemy.engine import Connection
 from machine.simulation.cloud_world import KINDS, CloudWorld
 from machine.simulation.scripted import Scripted
 from machine.simulation.seeds import simulate
-from roost.cells.attempts import AttemptsOf
-from roost.cells.rows import selection_text
-from roost.cells.tables import instances
 from roost.conductor.audit import rounds
 from roost.conductor.audit.findings import (
     CLAIM_AGAIN,
@@ -22,7 +19,6 @@ from roost.conductor.audit.findings import (
     MAP_AGAIN,
     UNKNOWN_GUEST,
 )
-from roost.conductor.audit.store import DONE, AskForRound, BeginRepair, ReadFindings, ReadRepairs, ReadState
 from roost.conductor.comparison import (
     LEAKED_CLAIM,
     MISSING_CLAIM,
@@ -31,11 +27,22 @@ from roost.conductor.comparison import (
     WRONG_CELL,
     WRONG_HOST,
 )
-from roost.conductor.mappings import FindMappings
-from roost.conductor.tables import instance_mappings
 from roost.model.instance import ACTIVE, Instance
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import CannotAllocate
+from roost.state.api_database.audit import (
+    DONE,
+    AskForRound,
+    BeginRepair,
+    ReadFindings,
+    ReadRepairs,
+    ReadState,
+)
+from roost.state.api_database.mappings import FindMappings
+from roost.state.api_database.tables import instance_mappings
+from roost.state.cell_database.attempts import AttemptsOf
+from roost.state.cell_database.rows import selection_text
+from roost.state.cell_database.tables import instances
 from support.clouds import spec
 
 ONE = "instance0"

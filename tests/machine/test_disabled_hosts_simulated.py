@@ -3,8 +3,8 @@
 import pytest
 
 from machine.simulation.scripted import Scripted
-from roost.cells.disabled import EnableHost
 from roost.model.vocabulary import DISABLED_TRAIT
+from roost.state.cell_database.disabled import EnableHost
 
 POLL = 20.0
 """Seconds of a poll: the next one brings the word of the operator."""

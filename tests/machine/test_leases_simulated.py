@@ -13,8 +13,9 @@ from machine.simulation.loop import Loop
 from machine.simulation.network import BrokenPromise, Network
 from machine.simulation.process import Process
 from machine.simulation.weather import CALM, Weather
-from roost.conductor.tables import SCHEMA
-from roost.leases import (
+from roost.machine import Await, Clock, Machine, Monotonic, Sleep, Write
+from roost.state.api_database.tables import SCHEMA
+from roost.state.leases import (
     FREED,
     LeaseTimes,
     ReadLeases,
@@ -25,8 +26,7 @@ from roost.leases import (
     keep_lease,
     watch_leases,
 )
-from roost.leases.table import leases
-from roost.machine import Await, Clock, Machine, Monotonic, Sleep, Write
+from roost.state.leases.table import leases
 from roost.storage import StorageError
 from support.seeds import nightly_seed
 

@@ -13,7 +13,6 @@ from machine.simulation.loop import Loop
 from machine.simulation.network import BrokenPromise, Handling, Network
 from machine.simulation.process import Process
 from machine.simulation.weather import Weather
-from roost.cells.tables import SCHEMA
 from roost.machine import (
     Ask,
     Await,
@@ -29,6 +28,7 @@ from roost.machine import (
     Within,
     Write,
 )
+from roost.state.cell_database.tables import SCHEMA
 from roost.storage import DatabaseUnavailable, OutcomeUnknown
 
 NUMBERS = sa.table("numbers", sa.column("name"), sa.column("value"))

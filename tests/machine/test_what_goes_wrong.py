@@ -9,14 +9,7 @@ import pytest
 from machine.simulation import faults
 from machine.simulation.process import Process
 from machine.simulation.scripted import NONE, Scripted, found
-from roost.agents.questions import Confirm
-from roost.cells.arriving import AddInstances
-from roost.cells.building import Reassign
-from roost.cells.held_hosts import AcceptHost, ReadHeldHosts
-from roost.cells.node_reports import ReadSigns
-from roost.conductor.build_requests import FinishRequest
-from roost.conductor.liveness import Liveness
-from roost.conductor.mappings import MapInstances
+from roost.agent.protocol.questions import Confirm
 from roost.conductor.questions import (
     PLACEMENT,
     SCHEDULER,
@@ -26,6 +19,13 @@ from roost.conductor.questions import (
 )
 from roost.machine import Machine, Monotonic, Read, Sleep
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, FAILED, LOST
+from roost.state.api_database.build_requests import FinishRequest
+from roost.state.api_database.liveness import Liveness
+from roost.state.api_database.mappings import MapInstances
+from roost.state.cell_database.arriving import AddInstances
+from roost.state.cell_database.building import Reassign
+from roost.state.cell_database.held_hosts import AcceptHost, ReadHeldHosts
+from roost.state.cell_database.node_reports import ReadSigns
 from roost.storage import StorageError
 
 ONE = "instance0"

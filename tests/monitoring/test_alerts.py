@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from roost.metrics.catalogue import CATALOGUE
+from roost.process.metrics.catalogue import CATALOGUE
 from support.databases import Servers
 from support.prometheus import promtool
 

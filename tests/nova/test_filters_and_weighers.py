@@ -14,15 +14,15 @@ import pytest
 from oslo_config import cfg
 
 from roost.fleet.columns import Int64
-from roost.scheduler.asking import ask_key, ask_weigher, verdict
+from roost.scheduler.candidates.offers import HostView
 from roost.scheduler.errors import BadRequestSpec, CannotWeigh
-from roost.scheduler.image_properties import CURRENT_NAMES, FLAGS, NUMBERS
-from roost.scheduler.offers import HostView
 from roost.scheduler.options import SchedulerOptions, options_from
-from roost.scheduler.plugin_names import FILTER, WEIGHER, built_ins
-from roost.scheduler.plugins import filters, weighers
-from roost.scheduler.question import Progress, Question
-from roost.scheduler.weighing import Weighing
+from roost.scheduler.plugins.asking import ask_key, ask_weigher, verdict
+from roost.scheduler.plugins.plugin_names import FILTER, WEIGHER, built_ins
+from roost.scheduler.plugins.plugins import filters, weighers
+from roost.scheduler.pool.weighing import Weighing
+from roost.scheduler.request.image_properties import CURRENT_NAMES, FLAGS, NUMBERS
+from roost.scheduler.request.question import Progress, Question
 from support.clouds import table_of
 from support.nova import Nova
 from support.nova_words import OWN_PROPERTY

@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from roost.hardware.cell_fit import Limits
-from roost.hardware.cpus import numbers_of
-from roost.hardware.fit import Fit, fit
-from roost.hardware.guest_topology import ANY, LARGE, GuestTopology
-from roost.hardware.host_topology import HostTopology, decoded
-from roost.hardware.pci_choice import Pools
-from roost.hardware.usage import with_assigned
+from roost.fleet.hardware.cell_fit import Limits
+from roost.fleet.hardware.cpus import numbers_of
+from roost.fleet.hardware.fit import Fit, fit
+from roost.fleet.hardware.guest_topology import ANY, LARGE, GuestTopology
+from roost.fleet.hardware.host_topology import HostTopology, decoded
+from roost.fleet.hardware.pci_choice import Pools
+from roost.fleet.hardware.usage import with_assigned
 from roost.model.pci import PciRequest
 from roost.model.spec import Flavor, Image, NetworkMetadata
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.pci_near_cells import DevicesNearCells
-from roost.scheduler.requested.guest_topology import guest_topology
+from roost.scheduler.nodes.pci_near_cells import DevicesNearCells
+from roost.scheduler.request.demand.guest_topology import guest_topology
 from support import numa_worlds
 from support.nova import Nova
 from support.numa_hosts import enveloped

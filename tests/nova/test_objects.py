@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 
 from roost.model.spec import Selection
-from roost.scheduler.nodes import NodeTable
-from roost.scheduling.wire.language import language_of
-from roost.scheduling.wire.nova_selection import cell_uuid, nova_selection
+from roost.scheduler.api.wire.language import language_of
+from roost.scheduler.api.wire.nova_selection import cell_uuid, nova_selection
+from roost.scheduler.nodes.table import NodeTable
 from support.nova import Nova
 from support.nova_specs import UUID, rich_request_spec
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from roost.hardware.pci_aliases import aliases_from, requested_by
-from roost.hardware.pci_choice import Pools, providers_of
-from roost.hardware.pci_placement import groups_of
+from roost.fleet.hardware.pci_aliases import aliases_from, requested_by
+from roost.fleet.hardware.pci_choice import Pools, providers_of
+from roost.fleet.hardware.pci_placement import groups_of
 from roost.model.assignment import AssignedDevices
 from roost.model.pci import PciRequest
 from support.nova import ROOT, Nova, NovaError

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from roost.compute.provider_tree import ProviderTree
+from roost.agent.provider_tree import ProviderTree
 from support.nova import Nova
 from support.seeds import nightly_seed
 

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.placement.client.query import query_parameters
-from roost.scheduler.accelerator_options import AcceleratorOptions, ProfileGroup
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.query import PlacementQueries, placement_queries
-from roost.scheduler.request_filters import Facts
-from roost.scheduler.request_options import RequestFilterOptions, Workarounds
-from roost.scheduler.requested.accelerators import with_accelerator_groups
+from roost.scheduler.request.accelerator_options import AcceleratorOptions, ProfileGroup
+from roost.scheduler.request.demand.accelerators import with_accelerator_groups
+from roost.scheduler.request.options import RequestFilterOptions, Workarounds
+from roost.scheduler.request.query import PlacementQueries, placement_queries
+from roost.scheduler.request.request_filters import Facts
 from support.nova import ROOT, Nova, NovaError
 from support.nova_requests import CLASSES, Cloud, clouds, filter_options, plain, requests
 from support.nova_tables import table_of

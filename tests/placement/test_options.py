@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from roost.auth import Source
-from roost.auth.source import Setting
 from roost.cli.configuration import options_without_effect
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions, read_options
 from roost.storage import DatabaseUrl
+from roost.web.auth import Source
+from roost.web.auth.source import Setting
 
 FILE = """
 [DEFAULT]

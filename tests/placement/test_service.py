@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from roost.auth.credentials import FixedCredentials
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup, all_of
 from roost.placement.client import HttpPlacement
@@ -25,6 +24,7 @@ from roost.placement.errors import (
     error_for,
 )
 from roost.placement.interface import AllocationRequest, Level, Placement, Provider, ProviderSummary
+from roost.web.auth.credentials import FixedCredentials
 from support.placement_api import Api, uuid_of
 
 A, B = uuid_of("a"), uuid_of("b")

@@ -21,7 +21,7 @@ from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
 from roost.scheduler.errors import NoAlternate
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.local import LocalGateway
-from roost.scheduler.nodes import NodeTable
+from roost.scheduler.nodes.table import NodeTable
 from roost.storage import Database
 from support.clouds import NOW, Kept
 from support.hardware_clouds import OPTIONS, REQUESTS, hardware_cloud, node_report, providers_of

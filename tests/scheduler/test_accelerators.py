@@ -6,11 +6,11 @@ import pytest
 
 from roost.model.request import RequestGroup, all_of
 from roost.model.spec import RequestedNetwork, RequestSpec
-from roost.scheduler.accelerator_options import AcceleratorOptions, profiles_from
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.nodes import NodeTable
+from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.query import candidate_query
+from roost.scheduler.request.accelerator_options import AcceleratorOptions, profiles_from
+from roost.scheduler.request.query import candidate_query
 from support.clouds import spec
 
 FPGA = """{"name": "fpga", "groups": [

@@ -4,9 +4,9 @@ import pytest
 
 from roost.fleet.work import Work
 from roost.model.inventory import Inventory
-from roost.scheduler import bounds
-from roost.scheduler.bounds import TOO_MUCH_WORK
 from roost.scheduler.gateways import local
+from roost.scheduler.selection import bounds
+from roost.scheduler.selection.bounds import TOO_MUCH_WORK
 from support.clouds import GPU, Cloud, Provider, flat, uuid_of
 from support.scheduling import INSTANCES, Room, Within, spec
 

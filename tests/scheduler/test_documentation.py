@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from roost.scheduler.options import DEFAULT_FILTERS, multiplier_option
-from roost.scheduler.plugin_names import FILTER, WEIGHER, built_ins
-from roost.scheduler.plugin_options import declared_options
-from roost.scheduler.request_keys.key import Key
-from roost.scheduler.request_keys.readers import all_known
+from roost.scheduler.plugins.plugin_names import FILTER, WEIGHER, built_ins
+from roost.scheduler.plugins.plugin_options import declared_options
+from roost.scheduler.request.keys.key import Key
+from roost.scheduler.request.keys.readers import all_known
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "scheduling.md"
 

@@ -10,12 +10,13 @@ from roost.fleet.columns import Bools, Float64
 from roost.ledger import LedgerBusy
 from roost.ledger.holdings import held_by_all
 from roost.model.spec import Image
-from roost.scheduler import Scheduler, SchedulerOptions, plugins
+from roost.scheduler import Scheduler, SchedulerOptions
+from roost.scheduler.candidates.offers import HostView
 from roost.scheduler.errors import BadRequestSpec, CannotWeigh, SchedulerFault
 from roost.scheduler.gateways.local import LocalGateway
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Looks
-from roost.scheduler.question import Progress, Question
+from roost.scheduler.plugins import plugins
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.request.question import Progress, Question
 from support.clouds import NOW, Kept, filled, flat, report, spec, uuid_of
 from support.offering import by_metrics
 

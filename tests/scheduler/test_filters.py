@@ -8,11 +8,11 @@ import pytest
 from roost.model.aggregate import HostAggregate
 from roost.model.node import NodeReport
 from roost.model.spec import RequestSpec, ServerGroup
-from roost.scheduler.asking import verdict
+from roost.scheduler.candidates.offers import HostView
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.group_members import ELSEWHERE
-from roost.scheduler.offers import HostView
-from roost.scheduler.question import Progress
+from roost.scheduler.plugins.asking import verdict
+from roost.scheduler.pool.group_members import ELSEWHERE
+from roost.scheduler.request.question import Progress
 from support.clouds import NOW, report, spec, table_of
 from support.offering import MadeUp, named_filters, question
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from roost.model.aggregate import HostAggregate
 from roost.model.node import NodeReport
 from roost.model.node_event import AggregateEvent, AggregateRemoved, AggregateSet, MembershipsSet
-from roost.scheduler.asking import verdict
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offers import HostView
+from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.plugins import Filter, filters
-from roost.scheduler.question import Progress, Question
+from roost.scheduler.plugins.asking import verdict
+from roost.scheduler.plugins.plugins import Filter, filters
+from roost.scheduler.request.question import Progress, Question
 from support.clouds import NOW, InAggregates, replace_report, report, spec, table_of
 from support.offering import MadeUp, question
 

@@ -8,24 +8,24 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from roost.hardware.cell_fit import Limits
-from roost.hardware.fit import fit
-from roost.hardware.host_topology import decoded
-from roost.hardware.pci_pools import pools_of
+from roost.fleet.hardware.cell_fit import Limits
+from roost.fleet.hardware.fit import fit
+from roost.fleet.hardware.host_topology import decoded
+from roost.fleet.hardware.pci_pools import pools_of
 from roost.model.allocation import Candidate
 from roost.model.assignment import Assigned, AssignedCell, AssignedDevices, Assignment
 from roost.model.node import NodeReport
 from roost.model.pci import PciRequest
 from roost.model.spec import NetworkMetadata, RequestSpec
-from roost.scheduler.asking import ask_key
-from roost.scheduler.cell_numbers import core_numbers
+from roost.scheduler.candidates.offers import HostView, OneHost
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.filters.numa_topology import NumaOptions, NUMATopologyFilter
-from roost.scheduler.numa_columns import is_exact
-from roost.scheduler.numa_topologies import NumaTopologies
-from roost.scheduler.offers import HostView, OneHost
-from roost.scheduler.question import Progress
-from roost.scheduler.requested.guest_topology import guest_topology
+from roost.scheduler.nodes.cell_numbers import core_numbers
+from roost.scheduler.nodes.numa_columns import is_exact
+from roost.scheduler.nodes.numa_topologies import NumaTopologies
+from roost.scheduler.plugins.asking import ask_key
+from roost.scheduler.request.demand.guest_topology import guest_topology
+from roost.scheduler.request.question import Progress
 from support import numa_worlds
 from support.clouds import report, spec, table_of
 from support.numa_hosts import enveloped, reported, reported_cell, two_cells

@@ -7,25 +7,25 @@ import msgspec
 import numpy as np
 import pytest
 
-from roost.hardware.pci_aliases import aliases_from
-from roost.hardware.pci_choice import Pools
-from roost.hardware.pci_placement import groups_of
+from roost.fleet.hardware.pci_aliases import aliases_from
+from roost.fleet.hardware.pci_choice import Pools
+from roost.fleet.hardware.pci_placement import groups_of
 from roost.model.allocation import Candidate
 from roost.model.assignment import Assigned, AssignedDevices, Assignment
 from roost.model.node import NodeReport
 from roost.model.pci import PciRequest
 from roost.model.request import all_of
 from roost.model.spec import Image, RequestSpec
-from roost.scheduler.asking import verdict
+from roost.scheduler.candidates.offers import HostView, OneHost
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offers import HostView, OneHost
+from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.pci_options import PciOptions
-from roost.scheduler.plugins import Lack
-from roost.scheduler.query import candidate_query
-from roost.scheduler.question import Progress
-from roost.scheduler.requested.pci import pci_requests
+from roost.scheduler.plugins.asking import verdict
+from roost.scheduler.plugins.pci_options import PciOptions
+from roost.scheduler.plugins.plugins import Lack
+from roost.scheduler.request.demand.pci import pci_requests
+from roost.scheduler.request.query import candidate_query
+from roost.scheduler.request.question import Progress
 from support.clouds import report, spec, table_of
 from support.offering import MadeUp, named_filters, question
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from roost.hardware.pci_aliases import aliases_from
+from roost.fleet.hardware.pci_aliases import aliases_from
 from roost.model.assignment import Assignment
 from roost.model.inventory import Inventory
 from roost.model.node import NodeInstance
@@ -18,7 +18,7 @@ from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
 from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
 from roost.scheduler.errors import NoAlternate
 from roost.scheduler.gateways.local import LocalGateway
-from roost.scheduler.pci_options import PciOptions
+from roost.scheduler.plugins.pci_options import PciOptions
 from support.clouds import NOW, Cloud, Kept, Provider, filled, flat, report, spec, uuid_of
 from support.numa_hosts import two_cells
 from support.scheduling import INSTANCES, Room, Within

@@ -12,8 +12,8 @@ from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider
 from roost.placement.errors import ConcurrentUpdate
 from roost.scheduler.gateways.local import Decide
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.question import Question
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.request.question import Question
 from support.clouds import holding, report, spec
 from support.offering import named_filters, plugins, question
 

@@ -22,9 +22,9 @@ from roost.placement.errors import PlacementError
 from roost.scheduler.errors import NothingClaimed
 from roost.scheduler.gateways.local import Decide
 from roost.scheduler.gateways.replacing import UseAlternate
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.replacement import Replacement, ReplacementRequest
-from roost.scheduler.selection import Plugins
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
+from roost.scheduler.selection.selection import Plugins
 from support.clouds import NOW, holding, report, spec
 from support.offering import named_filters, question
 

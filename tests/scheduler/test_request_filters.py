@@ -9,13 +9,13 @@ from roost.model.node import NodeReport
 from roost.model.request import CandidateQuery, RequestGroup, all_of
 from roost.model.spec import Image, RequestedDestination, RequestedNetwork
 from roost.model.vocabulary import DISABLED_TRAIT
-from roost.scheduler.accelerator_options import AcceleratorOptions, ProfileGroup
 from roost.scheduler.errors import BadRequestSpec, RequestFilterFailed
-from roost.scheduler.nodes import NodeTable
+from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.query import placement_queries
-from roost.scheduler.request_filters import Facts
-from roost.scheduler.request_options import RequestFilterOptions
+from roost.scheduler.request.accelerator_options import AcceleratorOptions, ProfileGroup
+from roost.scheduler.request.options import RequestFilterOptions
+from roost.scheduler.request.query import placement_queries
+from roost.scheduler.request.request_filters import Facts
 from support.clouds import report, spec, table_of
 
 METADATA = [

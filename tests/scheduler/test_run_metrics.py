@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from roost.metrics import catalogue as metrics
-from roost.metrics.instruments import start_counting, stop_counting
 from roost.model.record import Step
+from roost.process.metrics import catalogue as metrics
+from roost.process.metrics.instruments import start_counting, stop_counting
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.field import KNOWN, OFFERED
-from roost.scheduler.outcome import CLAIMS, FULL, Outcome, Try
+from roost.scheduler.pool.field import KNOWN, OFFERED
 from roost.scheduler.run_metrics import RunMetrics, removed_by
+from roost.scheduler.selection.outcome import CLAIMS, FULL, Outcome, Try
 
 FILTERS = ("ComputeFilter", "AvailabilityZoneFilter")
 

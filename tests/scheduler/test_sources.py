@@ -14,12 +14,12 @@ from structlog.testing import capture_logs
 from roost.model.inventory import Inventory
 from roost.model.node import NodeInstance, NodeReport
 from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
+from roost.scheduler.candidates.reported import ReportedGateway
+from roost.scheduler.candidates.switching import PLACEMENT_SERVICE_VERSION, SwitchingGateway
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.sources.reported import ReportedGateway
-from roost.scheduler.sources.switching import PLACEMENT_SERVICE_VERSION, SwitchingGateway
+from roost.scheduler.nodes.table import NodeTable
 from support.clouds import NOW, Cloud, Kept, Provider, filled, over_http, report, spec, uuid_of
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None

@@ -8,12 +8,12 @@ import pytest
 
 from roost.fleet.columns import Int64
 from roost.model.aggregate import HostAggregate
-from roost.scheduler.declarations import is_negated, minval_of
+from roost.scheduler.candidates.offers import HostView, Offers
 from roost.scheduler.errors import CannotWeigh
-from roost.scheduler.labels import Indexes
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offers import HostView, Offers
-from roost.scheduler.question import Progress
+from roost.scheduler.nodes.labels import Indexes
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.plugins.declarations import is_negated, minval_of
+from roost.scheduler.request.question import Progress
 from support.clouds import report, table_of
 from support.offering import MadeUp, by_metrics, named_weighers, question
 

@@ -13,15 +13,15 @@ from roost.model.allocation import Candidate
 from roost.model.node import NodeInstance
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import RequestSpec, ServerGroup
-from roost.scheduler.asking import ask_domain, ask_key, ask_weigher
-from roost.scheduler.candidate_order import CandidateOrder
+from roost.scheduler.candidates.candidate_order import CandidateOrder
+from roost.scheduler.candidates.offers import HostView, OneHost, ProviderLevels
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.fragmentation import Hosts, TypicalRequest, fragmentation
-from roost.scheduler.group_members import ELSEWHERE
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offers import HostView, OneHost, ProviderLevels
-from roost.scheduler.question import Progress
-from roost.scheduler.selection import select
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.plugins.asking import ask_domain, ask_key, ask_weigher
+from roost.scheduler.plugins.fragmentation import Hosts, TypicalRequest, fragmentation
+from roost.scheduler.pool.group_members import ELSEWHERE
+from roost.scheduler.request.question import Progress
+from roost.scheduler.selection.selection import select
 from roost.scheduler.weighers.fragmentation import FragmentationOptions
 from support.clouds import InAggregates, report, spec, table_of
 from support.offering import MadeUp, driven, hosts, named_weighers, plugins, question, where

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from roost.fleet.columns import Float64
 from roost.model.aggregate import HostAggregate
-from roost.scheduler.offers import HostView
-from roost.scheduler.question import Progress, Question
-from roost.scheduler.weighing import Weighing
+from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.pool.weighing import Weighing
+from roost.scheduler.request.question import Progress, Question
 from support.clouds import report, table_of
 from support.offering import MadeUp, question
 

@@ -1,4 +1,5 @@
-"""Passwords and forged lines reach no log and no error text. For tokens see `tests/auth/test_secrets.py`."""
+"""Passwords and forged lines reach no log and no error text. For tokens see
+`tests/web/auth/test_secrets.py`."""
 
 import subprocess
 import sys
@@ -49,7 +50,7 @@ def test_the_password_of_a_database_is_in_no_warning(scheme: str, tmp_path: Path
 def test_a_value_cannot_forge_a_line_or_steer_a_terminal(text: str) -> None:
     """Each record is one printable line, whether the text is the event, a value, or from another library."""
     program = (
-        "import logging, sys, structlog; from roost.logs import configure_logs; configure_logs();"
+        "import logging, sys, structlog; from roost.process.logs import configure_logs; configure_logs();"
         "text = sys.stdin.buffer.read().decode();"
         "structlog.get_logger().warning('an event', value=text, nested={'a': [text]});"
         "structlog.get_logger().warning(text);"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.ledger import SCHEMA as LEDGER
+from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.storage import Database, DatabaseDamaged, read_identity
 from roost.storage.identity import TABLE, raised_incarnation, set_incarnation
 

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from roost.agents.endpoint import CellEndpoint
-from roost.compute.drivers import Driver
-from roost.compute.host import AgentTimes
-from roost.compute.hosting import Hosting
-from roost.compute.keeping import MemoryState
-from roost.conductor.agents.endpoint import EndpointTimes
-from roost.conductor.agents.service import AgentService
+from roost.agent.drivers import Driver
+from roost.agent.host import AgentTimes
+from roost.agent.hosting import Hosting
+from roost.agent.keeping import MemoryState
+from roost.agent.protocol.endpoint import CellEndpoint
+from roost.conductor.agent_endpoint.endpoint import EndpointTimes
+from roost.conductor.agent_endpoint.service import AgentService
 from roost.placement.service import PlacementService
 from support.cells import NOW, opened_cell
 from support.driven_cell import DrivenCell

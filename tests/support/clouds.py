@@ -13,7 +13,6 @@ from pathlib import Path
 import httpx
 from hypothesis import strategies as st
 
-from roost.auth.credentials import FixedCredentials
 from roost.ledger import Command, Ledger
 from roost.model.aggregate import HostAggregate
 from roost.model.allocation import Allocations
@@ -35,8 +34,9 @@ from roost.placement.http.document import document_at
 from roost.placement.options import PlacementOptions
 from roost.placement.queries import QueryBudget
 from roost.placement.v1.app import V1
-from roost.scheduler.nodes import NodeTable
+from roost.scheduler.nodes.table import NodeTable
 from roost.storage import Database
+from roost.web.auth.credentials import FixedCredentials
 from roost.web.dispatch import dispatch
 
 NOW = 1_000_000.0

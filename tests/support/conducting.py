@@ -12,20 +12,12 @@ from typing import Any
 
 import pytest
 
-from roost.cells import SCHEMA as CELL
 from roost.cli.verification import verify_database
 from roost.conductor.aggregates.host_aggregates import HostAggregates
-from roost.conductor.aggregates.store import AggregateStore
 from roost.conductor.backoff import Backoff
 from roost.conductor.cell_conductor import KIND, CellConductor
-from roost.conductor.cell_mappings import CELL0
-from roost.conductor.node_feed import NodeFeed
-from roost.conductor.requests import Requests
-from roost.conductor.server_groups.store import ServerGroups
 from roost.conductor.super_conductor import SuperConductor
-from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.conductor.words.words import Words
-from roost.leases import VacateAll
 from roost.ledger import SCHEMA as LEDGER
 from roost.ledger import Ledger
 from roost.machine import Work
@@ -40,7 +32,15 @@ from roost.placement.service import PlacementService
 from roost.records import RecordQueue
 from roost.scheduler import Scheduler
 from roost.scheduler.gateways.local import LocalGateway
-from roost.scheduler.nodes import NodeTable
+from roost.scheduler.nodes.feed import NodeFeed
+from roost.scheduler.nodes.table import NodeTable
+from roost.state.api_database.aggregates.store import AggregateStore
+from roost.state.api_database.cell_mappings import CELL0
+from roost.state.api_database.requests import Requests
+from roost.state.api_database.server_groups import ServerGroups
+from roost.state.api_database.tables import SCHEMA as CONDUCTOR
+from roost.state.cell_database import SCHEMA as CELL
+from roost.state.leases import VacateAll
 from roost.storage import Database
 from support.driven_cell import DrivenCell
 from support.waiting import patience

@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 
 import httpx
 
-from roost.auth import NoAuth
 from roost.conductor.http import create_app
 from roost.conductor.neighbours import Neighbours
+from roost.web.auth import NoAuth
 from support.conducting import Conductors, conducting
 
 FLAVOR = {"vcpus": 1, "memory_mb": 0}

@@ -16,20 +16,21 @@ from roost.model.spec import Flavor, RequestSpec
 from roost.placement.commands.names import AddTrait
 from roost.placement.errors import PlacementError
 from roost.scheduler import SchedulerOptions
+from roost.scheduler.cache.keeper import Keeper
+from roost.scheduler.candidates.offers import HostView
 from roost.scheduler.errors import BadRequestSpec, SchedulerError
 from roost.scheduler.gateways.local import Decide
-from roost.scheduler.kept.keeper import Keeper
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offers import HostView
+from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import DEFAULT_FILTERS
-from roost.scheduler.outcome import MOST_WEIGHED, Outcome
-from roost.scheduler.plugins import Looks, filters, weighers
-from roost.scheduler.query import placement_queries
-from roost.scheduler.question import Progress, Question
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.plugins.plugins import filters, weighers
 from roost.scheduler.recording import weighed_in
-from roost.scheduler.request_filters import Facts
-from roost.scheduler.request_options import RequestFilterOptions
-from roost.scheduler.selection import Plugins
+from roost.scheduler.request.options import RequestFilterOptions
+from roost.scheduler.request.query import placement_queries
+from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.selection.outcome import MOST_WEIGHED, Outcome
+from roost.scheduler.selection.selection import Plugins
 from support.clouds import NOW, TRAITS, join, uuid_of
 from support.offering import by_metrics
 

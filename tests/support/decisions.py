@@ -14,7 +14,7 @@ from roost.placement.commands.allocations import FreeConsumers, WriteAllocations
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
 from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
-from roost.scheduler.requested.numa_groups import NUMA_ROOT
+from roost.scheduler.request.demand.numa_groups import NUMA_ROOT
 from support.clouds import AGGREGATES, TRAITS, holding, join, replace_report, report, uuid_of
 from support.decided_worlds import FLAVORS, HOSTS, METADATA, World
 from support.numa_hosts import reported, reported_cell

@@ -6,21 +6,21 @@ from collections.abc import Callable, Sequence
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.cells import Cell
-from roost.cells.building import Abandon, AttemptKey, FailAttempts, Reassign
-from roost.cells.cell_work import CellWork
-from roost.cells.ending import Destroyed, Forget
-from roost.cells.in_error import GiveUp
-from roost.cells.node_reports import KeepReports
-from roost.cells.reported import MAX_HOST
-from roost.cells.tables import leases
-from roost.cells.watching import SESSION, session_name
 from roost.model.instance import DestroyOrder, Instance
 from roost.model.node import NodeReport
 from roost.model.record import RecordSink
 from roost.model.service_version import SERVICE_VERSION
 from roost.model.spec import Selection
 from roost.model.text import is_storable
+from roost.state.cell_database import Cell
+from roost.state.cell_database.building import Abandon, AttemptKey, FailAttempts, Reassign
+from roost.state.cell_database.cell_work import CellWork
+from roost.state.cell_database.ending import Destroyed, Forget
+from roost.state.cell_database.in_error import GiveUp
+from roost.state.cell_database.node_reports import KeepReports
+from roost.state.cell_database.reported import MAX_HOST
+from roost.state.cell_database.tables import leases
+from roost.state.cell_database.watching import SESSION, session_name
 from roost.storage import Database, in_batches
 
 IN_PROCESS = "in process"

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Collection, Mapping
 
-from roost.compute.hardware import Hardware
-from roost.compute.provider_tree import ProviderTree
+from roost.agent.hardware import Hardware
+from roost.agent.provider_tree import ProviderTree
 from roost.model.instance import Instance
 from roost.model.inventory import Inventory
 

@@ -15,18 +15,18 @@ from roost.model.reasons import Reasons, Relaxation
 from roost.model.request import RequestGroup
 from roost.model.spec import Flavor, RequestedDestination, RequestSpec, ServerGroup
 from roost.scheduler.errors import BadRequestSpec, SchedulerError
+from roost.scheduler.explain.copy import Copy, Message, Refused, decode_answer, encode_message
+from roost.scheduler.explain.explained import explained
+from roost.scheduler.explain.relaxing import Excusing
+from roost.scheduler.explain.survey import constraint_name
 from roost.scheduler.gateways.local import Decide
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.outcome import Outcome
-from roost.scheduler.plugins import Filter
-from roost.scheduler.query import placement_queries
-from roost.scheduler.question import Question
-from roost.scheduler.reasons.copy import Copy, Message, Refused, decode_answer, encode_message
-from roost.scheduler.reasons.explained import explained
-from roost.scheduler.reasons.relaxing import Excusing
-from roost.scheduler.reasons.survey import constraint_name
-from roost.scheduler.request_filters import Facts
-from roost.scheduler.selection import Plugins
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.plugins.plugins import Filter
+from roost.scheduler.request.query import placement_queries
+from roost.scheduler.request.question import Question
+from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.selection.outcome import Outcome
+from roost.scheduler.selection.selection import Plugins
 from support.clouds import uuid_of
 from support.decided_worlds import HOSTS, World
 from support.decisions import Step

@@ -3,15 +3,15 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from roost.compute.drivers.used_hardware import free_pools, used_topology
-from roost.hardware.pci_aliases import aliases_from
+from roost.agent.drivers.used_hardware import free_pools, used_topology
+from roost.fleet.hardware.pci_aliases import aliases_from
 from roost.model.assignment import Assignment, digest
 from roost.model.inventory import Inventory
 from roost.model.node import NodeInstance, NodeReport
 from roost.model.spec import RequestSpec
 from roost.scheduler import SchedulerOptions
-from roost.scheduler.pci_options import PciOptions
-from roost.scheduler.requested.numa_groups import NUMA_ROOT, NumaModel, page_class
+from roost.scheduler.plugins.pci_options import PciOptions
+from roost.scheduler.request.demand.numa_groups import NUMA_ROOT, NumaModel, page_class
 from support.clouds import Cloud, Provider, report, spec, uuid_of
 from support.numa_hosts import reported, reported_cell
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from roost.compute.drivers.libvirt.connection import Connection
-from roost.compute.errors import HypervisorAway
+from roost.agent.drivers.libvirt.connection import Connection
+from roost.agent.errors import HypervisorAway
 from support.waiting import wait_for
 
 DAEMON = shutil.which("libvirtd") or "/usr/sbin/libvirtd"

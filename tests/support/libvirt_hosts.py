@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from roost.compute.drivers.libvirt.domain_capabilities import DomainCapabilities, read_domain_capabilities
-from roost.compute.drivers.libvirt.host_capabilities import HostCapabilities, read_host_capabilities
-from roost.compute.drivers.libvirt.node_devices import NodeDevices, read_node_devices
+from roost.agent.drivers.libvirt.domain_capabilities import DomainCapabilities, read_domain_capabilities
+from roost.agent.drivers.libvirt.host_capabilities import HostCapabilities, read_host_capabilities
+from roost.agent.drivers.libvirt.node_devices import NodeDevices, read_node_devices
 from roost.model.assignment import Assignment
 from roost.model.instance import Instance
 from roost.model.spec import Flavor, Image, RequestSpec
@@ -16,7 +16,7 @@ from support.cells import instance, selection
 
 SMALL = Flavor("small", 1, 64)
 
-_FOLDER = Path(__file__).parents[1] / "compute" / "drivers" / "libvirt" / "hosts"
+_FOLDER = Path(__file__).parents[1] / "agent" / "drivers" / "libvirt" / "hosts"
 
 
 def host_of(name: str) -> HostCapabilities:

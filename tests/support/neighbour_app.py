@@ -5,16 +5,16 @@ from contextlib import asynccontextmanager
 
 import httpx
 
-from roost.auth import NoAuth
-from roost.auth.calling import Caller
-from roost.auth.credentials import FixedCredentials
-from roost.auth.json_service import JsonService
-from roost.auth.rules import Rules
-from roost.neighbours.app import create_app, default_rules
-from roost.neighbours.handlers import Service
-from roost.neighbours.tables import SCHEMA
 from roost.placement.options import PlacementOptions
+from roost.server.neighbours.app import create_app, default_rules
+from roost.server.neighbours.handlers import Service
+from roost.server.neighbours.tables import SCHEMA
 from roost.storage import Database
+from roost.web.auth import NoAuth
+from roost.web.auth.calling import Caller
+from roost.web.auth.credentials import FixedCredentials
+from roost.web.auth.json_service import JsonService
+from roost.web.auth.rules import Rules
 
 TOKEN = {"x-auth-token": "admin"}
 

@@ -1,7 +1,7 @@
 """Node tables of the clouds of `support.nova_requests`."""
 
 from roost.model.aggregate import HostAggregate
-from roost.scheduler.nodes import NodeTable
+from roost.scheduler.nodes.table import NodeTable
 from support.clouds import InAggregates
 from support.clouds import table_of as table_of_reports
 from support.nova_requests import Cloud

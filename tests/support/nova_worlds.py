@@ -7,9 +7,9 @@ from typing import Any
 from roost.model.aggregate import HostAggregate
 from roost.model.node import NodeInstance, SupportedInstance
 from roost.model.spec import Flavor, Image, RequestedDestination, RequestSpec, ServerGroup
-from roost.scheduler.group_members import progress_at_start
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.question import Progress, Question
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.pool.group_members import progress_at_start
+from roost.scheduler.request.question import Progress, Question
 from support.clouds import NOW, InAggregates
 from support.nova_words import KEYS, OWN_PROPERTY, VALUES, extra_specs, properties, query
 

@@ -9,15 +9,15 @@ from roost.fleet.columns import Bools, Float64, Int64
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import RequestSpec
-from roost.scheduler.claim_result import CLAIMED, ClaimResult, Verdict
-from roost.scheduler.metrics_options import MetricsOptions
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offers import HostView, Offers, ProviderLevels
+from roost.scheduler.candidates.offers import HostView, Offers, ProviderLevels
+from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.outcome import Claim, Outcome
-from roost.scheduler.plugins import Filter, Weigher, filters, weighers
-from roost.scheduler.question import Progress, Question
-from roost.scheduler.selection import Plugins, Selecting
+from roost.scheduler.plugins.metrics_options import MetricsOptions
+from roost.scheduler.plugins.plugins import Filter, Weigher, filters, weighers
+from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.selection.claim_result import CLAIMED, ClaimResult, Verdict
+from roost.scheduler.selection.outcome import Claim, Outcome
+from roost.scheduler.selection.selection import Plugins, Selecting
 from support.clouds import NOW, report, spec
 
 

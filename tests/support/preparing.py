@@ -2,11 +2,11 @@
 
 import asyncio
 
-from roost.cells.tables import SCHEMA as CELL
-from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.ledger import SCHEMA as LEDGER
-from roost.neighbours.tables import SCHEMA as NEIGHBOURS
 from roost.records.tables import SCHEMA as RECORDS
+from roost.server.neighbours.tables import SCHEMA as NEIGHBOURS
+from roost.state.api_database.tables import SCHEMA as CONDUCTOR
+from roost.state.cell_database.tables import SCHEMA as CELL
 from roost.storage import Database
 
 SCHEMAS = [LEDGER, CONDUCTOR, CELL, RECORDS, NEIGHBOURS]

@@ -5,8 +5,11 @@ from typing import Any
 
 import msgspec
 
-from roost.agents.questions import ReadTree, WriteProviders
-from roost.agents.types import (
+from roost.agent.applied import Applied
+from roost.agent.driving import FillTree
+from roost.agent.keeping import KeepApplied
+from roost.agent.protocol.questions import ReadTree, WriteProviders
+from roost.agent.protocol.types import (
     CreateProvider,
     DeleteProvider,
     MoveProvider,
@@ -18,10 +21,7 @@ from roost.agents.types import (
     SetTraits,
     Written,
 )
-from roost.compute.applied import Applied
-from roost.compute.driving import FillTree
-from roost.compute.keeping import KeepApplied
-from roost.compute.provider_tree import ProviderTree
+from roost.agent.provider_tree import ProviderTree
 from roost.machine import Ask, Log, Machine
 from roost.model.inventory import Inventory
 

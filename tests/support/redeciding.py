@@ -5,9 +5,6 @@ import random
 from collections import Counter
 from pathlib import Path
 
-from roost.conductor.node_journal import NodeJournals
-from roost.decisions import NotReproducible, Replay, Replayed, in_order
-from roost.decisions.changed import Changes
 from roost.ledger.past_fleet import PastFleet
 from roost.model.aggregate import Aggregate
 from roost.model.instance import BuildRequest
@@ -16,8 +13,11 @@ from roost.model.spec import Flavor, Image, RequestedDestination, RequestSpec, S
 from roost.records import Retention, RunWithAttempts
 from roost.records.backend import open_sql_records
 from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.replay import NotReproducible, Replay, Replayed, in_order
+from roost.scheduler.replay.changed import Changes
+from roost.server.all_in_one import System, uniform_layout
+from roost.state.api_database.node_journal import NodeJournals
 from roost.storage import Database
-from roost.system import System, uniform_layout
 from support.systems import opened_system
 
 LAYOUT = uniform_layout(

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import msgspec
 
-from roost.compute.drivers.redfish.bmc import Line
-from roost.compute.drivers.redfish.driver import RedfishDriver
-from roost.compute.drivers.redfish.machines import PowerTimes
-from roost.compute.drivers.redfish.nodes_file import read_nodes_file
-from roost.compute.drivers.redfish.watching import Rack
-from roost.compute.drivers.redfish.words import FOLDER
-from roost.compute.provider_tree import ProviderTree
+from roost.agent.drivers.redfish.bmc import Line
+from roost.agent.drivers.redfish.driver import RedfishDriver
+from roost.agent.drivers.redfish.machines import PowerTimes
+from roost.agent.drivers.redfish.nodes_file import read_nodes_file
+from roost.agent.drivers.redfish.watching import Rack
+from roost.agent.drivers.redfish.words import FOLDER
+from roost.agent.provider_tree import ProviderTree
 from roost.model.instance import Instance
 from roost.model.provider_names import provider_uuid
 from support.cells import instance

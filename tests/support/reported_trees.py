@@ -10,17 +10,17 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from roost.agents.questions import ReadClaims, ReadTree, Reshape, WriteProviders
-from roost.agents.types import Reshaped, SessionKey
-from roost.auth.credentials import FixedCredentials
-from roost.compute.driving import FillTree, ReshapeTree
-from roost.compute.errors import ReshapeNeeded, ReshapeRefused
-from roost.compute.keeping import MemoryState
-from roost.compute.provider_tree import ProviderTree
-from roost.compute.reporting import report_providers
-from roost.conductor.agents.relay import ProviderRelay
+from roost.agent.driving import FillTree, ReshapeTree
+from roost.agent.errors import ReshapeNeeded, ReshapeRefused
+from roost.agent.keeping import MemoryState
+from roost.agent.protocol.questions import ReadClaims, ReadTree, Reshape, WriteProviders
+from roost.agent.protocol.types import Reshaped, SessionKey
+from roost.agent.provider_tree import ProviderTree
+from roost.agent.reporting import report_providers
+from roost.conductor.agent_endpoint.relay import ProviderRelay
 from roost.machine import Performer
 from roost.placement.client import HttpPlacement
+from roost.web.auth.credentials import FixedCredentials
 from support.told_calls import Asked, within
 
 SESSION = SessionKey("host", "nonce", 1)

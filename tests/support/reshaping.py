@@ -2,14 +2,14 @@
 
 from msgspec.structs import replace
 
-from roost.cells.arriving import AddInstances, FindInstances
-from roost.compute.drivers.simulated import Script, SimulatedDriver, SimulatedHost, SimulatedProvider
+from roost.agent.drivers.simulated import Script, SimulatedDriver, SimulatedHost, SimulatedProvider
 from roost.model.assignment import Assignment
 from roost.model.instance import ACTIVE
 from roost.model.inventory import Inventory
 from roost.model.provider_names import provider_uuid
 from roost.model.spec import Selection
 from roost.placement.commands.allocations import ConsumerWrite
+from roost.state.cell_database.arriving import AddInstances, FindInstances
 from support.agents import Hosts
 from support.cells import NOW, instance
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import httpx
 
-from roost.auth import NoAuth
-from roost.auth.rules import Rules
 from roost.ledger import Ledger
 from roost.ledger.holdings import held_by_all
 from roost.placement.service import PlacementService
 from roost.records import RecordQueue, Retention
 from roost.records.backend import open_sql_records
 from roost.scheduler import Scheduler, SchedulerOptions
+from roost.scheduler.api.app import create_app
+from roost.scheduler.api.service import Service
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.local import LocalGateway
-from roost.scheduling.http.app import create_app
-from roost.scheduling.http.service import Service
+from roost.web.auth import NoAuth
+from roost.web.auth.rules import Rules
 from roost.web.dispatch import Application
 from support.clouds import NOW, Cloud, filled
 

@@ -5,13 +5,13 @@ from contextlib import asynccontextmanager
 
 import httpx
 
-from roost.agents.client import HttpEndpoint
-from roost.agents.connections import Response
-from roost.agents.tokens import new_token
-from roost.cells.host_tokens import IssueToken
-from roost.conductor.agents.http import create_app
-from roost.conductor.agents.tokens import FRESH_SECONDS, HostTokens
+from roost.agent.protocol.client import HttpEndpoint
+from roost.agent.protocol.connections import Response
+from roost.agent.protocol.tokens import new_token
+from roost.conductor.agent_endpoint.http import create_app
+from roost.conductor.agent_endpoint.tokens import FRESH_SECONDS, HostTokens
 from roost.model.token import token_digest
+from roost.state.cell_database.host_tokens import IssueToken
 from support.agents import Hosts, hosts
 from support.cells import NOW
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import sqlalchemy as sa
 
-from roost.cells.tables import instances, past_instances, state_changes
+from roost.state.cell_database.tables import instances, past_instances, state_changes
 
 
 def check_log(connection: sa.Connection) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from roost.serving.supervision import Rules
+from roost.server.workers.supervision import Rules
 from support.waiting import Deadline
 
 SECONDS = 60.0

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from roost.auth import Source
+from roost.agent.drivers.simulated import FailureRule, Script
 from roost.cli.verification import verify_database
-from roost.compute.drivers.simulated import FailureRule, Script
 from roost.ledger import retention as ledger
 from roost.model.instance import BuildRequest
 from roost.model.inventory import Inventory
@@ -18,8 +17,9 @@ from roost.records.backend import open_sql_records
 from roost.records.queue import RecordQueue
 from roost.records.records import Retention
 from roost.scheduler import SchedulerOptions
-from roost.system import Layout, System, SystemOptions, uniform_layout
-from roost.system.config import in_directory, read_system_options
+from roost.server.all_in_one import Layout, System, SystemOptions, uniform_layout
+from roost.server.all_in_one.config import in_directory, read_system_options
+from roost.web.auth import Source
 
 SMALL = uniform_layout(6, 2, {"VCPU": Inventory(4)})
 

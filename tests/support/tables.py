@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from roost.scheduler.nodes import NodeTable
+from roost.scheduler.nodes.table import NodeTable
 
 COUNTED = ("num_instances", "num_io_ops", "free_ram_mb", "free_disk_mb", "failed_builds", "enabled", "alive")
 

@@ -7,7 +7,6 @@ from typing import Any
 import httpx
 import msgspec
 
-from roost.auth.credentials import FixedCredentials
 from roost.ledger import Ledger
 from roost.ledger.holdings import held_by_all
 from roost.model.spec import Destination
@@ -20,7 +19,8 @@ from roost.placement.v1.app import V1
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways.foreign_groups import Members, no_members
 from roost.scheduler.gateways.http import HttpGateway
-from roost.scheduler.request_options import RequestFilterOptions
+from roost.scheduler.request.options import RequestFilterOptions
+from roost.web.auth.credentials import FixedCredentials
 from roost.web.dispatch import dispatch
 from support.clouds import NOW, Cloud, Kept, spec, uuid_of
 

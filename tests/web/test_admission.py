@@ -7,10 +7,10 @@ import httpx
 import msgspec
 import pytest
 
-from roost.auth import NoAuth
-from roost.auth.rules import Rules
 from roost.web.admission import Admission, Arrival, Cause, Load, arrival_of, decide
 from roost.web.app import Kernel, create_app
+from roost.web.auth import NoAuth
+from roost.web.auth.rules import Rules
 from roost.web.dispatch import Application, Message, Receive, Send
 from roost.web.edge import Edge
 from roost.web.heads import head_bytes

@@ -7,9 +7,9 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from roost.auth import NoAuth
-from roost.auth.rules import Rules
 from roost.web.app import Kernel, create_app
+from roost.web.auth import NoAuth
+from roost.web.auth.rules import Rules
 from roost.web.dispatch import Application, Message, Receive, Send
 from roost.web.edge import Edge
 from roost.web.errors import Conflict

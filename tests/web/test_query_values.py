@@ -9,7 +9,7 @@ import pytest
 from roost.conductor import http as conductor
 from roost.placement.http import operations as placement
 from roost.placement.v1.app import OPERATIONS as V1
-from roost.scheduling.http.operations import OPERATIONS as SCHEDULING
+from roost.scheduler.api.operations import OPERATIONS as SCHEDULING
 from roost.web.errors import BadRequest
 from roost.web.operation import Operation
 from roost.web.query import Moment, Query, Uuid

@@ -7,7 +7,7 @@ import pytest
 
 from roost.conductor import http as conductor
 from roost.placement.v1.app import OPERATIONS as V1
-from roost.scheduling.http.operations import OPERATIONS as SCHEDULING
+from roost.scheduler.api.operations import OPERATIONS as SCHEDULING
 from roost.web import errors
 from roost.web.conventions import Conventions
 from roost.web.errors import BadRequest, HTTPError

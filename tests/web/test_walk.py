@@ -14,15 +14,15 @@ import httpx
 import pytest
 
 import roost
-from roost.auth import NoAuth
 from roost.conductor import http as instances
-from roost.conductor.agents import http as agents
-from roost.conductor.agents.service import AgentService
+from roost.conductor.agent_endpoint import http as agents
+from roost.conductor.agent_endpoint.service import AgentService
 from roost.placement import access
 from roost.placement.http import operations as placement
 from roost.placement.v1 import operations as v1
-from roost.scheduling.http import operations as scheduling
+from roost.scheduler.api import operations as scheduling
 from roost.web import health_operations as health
+from roost.web.auth import NoAuth
 from roost.web.dispatch import Application, dispatch
 from roost.web.edge import Edge
 from roost.web.health import Health, HealthOptions
@@ -218,7 +218,9 @@ def test_no_handler_asks_the_policy() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            assert not {"roost.web.policy", "roost.auth.rules", "roost.placement.access"} & set(names), module
+            assert not {"roost.web.policy", "roost.web.auth.rules", "roost.placement.access"} & set(names), (
+                module
+            )
             attribute = node.attr if isinstance(node, ast.Attribute) else ""
             assert attribute not in ("authorise", "allows", "check", "identity"), (module, attribute)
 

@@ -11,14 +11,14 @@ from typing import Final
 
 import msgspec
 
-from roost.auth.credentials import FixedCredentials
 from roost.bench.cloud import TOKEN, Cloud
 from roost.bench.errors import BenchError
 from roost.bench.progress import announce
+from roost.bench.replay import azure
+from roost.bench.replay.remote import RemoteReplay, calling
+from roost.bench.replay.workload import HostShape
 from roost.bench.report import Column, Report, report
-from roost.replay import azure
-from roost.replay.remote import RemoteReplay, calling
-from roost.replay.workload import HostShape
+from roost.web.auth.credentials import FixedCredentials
 
 SHAPE: Final = HostShape({"VCPU": 64, "MEMORY_MB": 448 * 1024, "DISK_GB": 4000})
 FLAVOR: Final = {"name": "small", "vcpus": 1, "memory_mb": 512}

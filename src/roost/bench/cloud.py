@@ -18,9 +18,9 @@ import httpx
 from roost.bench.errors import BenchError, DidNotStart
 from roost.bench.loopback import free_port
 from roost.bench.process_memory import descendants, processor_seconds
+from roost.bench.replay.workload import HostShape
 from roost.bench.server_process import die_with_parent
 from roost.bench.store import durable_server
-from roost.replay.workload import HostShape
 
 START_SECONDS = 300.0
 STOP_SECONDS = 20.0

@@ -29,12 +29,12 @@ from roost.records import RecordQueue, Retention
 from roost.records.backend import open_sql_records
 from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import Decide, LocalGateway
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.plugins import filters, weighers
-from roost.scheduler.query import placement_queries
-from roost.scheduler.question import Question
-from roost.scheduler.request_filters import Facts
-from roost.scheduler.selection import Plugins
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.plugins.plugins import filters, weighers
+from roost.scheduler.request.query import placement_queries
+from roost.scheduler.request.question import Question
+from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.selection.selection import Plugins
 from roost.storage import Database
 
 COLUMNS: Final = (

@@ -31,7 +31,7 @@ from roost.model.change import (
 )
 from roost.model.node import NodeReport
 from roost.model.vocabulary import DISABLED_TRAIT
-from roost.scheduler.nodes import NodeTable
+from roost.scheduler.nodes.table import NodeTable
 
 CELLS = 10
 _MEMORY_MB = 458_752

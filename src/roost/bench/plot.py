@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Final
 
+from roost.bench.replay.plot import BLUE, ORANGE, VERMILION
 from roost.bench.report import Report
-from roost.replay.plot import BLUE, ORANGE, VERMILION
 
 _WAYS: Final = (
     ("loop_ms", "all hosts loaded, Python loop", VERMILION),

@@ -11,14 +11,14 @@ import numpy as np
 
 from roost.bench.fleets import GPU, NODE_MEMORY_MB, SEED
 from roost.fleet.columns import Float64
-from roost.hardware.pci_aliases import aliases_from
+from roost.fleet.hardware.pci_aliases import aliases_from
 from roost.model.spec import Flavor, RequestSpec, ServerGroup
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offers import HostView
-from roost.scheduler.pci_options import PciOptions
-from roost.scheduler.plugins import Weigher
-from roost.scheduler.question import Progress, Question
-from roost.scheduler.requested.numa_groups import NumaModel
+from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.plugins.pci_options import PciOptions
+from roost.scheduler.plugins.plugins import Weigher
+from roost.scheduler.request.demand.numa_groups import NumaModel
+from roost.scheduler.request.question import Progress, Question
 
 Shapes = Literal["repeated", "fresh"]
 """Whether requests repeat four flavors or each has a flavor of its own."""

@@ -20,11 +20,11 @@ from roost.bench.bulk_load import bulk_load
 from roost.bench.errors import BenchError
 from roost.bench.fleets import FleetPlan
 from roost.bench.postgresql import PostgreSQL
-from roost.exchange import export_placement
-from roost.exchange.placement_tables import REVISION
 from roost.ledger import SCHEMA
+from roost.placement.exchange import export_placement
+from roost.placement.exchange.placement_tables import REVISION
+from roost.server.all_in_one.lock import locked
 from roost.storage import Database
-from roost.system.lock import locked
 
 Product = Literal["roost", "upstream"]
 """The product whose tables a database has."""

@@ -8,22 +8,22 @@ from urllib.parse import urlsplit
 
 import click
 
-from roost import tracing
-from roost.agents.exposure import CHANGE, exposure_of
-from roost.auth import Source
+from roost.agent.drivers.loading import BUILT_IN
+from roost.agent.errors import ComputeError
+from roost.agent.keeping import accept as accept_state
+from roost.agent.program import AgentPlan, read_driver, read_log_options, read_tokens, run_agents
+from roost.agent.protocol.exposure import CHANGE, exposure_of
 from roost.cli.configuration import print_warnings, tell_options
 from roost.cli.numbers import WholeNumber
 from roost.cli.options import config_files, metrics_host, metrics_port, settings
 from roost.cli.placement_config import placement_source
-from roost.compute.drivers.loading import BUILT_IN
-from roost.compute.errors import ComputeError
-from roost.compute.keeping import accept as accept_state
-from roost.compute.program import AgentPlan, read_driver, read_log_options, read_tokens, run_agents
-from roost.logs import configure_logs
-from roost.loop_watch import watching
-from roost.metrics.enabling import counted, exposed
 from roost.model.errors import OperatorError
-from roost.serving.notify import Notifier
+from roost.process import tracing
+from roost.process.logs import configure_logs
+from roost.process.loop_watch import watching
+from roost.process.metrics.enabling import counted, exposed
+from roost.server.workers.notify import Notifier
+from roost.web.auth import Source
 
 _FILE = click.Path(path_type=Path)
 

@@ -7,10 +7,6 @@ from pathlib import Path
 
 import click
 
-from roost.backup.data_directory import back_up_directory, restore_directory
-from roost.backup.making import Source, make_backup
-from roost.backup.restoring import restore_database
-from roost.backup.roles import schemas_in
 from roost.cli.databases import DatabaseChoice, choosing_database
 from roost.cli.failures import FOUND_WRONG
 from roost.cli.output import action_as_json, note, print_further, print_json, print_table
@@ -19,9 +15,13 @@ from roost.cli.verification import Verified, verdict, verify_database
 from roost.conductor.verify import Unread
 from roost.ledger import SCHEMA as LEDGER
 from roost.ledger.findings import Finding
+from roost.server.all_in_one.lock import locked
+from roost.server.all_in_one.system import API_DB
+from roost.server.backup.data_directory import back_up_directory, restore_directory
+from roost.server.backup.making import Source, make_backup
+from roost.server.backup.restoring import restore_database
+from roost.server.backup.roles import schemas_in
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseIdentity, DatabaseUrl
-from roost.system.lock import locked
-from roost.system.system import API_DB
 
 DATABASE = "database"
 """The name in a backup of a database that is backed up by itself."""

@@ -2,9 +2,9 @@
 
 import click
 
-from roost.auth import Source
 from roost.cli.serving_programs import Serving, serve_program, serving_at
-from roost.conducting.programs import cell_kind
+from roost.server.conductor.programs import cell_kind
+from roost.web.auth import Source
 
 PORT = 8781
 

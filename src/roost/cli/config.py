@@ -7,12 +7,12 @@ from typing import NamedTuple
 import click
 from oslo_config import cfg
 
-from roost.auth import Source
-from roost.auth.source import Setting
 from roost.cli.command_group import CommandGroup
 from roost.cli.configuration import CLIENTS, system_options
 from roost.cli.output import document_as_json, print_json
 from roost.placement.options import GROUPS
+from roost.web.auth import Source
+from roost.web.auth.source import Setting
 
 _WIDTH = 100
 """Characters of a line of a sample."""
@@ -64,7 +64,7 @@ def sample() -> None:
 
 def all_groups() -> Mapping[str, Sequence[cfg.Opt]]:
     """The options of Roost's own, by group."""
-    from roost.conductor.cell_mappings import CELL0, OPTIONS, section_of
+    from roost.state.api_database.cell_mappings import CELL0, OPTIONS, section_of
 
     return {**GROUPS, **system_options(), **dict.fromkeys((CELL0, section_of("NAME")), OPTIONS)}
 
@@ -72,8 +72,8 @@ def all_groups() -> Mapping[str, Sequence[cfg.Opt]]:
 def keystone_groups() -> Mapping[str, Sequence[cfg.Opt]]:
     """The options of keystonemiddleware and keystoneauth1, by group, and those of Roost's own in the same."""
     # Imported only here: their imports take as long as all others together.
-    from roost.auth.keystone_credentials import client_options
-    from roost.auth.token_check import known_options
+    from roost.web.auth.keystone_credentials import client_options
+    from roost.web.auth.token_check import known_options
 
     clients = CLIENTS
     source = Source(

@@ -7,22 +7,22 @@ from pathlib import Path
 import click
 from oslo_config import cfg
 
-from roost.auth import Source
 from roost.cli.read_groups import check_settings
 from roost.model.errors import OperatorError
 from roost.placement.options import GROUPS, unsupported_options
 from roost.placement.unsupported import groups_in
+from roost.web.auth import Source
 
 SYSTEM_GROUPS = {
-    "agent": "roost.compute.options",
-    "api_database": "roost.conductor.api_database",
+    "agent": "roost.agent.options",
+    "api_database": "roost.state.api_database.api_database",
     "conductor": "roost.conductor.options",
-    "libvirt": "roost.compute.drivers.libvirt.options",
-    "neighbours": "roost.neighbours.options",
+    "libvirt": "roost.agent.drivers.libvirt.options",
+    "neighbours": "roost.server.neighbours.options",
     "records": "roost.records.options",
-    "redfish": "roost.compute.drivers.redfish.options",
-    "scheduler": "roost.scheduling.options",
-    "simulated": "roost.compute.drivers.simulated_options",
+    "redfish": "roost.agent.drivers.redfish.options",
+    "scheduler": "roost.server.scheduler.options",
+    "simulated": "roost.agent.drivers.simulated_options",
 }
 """The groups of options that the Placement API alone does not use, and the module of each; without those of
 the scheduler, whose filters and weighers have sections of their own.
@@ -69,7 +69,7 @@ def options_without_effect(
     if not schedules and not unsupported_options(source, auth_strategy, dict.fromkeys(SYSTEM_GROUPS, ())):
         return []
     # Imported only here: its import takes as long as all others together.
-    from roost.auth.keystone_credentials import client_options
+    from roost.web.auth.keystone_credentials import client_options
 
     groups = {group: [*options] for group, options in system_options().items()}
     for group in CLIENTS:
@@ -80,7 +80,7 @@ def options_without_effect(
 
 def cell_sections(source: Source) -> Mapping[str, list[cfg.Opt]]:
     """Return the groups of files that may be those of cells' databases, with their options."""
-    from roost.conductor.cell_mappings import CELL0, OPTIONS, section_of
+    from roost.state.api_database.cell_mappings import CELL0, OPTIONS, section_of
 
     names = {CELL0, *(group for group in groups_in(source) if group.startswith(section_of("")))}
     return {name: [*OPTIONS] for name in names}

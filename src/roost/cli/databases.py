@@ -7,20 +7,21 @@ from typing import Any, NamedTuple
 import click
 from oslo_config import cfg
 
-from roost.auth import Source
-from roost.auth.source import MAIN_DATABASE, refused_value
 from roost.cli.configuration import tell_options
 from roost.cli.options import config_files, settings
 from roost.cli.placement_config import placement_source
-from roost.conductor.api_database import GROUP as API_DATABASE
-from roost.conductor.cell_mappings import CELL0, OPTIONS, section_of
 from roost.model.errors import OperatorError
-from roost.neighbours.options import GROUP as NEIGHBOURS
-from roost.neighbours.options import OPTIONS as NEIGHBOUR_OPTIONS
-from roost.placement.options import configured_url, read_options
+from roost.placement.options import read_options
 from roost.records.options import GROUP as RECORDS
 from roost.records.options import OPTIONS as RECORD_OPTIONS
+from roost.server.neighbours.options import GROUP as NEIGHBOURS
+from roost.server.neighbours.options import OPTIONS as NEIGHBOUR_OPTIONS
+from roost.state.api_database.api_database import GROUP as API_DATABASE
+from roost.state.api_database.cell_mappings import CELL0, OPTIONS, section_of
+from roost.state.database_option import configured_url
 from roost.storage import DatabaseUrl
+from roost.web.auth import Source
+from roost.web.auth.source import MAIN_DATABASE, refused_value
 
 _ROLES = {MAIN_DATABASE: "api", API_DATABASE: "api", RECORDS: "records", NEIGHBOURS: "neighbours"}
 """The role of the database of each section. All others are those of cells."""

@@ -8,7 +8,6 @@ from functools import partial
 
 import click
 
-from roost.backup.roles import ROLES, schemas_in
 from roost.cli.backup import backup_command, restore_command
 from roost.cli.command_group import CommandGroup
 from roost.cli.databases import NamedDatabase, with_database
@@ -21,6 +20,7 @@ from roost.cli.verification import check_ledger, verdict, verify_database
 from roost.ledger.trim import TRIM_AT_ONCE
 from roost.ledger.trim import trim as trim_commits
 from roost.model.errors import OperatorError
+from roost.server.backup.roles import ROLES, schemas_in
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseFull, Schema, make_room
 
 TRIM_SLOWED = 10

@@ -11,8 +11,8 @@ from roost.cli.numbers import Number
 from roost.cli.output import as_json, output, print_json, print_table, utc
 from roost.cli.service_client import PAGE, ServiceClient, ServiceRefused, with_conductor
 from roost.cli.tables import one_line
-from roost.conductor.events.types import EVENT_KINDS
 from roost.model.errors import OperatorError
+from roost.state.api_database.event_types import EVENT_KINDS
 
 PATH = "/v1/events"
 

@@ -11,7 +11,7 @@ from roost.cli.failures import FOUND_WRONG
 from roost.cli.options import database_url
 from roost.cli.output import action_as_json, note, print_further, print_json, print_table
 from roost.cli.progress import no_progress, progress
-from roost.exchange import Report, export_placement, import_placement
+from roost.placement.exchange import Report, export_placement, import_placement
 from roost.placement.options import read_options
 from roost.storage import COMMAND_ANSWER_SECONDS, Database
 

@@ -12,9 +12,9 @@ import msgspec
 
 from roost.cli.service_client import ServiceRefused
 from roost.cli.standard_streams import OutputLost, OutputUnread, drop_standard_output
-from roost.durable_file import why_no_directory
 from roost.model.errors import OperatorError
 from roost.model.secrets import safe_message
+from roost.process.durable_file import why_no_directory
 
 FOUND_WRONG = 1
 """Exit status: the request was refused, or something is wrong."""

@@ -10,8 +10,8 @@ import click
 
 from roost.cli.numbers import WholeNumber
 from roost.model.errors import OperatorError
-from roost.serving.listeners import Address, UnixAddress
-from roost.serving.tls import Tls
+from roost.server.workers.listeners import Address, UnixAddress
+from roost.server.workers.tls import Tls
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from roost.cli.command_group import CommandGroup
 from roost.cli.failures import describe_failure, tell_failure
 from roost.cli.memory import keep_freed_memory
 from roost.cli.standard_streams import repair_standard_streams
-from roost.logs import configure_logs
 from roost.model.errors import OperatorError
+from roost.process.logs import configure_logs
 
 COMMANDS = {
     "agent": "roost.cli.agent:agent",
@@ -24,7 +24,7 @@ COMMANDS = {
     "archive-records": "roost.cli.archived_records:archive_records",
     "ask": "roost.cli.ask:ask",
     "audit": "roost.cli.audit:audit",
-    "bench": "roost.cli.bench:bench",
+    "bench": "roost.bench.cli:bench",
     "cell-conductor": "roost.cli.cell_conductor:cell_conductor",
     "cell": "roost.cli.cell:cell",
     "completion": "roost.cli.completion:completion",
@@ -41,7 +41,7 @@ COMMANDS = {
     "node": "roost.cli.host:node",
     "records": "roost.cli.records:records",
     "redfish": "roost.cli.redfish:redfish",
-    "replay": "roost.cli.replay:replay",
+    "replay": "roost.bench.cli.replay:replay",
     "replay-decision": "roost.cli.replay_decision:replay_decision",
     "restore-records": "roost.cli.archived_records:restore_records",
     "scheduler": "roost.cli.scheduler:scheduler",

@@ -11,8 +11,8 @@ import click
 
 import roost
 from roost.cli.failures import MEANINGS
-from roost.durable_file import why_no_directory
 from roost.model.errors import OperatorError
+from roost.process.durable_file import why_no_directory
 
 SECTION = "1"
 STATUS = tuple((str(status), meaning) for status, meaning in MEANINGS.items())

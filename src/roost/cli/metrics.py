@@ -3,8 +3,8 @@
 import click
 
 from roost.cli.output import document_as_json, print_json
-from roost.metrics.catalogue import CATALOGUE
-from roost.metrics.page import markdown, section_of
+from roost.process.metrics.catalogue import CATALOGUE
+from roost.process.metrics.page import markdown, section_of
 
 
 @click.command(epilog="Example: roost metrics --json")

@@ -2,9 +2,9 @@
 
 import click
 
-from roost.auth import Source
 from roost.cli.serving_programs import Serving, serve_program, serving_at
-from roost.neighbours.program import neighbours_kind
+from roost.server.neighbours.program import neighbours_kind
+from roost.web.auth import Source
 
 PORT = 9696
 

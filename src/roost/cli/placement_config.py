@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from roost.auth import Source
-from roost.auth.source import Setting
+from roost.web.auth import Source
+from roost.web.auth.source import Setting
 
 
 def placement_source(config_files: tuple[str, ...], settings: tuple[str, ...]) -> Source:

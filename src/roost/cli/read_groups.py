@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Set
 
-from roost.auth import Source
-from roost.conductor.cell_mappings import CELL0, section_of
 from roost.model.errors import OperatorError
+from roost.state.api_database.cell_mappings import CELL0, section_of
+from roost.web.auth import Source
 
 _SERVES: Set[str] = {
     "DEFAULT", "api", "cors", "healthcheck", "keystone_authtoken", "ledger", "oslo_middleware", "oslo_policy",

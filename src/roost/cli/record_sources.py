@@ -9,8 +9,6 @@ import httpx
 import msgspec
 from oslo_config import cfg
 
-from roost.auth import Source as OptionSource
-from roost.auth.source import refused_value
 from roost.cli.connection import Connection
 from roost.model.errors import OperatorError
 from roost.model.transport_faults import fault_of
@@ -20,6 +18,8 @@ from roost.records.backend import open_sql_records
 from roost.records.jsonl import JsonLinesRecords
 from roost.records.options import GROUP, OPTIONS
 from roost.storage import DatabaseMisconfigured, as_url
+from roost.web.auth import Source as OptionSource
+from roost.web.auth.source import refused_value
 
 ANSWER_SECONDS = 60.0
 """Seconds that a server may take to answer."""

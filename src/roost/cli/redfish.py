@@ -5,9 +5,9 @@ from pathlib import Path
 import click
 import msgspec
 
+from roost.agent.drivers.redfish.words import NodeStatus, Word, read_told, say
 from roost.cli.command_group import CommandGroup
 from roost.cli.output import as_json, print_json, print_table
-from roost.compute.drivers.redfish.words import NodeStatus, Word, read_told, say
 
 state_dir = click.option(
     "--state-dir",

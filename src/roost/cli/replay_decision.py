@@ -11,25 +11,25 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from roost.auth import Source
 from roost.cli.failures import FOUND_WRONG
 from roost.cli.numbers import WholeNumber
 from roost.cli.output import console, document_as_json, print_json
 from roost.cli.progress import Meter, no_progress, progress
 from roost.cli.record_sources import FOREVER, open_backend
 from roost.cli.verification import check_ledger
-from roost.conductor.node_journal import NodeJournals
-from roost.decisions import Difference, NotReproducible, Replay, Replayed, in_order
-from roost.decisions.changed import Changes
-from roost.decisions.flavors import flavor_from
 from roost.ledger.past_fleet import PastFleet
 from roost.model.errors import OperatorError
 from roost.model.record import Step
 from roost.model.spec import Destination
 from roost.records import RunWithAttempts, Search, SearchableRecords, spec_of
 from roost.records.backend import open_sql_records
-from roost.scheduling.options import read_scheduling_options
+from roost.scheduler.replay import Difference, NotReproducible, Replay, Replayed, in_order
+from roost.scheduler.replay.changed import Changes
+from roost.scheduler.replay.flavors import flavor_from
+from roost.server.scheduler.options import read_scheduling_options
+from roost.state.api_database.node_journal import NodeJournals
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseUrl
+from roost.web.auth import Source
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

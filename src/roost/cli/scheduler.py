@@ -2,10 +2,10 @@
 
 import click
 
-from roost.auth import Source
 from roost.cli.options import placement_database
 from roost.cli.serving_programs import Serving, serve_program, serving_at
-from roost.scheduling.server import scheduler_kind
+from roost.server.scheduler.server import scheduler_kind
+from roost.web.auth import Source
 
 PORT = 8779
 

@@ -4,24 +4,19 @@ from functools import partial
 
 import click
 
-from roost.auth import Source
 from roost.cli.configuration import print_warnings, tell_options
 from roost.cli.options import placement_database
 from roost.cli.serving_programs import Serving, serving_at
-from roost.logs import configure_logs
-from roost.metrics.enabling import exposed
 from roost.model.errors import OperatorError
-from roost.placement.http.server import (
-    PlacementService,
-    check_exposure,
-    check_options,
-    prepare_database,
-)
-from roost.placement.http.server import serve as serve_placement
 from roost.placement.options import proxy_warnings, read_options
-from roost.serving.listeners import listen
-from roost.serving.waiting import prepare_unless_away
+from roost.process.logs import configure_logs
+from roost.process.metrics.enabling import exposed
+from roost.server.placement.server import PlacementService, check_exposure, check_options, prepare_database
+from roost.server.placement.server import serve as serve_placement
+from roost.server.workers.listeners import listen
+from roost.server.workers.waiting import prepare_unless_away
 from roost.storage import DatabaseUrl
+from roost.web.auth import Source
 
 
 @click.command(

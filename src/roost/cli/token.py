@@ -5,9 +5,6 @@ from pathlib import Path
 
 import click
 
-from roost.auth import Source
-from roost.auth.rules import Rules
-from roost.auth.service_tokens import add_token, read_tokens, revoke_token
 from roost.cli.command_group import CommandGroup
 from roost.cli.configuration import tell_options
 from roost.cli.options import config_files, settings
@@ -15,6 +12,9 @@ from roost.cli.output import action_as_json, as_json, print_json, print_table
 from roost.cli.placement_config import placement_source
 from roost.model.errors import OperatorError
 from roost.placement.options import read_options
+from roost.web.auth import Source
+from roost.web.auth.rules import Rules
+from roost.web.auth.service_tokens import add_token, read_tokens, revoke_token
 
 ROLES = frozenset({"admin", "manager", "member", "reader", "service"})
 """The roles that Keystone has by default."""

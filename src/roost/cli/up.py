@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from roost import tracing
+from roost.agent.drivers.simulated import FailureRule, Script
+from roost.agent.drivers.simulated_parts import numa_topology, pci_device_pools
 from roost.cli.configuration import print_warnings, tell_options
 from roost.cli.keystone_token import NO_TOKEN
 from roost.cli.listening import Listening, listening
@@ -17,26 +18,30 @@ from roost.cli.numbers import Number, WholeNumber
 from roost.cli.options import config_files, metrics_host, metrics_port, no_authentication, settings
 from roost.cli.placement_config import placement_source
 from roost.cli.profiles import Profile, announced
-from roost.compute.drivers.simulated import FailureRule, Script
-from roost.compute.drivers.simulated_parts import numa_topology, pci_device_pools
-from roost.conducting.options import ConductingOptions
-from roost.conducting.programs import check_options
-from roost.conductor.cell_mappings import CELL0
 from roost.ledger import keep_what_is_loaded
-from roost.logs import configure_logs
-from roost.loop_watch import watching
-from roost.metrics.enabling import counted, exposed
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
-from roost.placement.http.server import check_exposure
 from roost.placement.options import proxy_warnings
-from roost.serving.listeners import Address, UnixAddress, listen
-from roost.serving.waiting import on_servers, open_when_there, tell_away
-from roost.system import Layout, System, kept_layout, uniform_layout
-from roost.system.config import configured_cells, in_directory, open_system_records, read_system_options
-from roost.system.lock import locked
-from roost.system.report import report_of
-from roost.system.server import serve
+from roost.process import tracing
+from roost.process.logs import configure_logs
+from roost.process.loop_watch import watching
+from roost.process.metrics.enabling import counted, exposed
+from roost.server.all_in_one import Layout, System, kept_layout, uniform_layout
+from roost.server.all_in_one.config import (
+    configured_cells,
+    in_directory,
+    open_system_records,
+    read_system_options,
+)
+from roost.server.all_in_one.lock import locked
+from roost.server.all_in_one.report import report_of
+from roost.server.all_in_one.server import serve
+from roost.server.conductor.options import ConductingOptions
+from roost.server.conductor.programs import check_options
+from roost.server.placement.server import check_exposure
+from roost.server.workers.listeners import Address, UnixAddress, listen
+from roost.server.workers.waiting import on_servers, open_when_there, tell_away
+from roost.state.api_database.cell_mappings import CELL0
 
 DEFAULT_HOSTS = 100
 DEFAULT_CELLS = 3

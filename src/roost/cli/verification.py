@@ -7,10 +7,6 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from roost.auth import Source
-from roost.cells.tables import SCHEMA as CELL
-from roost.conductor.api_database import api_database_url
-from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.conductor.verify import Unread, verify_instances
 from roost.ledger import SCHEMA as LEDGER
 from roost.ledger.findings import Finding
@@ -19,7 +15,11 @@ from roost.ledger.tables import allocations, commits
 from roost.ledger.verify import verify as verify_ledger
 from roost.model.errors import OperatorError
 from roost.records.tables import SCHEMA as RECORDS
+from roost.state.api_database.api_database import api_database_url
+from roost.state.api_database.tables import SCHEMA as CONDUCTOR
+from roost.state.cell_database.tables import SCHEMA as CELL
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseUrl
+from roost.web.auth import Source
 
 KINDS = {CELL: "a cell's database", RECORDS: "a records database", CONDUCTOR: "a conductor's database"}
 """The name of a database without a ledger in an error text, by its schema."""

@@ -6,7 +6,7 @@ from functools import reduce
 import click
 
 from roost.cli.numbers import Number, WholeNumber
-from roost.serving.processors import count_processors
+from roost.server.workers.processors import count_processors
 
 MIB = 1 << 20
 

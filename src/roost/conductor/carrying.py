@@ -18,31 +18,31 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from roost import tracing
-from roost.cells.arriving import AddInstances, Arrival, SettleTakeover
 from roost.conductor.backoff import Backoff
-from roost.conductor.build_requests import (
+from roost.conductor.freeing import free_claims
+from roost.conductor.possible_cells import possible_cells
+from roost.conductor.questions import PLACEMENT, SCHEDULER, AllocationsOf, SelectDestinations
+from roost.machine import Ask, Clock, Log, Machine, Read, Sleep, Together, Write
+from roost.model.instance import ASSIGNED, ERROR, BuildRequest, Fault, Instance
+from roost.model.spec import Destination, RequestSpec
+from roost.placement.errors import PlacementError
+from roost.process import tracing
+from roost.records.redact import without_secrets
+from roost.scheduler import NoValidHost
+from roost.scheduler.errors import SchedulerError
+from roost.scheduler.selection.claim_result import Verdict, is_outage, result_of
+from roost.state.api_database.build_requests import (
     DeleteOwned,
     FinishRequest,
     IsOwner,
     OwnedRequest,
     RetakeRequest,
 )
-from roost.conductor.cell_mappings import CELL0
-from roost.conductor.freeing import free_claims
-from roost.conductor.late_claims import NoteLateClaims
-from roost.conductor.mappings import MapInstances, TakeOverMappings
-from roost.conductor.possible_cells import possible_cells
-from roost.conductor.questions import PLACEMENT, SCHEDULER, AllocationsOf, SelectDestinations
-from roost.conductor.tables import API
-from roost.machine import Ask, Clock, Log, Machine, Read, Sleep, Together, Write
-from roost.model.instance import ASSIGNED, ERROR, BuildRequest, Fault, Instance
-from roost.model.spec import Destination, RequestSpec
-from roost.placement.errors import PlacementError
-from roost.records.redact import without_secrets
-from roost.scheduler import NoValidHost
-from roost.scheduler.claim_result import Verdict, is_outage, result_of
-from roost.scheduler.errors import SchedulerError
+from roost.state.api_database.cell_mappings import CELL0
+from roost.state.api_database.late_claims import NoteLateClaims
+from roost.state.api_database.mappings import MapInstances, TakeOverMappings
+from roost.state.api_database.tables import API
+from roost.state.cell_database.arriving import AddInstances, Arrival, SettleTakeover
 
 
 class CarryOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,8 +12,6 @@ from collections.abc import Callable
 
 import structlog
 
-from roost.cells import Cell
-from roost.cells.owning import work_topic
 from roost.conductor.backoff import Backoff
 from roost.conductor.cell_work import CellWork, warn, work_through
 from roost.conductor.questions import (
@@ -24,10 +22,12 @@ from roost.conductor.questions import (
     placement_service,
 )
 from roost.conductor.time_limits import TimeLimits, limit_builds, limit_deletions, trim_past
-from roost.leases import ReleaseLease, Tenure, VacateAll, keep_lease, renew, watch_leases
 from roost.machine import Await, Log, Machine, Performer, Sleep, Write, lasting
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
+from roost.state.cell_database import Cell
+from roost.state.cell_database.owning import work_topic
+from roost.state.leases import ReleaseLease, Tenure, VacateAll, keep_lease, renew, watch_leases
 from roost.storage import StorageError
 
 _log = structlog.get_logger()

@@ -10,27 +10,27 @@ from typing import NamedTuple
 
 import msgspec
 
-from roost.cells.arriving import FindInstances
-from roost.cells.attempts import AttemptsOf
-from roost.cells.building import Abandon, AttemptKey, Reassign, reason_of
-from roost.cells.ending import Forget
-from roost.cells.in_error import GiveUp
-from roost.cells.owning import Ownership, TakeWork, WantingWork
 from roost.conductor.backoff import Backoff
 from roost.conductor.failed_instance import all_reasons, claimed_by, spec_of
 from roost.conductor.following import follow_claim
 from roost.conductor.freeing import free
 from roost.conductor.questions import SCHEDULER, UseAlternate
-from roost.leases import Tenure
 from roost.ledger import LedgerError
 from roost.machine import Ask, Clock, Count, Log, Machine, Monotonic, Read, Record, Together, Write
-from roost.metrics import catalogue as metrics
 from roost.model.instance import ABANDONED, DESTROYED, FAILED, Instance
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import end_of
 from roost.placement.errors import PlacementError
-from roost.scheduler.claim_result import Verdict, is_outage, one_line, result_of
+from roost.process.metrics import catalogue as metrics
 from roost.scheduler.errors import NoAlternate, SchedulerError, StaleClaim
+from roost.scheduler.selection.claim_result import Verdict, is_outage, one_line, result_of
+from roost.state.cell_database.arriving import FindInstances
+from roost.state.cell_database.attempts import AttemptsOf
+from roost.state.cell_database.building import Abandon, AttemptKey, Reassign, reason_of
+from roost.state.cell_database.ending import Forget
+from roost.state.cell_database.in_error import GiveUp
+from roost.state.cell_database.owning import Ownership, TakeWork, WantingWork
+from roost.state.leases import Tenure
 from roost.storage import StorageError
 
 MOST = 1000

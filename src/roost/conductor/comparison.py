@@ -22,11 +22,11 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from roost.conductor.cell_mappings import CellMapping
 from roost.ledger import Held
 from roost.ledger.findings import Finding
 from roost.model.instance import ABANDONED, CLAIMED, ERROR, FAILED, Instance
 from roost.scheduler.gateways.claiming import INSTANCE
+from roost.state.api_database.cell_mappings import CellMapping
 
 LEAKED_CLAIM = "leaked-claim"
 """Something is claimed for an instance that does not run and will not."""

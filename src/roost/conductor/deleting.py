@@ -12,23 +12,23 @@ from typing import TypeVar
 
 import msgspec
 
-from roost.cells.arriving import PresentInstances
-from roost.cells.ending import DeleteInstances
-from roost.conductor.build_requests import Unfinished
 from roost.conductor.freeing import free_claims
-from roost.conductor.mappings import (
+from roost.conductor.possible_cells import possible_cells
+from roost.machine import Clock, Log, Machine, Monotonic, Read, Record, Together, Write
+from roost.model.history import Requester
+from roost.scheduler.selection.claim_result import one_line
+from roost.state.api_database.build_requests import Unfinished
+from roost.state.api_database.mappings import (
     DeleteMapped,
     ForgetInstances,
     FreeDeletions,
     InstanceMapping,
     TakeDeletions,
 )
-from roost.conductor.possible_cells import possible_cells
-from roost.conductor.tables import API
-from roost.leases import Tenure
-from roost.machine import Clock, Log, Machine, Monotonic, Read, Record, Together, Write
-from roost.model.history import Requester
-from roost.scheduler.claim_result import one_line
+from roost.state.api_database.tables import API
+from roost.state.cell_database.arriving import PresentInstances
+from roost.state.cell_database.ending import DeleteInstances
+from roost.state.leases import Tenure
 from roost.storage import StorageError
 
 AT_ONCE = 500

@@ -1,10 +1,10 @@
-"""The row of an instance whose claim is newer than it says: see `roost.cells.reshapes`."""
+"""The row of an instance whose claim is newer than it says: see `roost.state.cell_database.reshapes`."""
 
-from roost.cells.arriving import FindInstances
-from roost.cells.reshapes import Claimed, FollowClaims
 from roost.conductor.questions import PLACEMENT, AllocationsOf, TreeOf
 from roost.machine import Ask, Clock, Log, Machine, Read, Write
 from roost.model.instance import Instance
+from roost.state.cell_database.arriving import FindInstances
+from roost.state.cell_database.reshapes import Claimed, FollowClaims
 
 
 def follow_claim(database: str, instance: Instance) -> Machine[bool]:

@@ -12,7 +12,7 @@ from roost.machine import Ask, Log, Machine, Together
 from roost.model.instance import Instance
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import ConcurrentUpdate, PlacementError
-from roost.scheduler.claim_result import is_consumer_conflict, is_outage, one_line
+from roost.scheduler.selection.claim_result import is_consumer_conflict, is_outage, one_line
 
 ATTEMPTS = 4
 """Writes that free a consumer which others change at the same time."""

@@ -12,9 +12,6 @@ import falcon.asgi
 import msgspec
 from oslo_policy.policy import RuleDefault
 
-from roost import tracing
-from roost.auth import Authenticator
-from roost.auth.rules import Rules
 from roost.conductor.aggregates.host_aggregates import HostAggregates
 from roost.conductor.aggregates.operations import AGGREGATE_OPERATIONS, AGGREGATE_RULES
 from roost.conductor.aggregates.operations import PATH as AGGREGATES
@@ -39,15 +36,11 @@ from roost.conductor.instance_types import (
     WordOfOperator,
 )
 from roost.conductor.instance_views import InstanceViews
-from roost.conductor.kept_answers import StoredAnswers
-from roost.conductor.mappings import InstanceMapping
 from roost.conductor.neighbours import Neighbours
 from roost.conductor.request_check import RequestCheck
 from roost.conductor.requester import owner_of, requester_of
-from roost.conductor.requests import Requests
 from roost.conductor.server_groups.operations import PATH as SERVER_GROUPS
 from roost.conductor.server_groups.operations import SERVER_GROUP_OPERATIONS, SERVER_GROUP_RULES
-from roost.conductor.server_groups.store import NoSuchServerGroup, ServerGroups
 from roost.conductor.super_conductor import SuperConductor
 from roost.ledger import LedgerBusy
 from roost.model.instance import BuildRequest
@@ -55,10 +48,17 @@ from roost.model.service_version import ATTACHMENTS
 from roost.model.spec import Flavor, Image, RequestSpec, ServerGroup
 from roost.placement.interface import Placement
 from roost.placement.options import PlacementOptions
+from roost.process import tracing
 from roost.records import RecordQueue
+from roost.state.api_database.kept_answers import StoredAnswers
+from roost.state.api_database.mappings import InstanceMapping
+from roost.state.api_database.requests import Requests
+from roost.state.api_database.server_groups import NoSuchServerGroup, ServerGroups
 from roost.storage import StorageError
 from roost.web.app import Kernel
 from roost.web.app import create_app as create_web_app
+from roost.web.auth import Authenticator
+from roost.web.auth.rules import Rules
 from roost.web.conventions import Conventions
 from roost.web.cors import Cors
 from roost.web.errors import BadRequest, Conflict, NotFound

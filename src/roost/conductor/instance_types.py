@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from roost.hardware.pci_ports import ACCELERATORS, VnicType, request_of_port
+from roost.fleet.hardware.pci_ports import ACCELERATORS, VnicType, request_of_port
 from roost.model.allocation import GroupPolicy
 from roost.model.instance import BuildAttempt
 from roost.model.names import lookalike

@@ -11,10 +11,6 @@ from contextlib import suppress
 
 import msgspec
 
-from roost.cells import Cell
-from roost.cells.hosts import NodesOfHost
-from roost.cells.searching import DescribedInstance, DescribeInstances, SearchInstances
-from roost.conductor.asking_cells import ask_cell
 from roost.conductor.instance_types import (
     SCHEDULING,
     UNKNOWN,
@@ -23,12 +19,16 @@ from roost.conductor.instance_types import (
     InstancesQuery,
     ShownInstance,
 )
-from roost.conductor.mappings import InstanceMapping, PageOfMappings
-from roost.conductor.requests import Requests
 from roost.model.instance import ABANDONED, DELETING, ERROR, FAILED, LOST, BuildRequest, Instance
 from roost.model.visibility import BUILD_FAILED, NO_VALID_HOST, seen, seen_by_project, shown_whole
 from roost.placement.errors import NotFound
 from roost.placement.interface import Placement
+from roost.state.api_database.asking_cells import ask_cell
+from roost.state.api_database.mappings import InstanceMapping, PageOfMappings
+from roost.state.api_database.requests import Requests
+from roost.state.cell_database import Cell
+from roost.state.cell_database.hosts import NodesOfHost
+from roost.state.cell_database.searching import DescribedInstance, DescribeInstances, SearchInstances
 
 NODES_AT_ONCE = 32
 """Nodes of a host whose claims are asked for at the same time."""

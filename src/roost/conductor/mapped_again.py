@@ -4,10 +4,10 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.conductor.history.past import PastInstances
-from roost.conductor.mappings import InstanceMapping
-from roost.conductor.tables import instance_mappings
 from roost.model.instance import Instance
+from roost.state.api_database.mappings import InstanceMapping
+from roost.state.api_database.past import PastInstances
+from roost.state.api_database.tables import instance_mappings
 from roost.storage import insert_missing
 
 

@@ -12,21 +12,21 @@ from urllib.parse import quote
 import msgspec
 from msgspec.structs import replace
 
-from roost.auth import Source
-from roost.auth.json_service import JsonService, ServiceAway, ServiceRefused
 from roost.conductor.instance_types import (
     WantedInstances,
     WantedNetwork,
     WantedPortGroup,
     WantedPortResources,
 )
-from roost.hardware.pci_ports import ON_DEVICES, VnicType
+from roost.fleet.hardware.pci_ports import ON_DEVICES, VnicType
 from roost.model.device_profiles import PROFILE
 from roost.model.pci import NumaPolicy
 from roost.model.request import RequestGroup
-from roost.scheduler.accelerator_options import profiles_from
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.requested.accelerators import profile_groups
+from roost.scheduler.request.accelerator_options import profiles_from
+from roost.scheduler.request.demand.accelerators import profile_groups
+from roost.web.auth import Source
+from roost.web.auth.json_service import JsonService, ServiceAway, ServiceRefused
 from roost.web.errors import BadRequest, Conflict, Unavailable
 
 NETWORKS: Final = ("neutron", "network", "the network service")

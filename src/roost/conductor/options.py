@@ -2,7 +2,7 @@
 
 from oslo_config import cfg
 
-from roost.conductor.agents.offer_limits import OfferLimits
+from roost.conductor.agent_endpoint.offer_limits import OfferLimits
 from roost.conductor.audit.rounds import AuditOptions
 from roost.conductor.time_limits import TimeLimits
 from roost.model.vocabulary import is_custom, standard_resource_classes

@@ -2,10 +2,10 @@
 
 from collections.abc import Collection
 
-from roost.conductor.cell_mappings import mapped_cells
-from roost.conductor.mappings import ANYWHERE, InstanceMapping
-from roost.conductor.tables import API
 from roost.machine import Machine, Read
+from roost.state.api_database.cell_mappings import mapped_cells
+from roost.state.api_database.mappings import ANYWHERE, InstanceMapping
+from roost.state.api_database.tables import API
 
 
 def possible_cells(mappings: Collection[InstanceMapping]) -> Machine[dict[str, tuple[str, ...]]]:

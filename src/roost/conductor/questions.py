@@ -8,13 +8,13 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from roost.ledger import Held
-from roost.logs import RequestIds, serving
 from roost.machine import Question, Service, UnknownService
 from roost.model.spec import Destination, RequestSpec, Selection
 from roost.model.unread import UnreadKey
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.interface import Placement, Provider
-from roost.scheduler.replacement import Replacement
+from roost.process.logs import RequestIds, serving
+from roost.scheduler.selection.replacement import Replacement
 
 SCHEDULER = "scheduler"
 PLACEMENT = "placement"

@@ -2,15 +2,15 @@
 
 import structlog
 
-from roost.conductor.aggregates.known import AggregateSource, KnownAggregates
 from roost.conductor.questions import SchedulerLike
 from roost.ledger import LedgerError
 from roost.model.aggregate import AVAILABILITY_ZONE
 from roost.model.spec import RequestSpec
 from roost.model.unread import UnreadKey
 from roost.placement.errors import PlacementError
-from roost.scheduler.claim_result import one_line
 from roost.scheduler.errors import BadRequestSpec, SchedulerError, UnknownZone
+from roost.scheduler.selection.claim_result import one_line
+from roost.state.api_database.aggregates.known import AggregateSource, KnownAggregates
 from roost.storage import StorageError
 from roost.web.errors import BadRequest
 

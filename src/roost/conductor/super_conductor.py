@@ -13,12 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import structlog
 
-from roost.cells import Cell
-from roost.cells.cell import GONE, changed
 from roost.conductor.audit.rounds import AuditOptions, audit, audit_tenure
-from roost.conductor.audit.store import LEASE
 from roost.conductor.backoff import Backoff
-from roost.conductor.build_requests import clean_request
 from roost.conductor.carrying import CarryOptions
 from roost.conductor.deleting import carry_deletions
 from roost.conductor.events.cell_logs import keep_cell_logs, number_changes
@@ -32,7 +28,6 @@ from roost.conductor.questions import (
 )
 from roost.conductor.words.drains import look_at_drains, watch_drains
 from roost.conductor.working import DELETIONS, FINISHED, Working
-from roost.leases import LeaseTimes, ReleaseLease, Tenure, VacateAll, keep_lease, renew, watch_leases
 from roost.machine import Machine, Performer, lasting
 from roost.machine.performing import Transactor
 from roost.model.history import Requester
@@ -40,6 +35,11 @@ from roost.model.idempotency import KeyedAnswer
 from roost.model.instance import BuildRequest
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
+from roost.state.api_database.audit import LEASE
+from roost.state.api_database.build_requests import clean_request
+from roost.state.cell_database import Cell
+from roost.state.cell_database.cell import GONE, changed
+from roost.state.leases import LeaseTimes, ReleaseLease, Tenure, VacateAll, keep_lease, renew, watch_leases
 from roost.storage import Database, DatabaseUnavailable, StorageError
 
 KIND = "conductor"

@@ -9,14 +9,14 @@ from typing import TypeVar
 
 import msgspec
 
-from roost.cells.building import AttemptKey, FailAttempts
-from roost.cells.ending import EndDeletions
-from roost.cells.fences import TrimFences
-from roost.cells.history import PRUNED_AT_ONCE, PrunePast
-from roost.cells.owning import work_topic
-from roost.cells.watching import AttemptsAssigned, DeletionsAwaited, Stamp
-from roost.leases import Standstill
 from roost.machine import Clock, Log, Machine, Monotonic, Read, Record, Sleep, Wake, Work, Write
+from roost.state.cell_database.building import AttemptKey, FailAttempts
+from roost.state.cell_database.ending import EndDeletions
+from roost.state.cell_database.fences import TrimFences
+from roost.state.cell_database.history import PRUNED_AT_ONCE, PrunePast
+from roost.state.cell_database.owning import work_topic
+from roost.state.cell_database.watching import AttemptsAssigned, DeletionsAwaited, Stamp
+from roost.state.leases import Standstill
 from roost.storage import StorageError
 
 T = TypeVar("T")

@@ -10,19 +10,19 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.auth import Source
-from roost.cells import Cell
-from roost.cells.tables import SCHEMA as CELL_SCHEMA
-from roost.conductor.build_requests import waiting_requests
-from roost.conductor.cell_mappings import mapped_cells, url_of
 from roost.conductor.comparison import ApiState, CellState, judge
-from roost.conductor.tables import SCHEMA, instance_mappings
 from roost.ledger import Held
 from roost.ledger.findings import Finding
 from roost.ledger.holdings import held_by_all
 from roost.ledger.tables import provider_traits, resource_providers, traits
 from roost.model.vocabulary import SHARING_TRAIT
+from roost.state.api_database.build_requests import waiting_requests
+from roost.state.api_database.cell_mappings import mapped_cells, url_of
+from roost.state.api_database.tables import SCHEMA, instance_mappings
+from roost.state.cell_database import Cell
+from roost.state.cell_database.tables import SCHEMA as CELL_SCHEMA
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseUrl, StorageError
+from roost.web.auth import Source
 
 SETTLE_SECONDS = 1.0
 """What is not found again after so long was only under way: the databases are not read at one moment."""

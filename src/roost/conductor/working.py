@@ -3,31 +3,31 @@
 import math
 from collections import defaultdict
 
-from roost.cells.arriving import FindInstances
-from roost.conductor.build_requests import AcceptRequest, FreeRequests, OwnedRequest, TakeRequests
 from roost.conductor.carrying import CarryOptions, carry_through
 from roost.conductor.deleting import Deletions, accept_deletion, carry_deletions, take_deletions
-from roost.conductor.events.store import PRUNED_AT_ONCE as EVENTS_AT_ONCE
-from roost.conductor.events.store import PruneEvents
-from roost.conductor.history.past import PRUNED_AT_ONCE, PrunePastMappings
-from roost.conductor.kept_answers import KEPT_SECONDS, Once, PruneAnswers
-from roost.conductor.kept_answers import PRUNED_AT_ONCE as ANSWERS_AT_ONCE
 from roost.conductor.late_claims import LOOK_SECONDS, free_late_claims
-from roost.conductor.mappings import (
+from roost.conductor.time_limits import DAY
+from roost.machine import Await, Clock, Log, Machine, Monotonic, Read, Sleep, Start, Wake, Write
+from roost.model.history import Requester
+from roost.model.idempotency import KeyedAnswer
+from roost.model.instance import BuildRequest
+from roost.process.logs import RequestIds
+from roost.scheduler.selection.claim_result import one_line
+from roost.state.api_database.build_requests import AcceptRequest, FreeRequests, OwnedRequest, TakeRequests
+from roost.state.api_database.events import PRUNED_AT_ONCE as EVENTS_AT_ONCE
+from roost.state.api_database.events import PruneEvents
+from roost.state.api_database.kept_answers import KEPT_SECONDS, Once, PruneAnswers
+from roost.state.api_database.kept_answers import PRUNED_AT_ONCE as ANSWERS_AT_ONCE
+from roost.state.api_database.mappings import (
     CompleteMappings,
     ForgetInstances,
     IncompleteMappings,
     InstanceMapping,
 )
-from roost.conductor.tables import API
-from roost.conductor.time_limits import DAY
-from roost.leases import FREED, Tenure
-from roost.logs import RequestIds
-from roost.machine import Await, Clock, Log, Machine, Monotonic, Read, Sleep, Start, Wake, Write
-from roost.model.history import Requester
-from roost.model.idempotency import KeyedAnswer
-from roost.model.instance import BuildRequest
-from roost.scheduler.claim_result import one_line
+from roost.state.api_database.past import PRUNED_AT_ONCE, PrunePastMappings
+from roost.state.api_database.tables import API
+from roost.state.cell_database.arriving import FindInstances
+from roost.state.leases import FREED, Tenure
 from roost.storage import StorageError
 
 FINISHED = "conductor/finished"

@@ -10,8 +10,8 @@ from roost.fleet import Fleet
 from roost.fleet.columns import Rows
 from roost.fleet.utilisation import class_uses, uses_of_groups
 from roost.ledger.ledger import Ledger
-from roost.metrics import catalogue as metrics
-from roost.metrics.instruments import counting
+from roost.process.metrics import catalogue as metrics
+from roost.process.metrics.instruments import counting
 
 EVERY_SECONDS: Final = 15.0
 """Seconds between two publications."""

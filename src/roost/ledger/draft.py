@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from roost.fleet import Fleet
-from roost.lane import awaitable
 from roost.ledger.holdings import Holdings
 from roost.ledger.projection import ConsumerIds, Statement, project
 from roost.ledger.state import Command, State
-from roost.logs import RequestIds
 from roost.model.change import AllocationsChanged, Change, GenerationChanged, WordAnnounced
-from roost.tracing import Here
+from roost.process.lane import awaitable
+from roost.process.logs import RequestIds
+from roost.process.tracing import Here
 
 T = TypeVar("T")
 

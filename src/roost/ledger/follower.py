@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from roost.deadlines import Deadlines
 from roost.fleet import Fleet
 from roost.ledger.commit_protocol import head_checked
 from roost.ledger.commit_states import Limits, Memory
@@ -19,7 +18,8 @@ from roost.ledger.delta import (
 )
 from roost.ledger.replica import Replica
 from roost.ledger.status import History, look
-from roost.metrics import catalogue as metrics
+from roost.process.deadlines import Deadlines
+from roost.process.metrics import catalogue as metrics
 from roost.storage import NAMES_PER_STATEMENT, Database, DatabaseUnavailable
 
 

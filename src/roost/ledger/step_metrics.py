@@ -24,8 +24,8 @@ from roost.ledger.commit_steps import (
     WithdrawTurn,
 )
 from roost.ledger.errors import LedgerBusy
-from roost.metrics import catalogue as metrics
-from roost.metrics.instruments import Distribution, counting
+from roost.process.metrics import catalogue as metrics
+from roost.process.metrics.instruments import Distribution, counting
 from roost.storage import DatabaseUnavailable, OutcomeUnknown
 
 STAGES: Final[Mapping[type[Effect], str]] = {

@@ -12,7 +12,6 @@ import structlog
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
-from roost import tracing
 from roost.ledger.append import NewCommit, append
 from roost.ledger.commit_protocol import may_skip_head_check, transition
 from roost.ledger.commit_states import Idle, State
@@ -56,8 +55,9 @@ from roost.ledger.holdings import Holdings
 from roost.ledger.state import Command
 from roost.ledger.step_metrics import count_step
 from roost.ledger.turn_requests import request_turn, withdraw
-from roost.logs import current_requests, serving
-from roost.metrics import catalogue as metrics
+from roost.process import tracing
+from roost.process.logs import current_requests, serving
+from roost.process.metrics import catalogue as metrics
 from roost.storage import DatabaseRefused, DatabaseUnavailable, OutcomeUnknown, driver_message
 
 T = TypeVar("T")

@@ -9,11 +9,11 @@ from typing import Any, Protocol, TypeVar
 
 import structlog
 
-from roost.logs import RequestIds, serving
 from roost.machine import steps
 from roost.machine.steps import Machine, Question, Step, Work
 from roost.machine.wakes import Wakes
 from roost.model.record import RecordSink
+from roost.process.logs import RequestIds, serving
 
 T = TypeVar("T")
 

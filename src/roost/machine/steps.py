@@ -9,8 +9,8 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 import msgspec
 from sqlalchemy.engine import Connection
 
-from roost.logs import RequestIds
 from roost.model.record import Attempt, Run
+from roost.process.logs import RequestIds
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

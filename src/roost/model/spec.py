@@ -20,7 +20,7 @@ class Flavor(msgspec.Struct, frozen=True):
     """A named instance size: ``vcpus`` in threads, ``memory_mb`` and ``swap_mb`` in MiB, disks in GiB.
 
     ``disk_gb`` is the root disk, ``ephemeral_gb`` the disks beside it. ``extra_specs`` has Nova's keys:
-    `roost.scheduler.query` turns some of them into resources and traits, filters compare others.
+    `roost.scheduler.request.query` turns some of them into resources and traits, filters compare others.
     """
 
     name: str

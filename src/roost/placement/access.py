@@ -11,11 +11,11 @@ from pathlib import Path
 
 from oslo_policy.policy import DeprecatedRule, RuleDefault
 
-from roost.auth import Authenticator, NoAuth, Source
-from roost.auth.rules import Rules
-from roost.auth.token_file import TokenFile
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions
+from roost.web.auth import Authenticator, NoAuth, Source
+from roost.web.auth.rules import Rules
+from roost.web.auth.token_file import TokenFile
 from roost.web.policy import Policy
 
 PREFIX = "placement:"
@@ -72,7 +72,7 @@ def open_authenticator(options: PlacementOptions) -> Authenticator:
             )
         return TokenFile(Path(options.tokens_file))
     # Imported only here: its import takes as long as all others together.
-    from roost.auth.keystone import Keystone
+    from roost.web.auth.keystone import Keystone
 
     return Keystone(options.source or Source())
 

@@ -5,21 +5,22 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from oslo_config import cfg
 
-from roost.auth import Source
-from roost.auth.source import MAIN_DATABASE, option_names, refused_value
 from roost.ledger.retention import GROUP as LEDGER
 from roost.ledger.retention import OPTIONS as LEDGER_OPTIONS
 from roost.ledger.retention import Retention, retention_from
-from roost.logs import LogOptions
-from roost.logs.options import OPTIONS as LOG_OPTIONS
-from roost.logs.options import log_options_from
 from roost.placement.unsupported import describe_unsupported
-from roost.report import masked_options
-from roost.storage import ANSWER_SECONDS, DatabaseMisconfigured, DatabaseUrl
-from roost.tracing import TracingOptions
-from roost.tracing.options import GROUP as TRACING
-from roost.tracing.options import OPTIONS as TRACING_OPTIONS
-from roost.tracing.options import tracing_options_from
+from roost.process.logs import LogOptions
+from roost.process.logs.options import OPTIONS as LOG_OPTIONS
+from roost.process.logs.options import log_options_from
+from roost.process.report import masked_options
+from roost.process.tracing import TracingOptions
+from roost.process.tracing.options import GROUP as TRACING
+from roost.process.tracing.options import OPTIONS as TRACING_OPTIONS
+from roost.process.tracing.options import tracing_options_from
+from roost.state.database_option import configured_url
+from roost.storage import ANSWER_SECONDS, DatabaseUrl
+from roost.web.auth import Source
+from roost.web.auth.source import MAIN_DATABASE, option_names, refused_value
 from roost.web.cors import CorsOptions
 from roost.web.forwarded import Proxies
 from roost.web.health import GROUP as HEALTHCHECK
@@ -264,7 +265,7 @@ def unsupported_options(
         _support(supported, group, each)
     if auth_strategy == "keystone":
         # Imported only here: its import takes as long as all others together.
-        from roost.auth.token_check import known_options
+        from roost.web.auth.token_check import known_options
 
         for group, of_keystone in known_options(source.open(), source).items():
             _support(supported, group, of_keystone)
@@ -279,7 +280,7 @@ def shown_options(options: PlacementOptions) -> dict[str, object]:
     conf = source.open()
     groups: dict[str, Sequence[cfg.Opt]] = dict(GROUPS)
     if options.auth_strategy == "keystone":
-        from roost.auth.token_check import known_options
+        from roost.web.auth.token_check import known_options
 
         groups |= known_options(conf, source)
     for group, of_group in groups.items():
@@ -303,20 +304,6 @@ def _support(supported: dict[str, set[str]], group: str, options: Iterable[cfg.O
     for option in options:
         for place, name in option_names(group, option):
             supported.setdefault(place, set()).add(name)
-
-
-def configured_url(text: str | None, source: Source, group: str) -> DatabaseUrl | None:
-    """The URL of the option ``connection`` of a group; None if it is not set.
-
-    Raises:
-        DatabaseMisconfigured: it is no URL of a database.
-    """
-    if text is None:
-        return None
-    try:
-        return DatabaseUrl(text, source.given_by(group, "connection"))
-    except DatabaseMisconfigured as error:
-        raise DatabaseMisconfigured(f"configuration: [{group}] connection: {error}") from None
 
 
 def _database(group: cfg.ConfigOpts.GroupAttr, source: Source) -> DatabaseUrl | None:

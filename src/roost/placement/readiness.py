@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from functools import partial
 
-from roost.auth import Source
 from roost.ledger import SCHEMA, Ledger
 from roost.placement.options import PlacementOptions
 from roost.storage import DatabaseFull, DatabaseReadOnly, StorageError, check_writes
+from roost.web.auth import Source
 from roost.web.health import Check, Health, HealthOptions, NoAnswer
 
 KEYSTONE_SECONDS = 10.0
@@ -24,7 +24,7 @@ def keystone_checks(options: PlacementOptions) -> Sequence[Check]:
     if options.auth_strategy != "keystone":
         return ()
     # Imported only here: its import takes as long as all others together.
-    from roost.auth.reachability import Reachability
+    from roost.web.auth.reachability import Reachability
 
     keystone = Reachability(options.source or Source(), options.health.check_seconds)
     return (Check("keystone", keystone.ask, lasting=KEYSTONE_SECONDS),)

@@ -7,9 +7,9 @@ from difflib import get_close_matches
 
 from oslo_config import cfg
 
-from roost.auth import Source
-from roost.auth.source import variable
 from roost.model.errors import OperatorError
+from roost.web.auth import Source
+from roost.web.auth.source import variable
 
 _FORMAT = "lines have one format, with all of it; use_json = true gives JSON"
 _ROTATION = "another program rotates the file, such as logrotate; a file that was moved is opened anew"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from roost.lane import Lane
 from roost.model.record import Attempt, RunReasons, Settings
+from roost.process.lane import Lane
 from roost.records.errors import DamagedRecords
 from roost.records.jsonl_reading import Line, Reading, ReadRun
 from roost.records.records import SECONDS_PER_DAY, Retention, check

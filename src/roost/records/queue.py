@@ -13,8 +13,8 @@ from contextlib import suppress
 import msgspec
 import structlog
 
-from roost.metrics import catalogue as metrics
 from roost.model.record import Attempt, Run, RunReasons
+from roost.process.metrics import catalogue as metrics
 from roost.records.errors import RecordsUnavailable
 from roost.records.records import Records
 from roost.records.rows import EncodedRun, encoded

@@ -33,7 +33,7 @@ from roost.model.reasons import Reasons
 from roost.model.record import Step
 from roost.model.spec import Selection
 from roost.model.unread import UnreadKey
-from roost.scheduler.outcome import Basis, Try
+from roost.scheduler.selection.outcome import Basis, Try
 
 
 class SchedulerError(Exception):

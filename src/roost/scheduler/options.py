@@ -7,12 +7,10 @@ from typing import Any
 import msgspec
 from oslo_config import cfg
 
-from roost.scheduler import accelerator_options, pci_options
-from roost.scheduler.accelerator_options import AcceleratorOptions, accelerator_options_from
 from roost.scheduler.errors import BadOptions
-from roost.scheduler.key_options import KEY_OPTIONS, KeyOptions
-from roost.scheduler.pci_options import PciOptions, pci_options_from
-from roost.scheduler.plugin_names import (
+from roost.scheduler.plugins import pci_options
+from roost.scheduler.plugins.pci_options import PciOptions, pci_options_from
+from roost.scheduler.plugins.plugin_names import (
     ALL_FILTERS,
     ALL_WEIGHERS,
     WEIGHER,
@@ -21,8 +19,11 @@ from roost.scheduler.plugin_names import (
     filter_classes,
     weigher_classes,
 )
-from roost.scheduler.plugin_options import FILTER_SCHEDULER, declared_options
-from roost.scheduler.request_options import (
+from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER, declared_options
+from roost.scheduler.request import accelerator_options
+from roost.scheduler.request.accelerator_options import AcceleratorOptions, accelerator_options_from
+from roost.scheduler.request.key_options import KEY_OPTIONS, KeyOptions
+from roost.scheduler.request.options import (
     REQUEST_FILTER_OPTIONS,
     WORKAROUNDS,
     RequestFilterOptions,
@@ -50,7 +51,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     best hosts. ``shuffle_best_same_weighed_hosts``: pick at random among all hosts that weigh as much as the
     best one. ``service_down_time``: seconds without a heartbeat after which a host is down.
     ``multipliers``: of weighers, by weigher name; a weigher without one has its own default. ``plugins``: the
-    own options of filters and weighers, by plugin name; see `roost.scheduler.plugin_options`.
+    own options of filters and weighers, by plugin name; see `roost.scheduler.plugins.plugin_options`.
     ``max_claims_per_instance``, ``max_candidates_per_host`` and ``max_run_seconds`` bound a run; 0 is no
     bound. ``host_list_seconds``: how long an answer of placement over HTTP serves. ``explain_seconds``: how
     long a refusal waits for its reasons.

@@ -8,9 +8,9 @@ import msgspec
 from roost.model.reasons import WeighedHost
 from roost.model.record import ABANDONED, PENDING, REFUSED, Asked, Attempt
 from roost.model.spec import Destination, Selection
-from roost.scheduler.outcome import Outcome, Try
-from roost.scheduler.query import PlacementQueries
-from roost.scheduler.replacement import Replacement
+from roost.scheduler.request.query import PlacementQueries
+from roost.scheduler.selection.outcome import Outcome, Try
+from roost.scheduler.selection.replacement import Replacement
 
 
 def asked_of(queries: PlacementQueries, node_version: int | None) -> Asked:

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from itertools import pairwise
 from time import perf_counter
 
-from roost.metrics import catalogue as metrics
-from roost.metrics.instruments import OTHER, counting
 from roost.model.record import Step
+from roost.process.metrics import catalogue as metrics
+from roost.process.metrics.instruments import OTHER, counting
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.field import KNOWN, OFFERED
-from roost.scheduler.outcome import BOUND, CLAIMS, FULL, WORK, Outcome
+from roost.scheduler.pool.field import KNOWN, OFFERED
+from roost.scheduler.selection.outcome import BOUND, CLAIMS, FULL, WORK, Outcome
 
 _CAUSES = {KNOWN: "no_hosts", OFFERED: "placement", CLAIMS: CLAIMS, FULL: FULL, BOUND: BOUND, WORK: BOUND}
 _CLAIMED, _REFUSED = (metrics.ATTEMPTS.labels(outcome) for outcome in ("claimed", "refused"))

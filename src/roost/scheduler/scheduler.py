@@ -12,7 +12,6 @@ from typing import TypeVar
 import msgspec
 import structlog
 
-from roost import tracing
 from roost.ledger import LedgerError
 from roost.model.reasons import Reasons
 from roost.model.record import FAILED, RecordSink, Run, end_of
@@ -21,9 +20,8 @@ from roost.model.text import error_text
 from roost.model.unread import UnreadKey
 from roost.model.what_if import Scenario, WhatIf
 from roost.placement.errors import PlacementError
+from roost.process import tracing
 from roost.records.redact import redacted
-from roost.scheduler import plugins as found
-from roost.scheduler.declarations import key_of
 from roost.scheduler.errors import (
     BadRequestSpec,
     NewerWord,
@@ -33,28 +31,30 @@ from roost.scheduler.errors import (
     SchedulerFault,
     WordsInTheWay,
 )
+from roost.scheduler.explain.explanations import Explanations, told
+from roost.scheduler.explain.scenario import check
+from roost.scheduler.explain.supposition import Supposition
 from roost.scheduler.gateways import Decided, Gateway
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.operator_words import OperatorWords, Taken
+from roost.scheduler.nodes.operator_words import OperatorWords, Taken
+from roost.scheduler.nodes.outstanding import taken_by
+from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.outcome import Basis, Outcome, Try
-from roost.scheduler.outstanding import taken_by
-from roost.scheduler.query import PlacementQueries, placement_queries
-from roost.scheduler.question import Question
-from roost.scheduler.reasons.explanations import Explanations, told
-from roost.scheduler.reasons.scenario import check
-from roost.scheduler.rebuild import NOTHING, is_rebuild, judge_rebuild
+from roost.scheduler.plugins import plugins as found
+from roost.scheduler.plugins.declarations import key_of
 from roost.scheduler.recording import asked_of, attempts_after, attempts_of, numbered, weighed_in
-from roost.scheduler.replacement import Replacement, ReplacementRequest
-from roost.scheduler.request_filters import Facts
-from roost.scheduler.request_filters.routed_networks import segments_of
-from roost.scheduler.request_keys.judgement import KeyJudge
-from roost.scheduler.request_keys.servable import check_servable
+from roost.scheduler.request.keys.judgement import KeyJudge
+from roost.scheduler.request.keys.servable import check_servable
+from roost.scheduler.request.query import PlacementQueries, placement_queries
+from roost.scheduler.request.question import Question
+from roost.scheduler.request.rebuild import NOTHING, is_rebuild, judge_rebuild
+from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.request.request_filters.routed_networks import segments_of
 from roost.scheduler.run_id import new_run_id
 from roost.scheduler.run_metrics import RunMetrics
-from roost.scheduler.selection import Plugins
+from roost.scheduler.selection.outcome import Basis, Outcome, Try
+from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
+from roost.scheduler.selection.selection import Plugins
 from roost.scheduler.settings import settings_of
-from roost.scheduler.supposition import Supposition
 from roost.storage import StorageError
 
 NO_GENERATIONS: Mapping[str, int] = MappingProxyType({})
@@ -109,7 +109,7 @@ class Scheduler:
         from roost.records.backend import open_sql_records
         from roost.scheduler import NoValidHost, Scheduler
         from roost.scheduler.gateways.local import LocalGateway
-        from roost.scheduler.nodes import NodeTable
+        from roost.scheduler.nodes.table import NodeTable
         from roost.storage import Database
 
         HOSTS = {

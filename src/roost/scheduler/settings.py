@@ -9,7 +9,7 @@ import msgspec
 import roost
 from roost.model.record import PluginVersion, Settings
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.selection import Plugins
+from roost.scheduler.selection.selection import Plugins
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 

@@ -21,7 +21,7 @@ from typing import TypeVar
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from roost.lane import CallTimedOut, Lane
+from roost.process.lane import CallTimedOut, Lane
 from roost.storage.database_url import DRIVERS, DatabaseUrl, as_url
 from roost.storage.driver_errors import opening_error, storage_error
 from roost.storage.engine import (

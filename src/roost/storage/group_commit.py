@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy.engine import Connection
 
-from roost.lane import CallTimedOut, Lane, awaitable
+from roost.process.lane import CallTimedOut, Lane, awaitable
 from roost.storage.batches import perform
 from roost.storage.errors import ConnectionLost, DatabaseUnavailable, OutcomeUnknown
 

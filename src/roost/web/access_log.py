@@ -1,7 +1,7 @@
 """The parts of the edge that log: the ids of the request in each line, and the access line."""
 
-from roost.logs.access import make_access_log
-from roost.logs.request_ids import enter
+from roost.process.logs.access import make_access_log
+from roost.process.logs.request_ids import enter
 from roost.web.observation import Observation
 
 LONGEST_PATH = 2048

@@ -10,7 +10,7 @@ import enum
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from roost.metrics import catalogue as metrics
+from roost.process.metrics import catalogue as metrics
 from roost.web.dispatch import Application, Message
 from roost.web.errors import HeadTooLarge, TooSlow, Unavailable
 from roost.web.heads import LARGEST_HEAD, is_head_too_large

@@ -29,12 +29,12 @@ import falcon.asgi
 import msgspec
 import structlog
 
-from roost.auth import Authenticator, IdentityUnavailable
-from roost.deadlines import Deadlines
-from roost.logs.outages import OutageLines
-from roost.metrics import catalogue as metrics
 from roost.model.visibility import visible
+from roost.process.deadlines import Deadlines
+from roost.process.logs.outages import OutageLines
+from roost.process.metrics import catalogue as metrics
 from roost.web.admission import REFUSAL_KEY, Overloaded
+from roost.web.auth import Authenticator, IdentityUnavailable
 from roost.web.conventions import Conventions
 from roost.web.errors import (
     HTTPError,

@@ -15,7 +15,7 @@ completes (`Observation.operation`), and calls the parts that it is composed of:
 - ``holds``: takes the steps of requests that hold the event loop for long.
 - ``admission``: limits what is in flight. A refused request has a status and is watched as any other.
 
-A part adds a class in a module of its own and one argument in `roost.placement.http.edge`; the edge itself
+A part adds a class in a module of its own and one argument in `roost.server.placement.edge`; the edge itself
 stays as it is. A part that has nothing to do is left out when the edge is composed, and costs nothing then.
 """
 
@@ -24,7 +24,7 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import Protocol
 
-from roost.timed_steps import Holds, TimedSteps
+from roost.process.timed_steps import Holds, TimedSteps
 from roost.web.dispatch import Application, Message, Receive, Send
 from roost.web.heads import is_head_too_large
 from roost.web.observation import SCOPE_KEY, Observation

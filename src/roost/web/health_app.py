@@ -1,8 +1,8 @@
 """The application of `roost.web.health_operations`."""
 
-from roost.auth import NoAuth
-from roost.auth.rules import Rules
 from roost.web.app import Kernel, create_app
+from roost.web.auth import NoAuth
+from roost.web.auth.rules import Rules
 from roost.web.dispatch import Application
 from roost.web.health import Health
 from roost.web.health_operations import OPERATIONS

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from roost.metrics import catalogue as metrics
-from roost.metrics.instruments import counting
+from roost.process.metrics import catalogue as metrics
+from roost.process.metrics.instruments import counting
 from roost.web.health import Health
 
 CHECK_SECONDS = 5.0

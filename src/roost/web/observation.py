@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager
 from time import perf_counter
 from typing import Any, Final
 
-from roost.auth import NOBODY, Identity
-from roost.logs.request_ids import HEADER, RequestIds, new_request_ids
+from roost.process.logs.request_ids import HEADER, RequestIds, new_request_ids
+from roost.web.auth import NOBODY, Identity
 from roost.web.dispatch import Message, Send
 
 SCOPE_KEY: Final = "roost.observation"

@@ -8,9 +8,9 @@ import falcon.asgi
 import msgspec
 from msgspec import Meta
 
-from roost.auth import Identity
-from roost.auth.rules import Rules
 from roost.model.visibility import Viewer
+from roost.web.auth import Identity
+from roost.web.auth.rules import Rules
 from roost.web.errors import Forbidden
 
 ADMIN: Final = "role:admin"

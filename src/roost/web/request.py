@@ -6,9 +6,9 @@ from typing import Any
 import falcon.asgi
 import msgspec
 
-from roost.auth import NOBODY, Identity
 from roost.model.idempotency import IdempotencyKey, KeyedAnswer
 from roost.model.visibility import Viewer
+from roost.web.auth import NOBODY, Identity
 from roost.web.dispatch import Message
 from roost.web.observation import Observation, observation_of
 from roost.web.policy import NO_PROJECT, Projects

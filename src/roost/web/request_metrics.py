@@ -1,7 +1,7 @@
 """The part of the edge that measures requests."""
 
-from roost.metrics import catalogue as metrics
-from roost.metrics.instruments import Distribution
+from roost.process.metrics import catalogue as metrics
+from roost.process.metrics.instruments import Distribution
 from roost.web.observation import Observation
 
 

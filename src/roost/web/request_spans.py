@@ -1,6 +1,6 @@
 """The part of the edge that records a span for each request."""
 
-from roost import tracing
+from roost.process import tracing
 from roost.web.observation import Observation
 
 _CONTEXT = (b"traceparent", b"tracestate")

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from roost.metrics import catalogue as metrics
+from roost.process.metrics import catalogue as metrics
 from roost.web.dispatch import Message
 from roost.web.observation import Observation
 

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from roost.auth import Source
-from roost.auth.source import Setting
 from roost.bench.loopback import free_port
 from roost.cli.doctor import CHECKS
 from roost.cli.doctor.check import Deployment, Finding, run_checks
 from roost.cli.doctor.machine import is_served
 from roost.cli.listening import Listening
 from roost.ledger import SCHEMA
-from roost.serving.listeners import Address, UnixAddress
-from roost.serving.tls import Tls
+from roost.server.workers.listeners import Address, UnixAddress
+from roost.server.workers.tls import Tls
 from roost.storage import Database
+from roost.web.auth import Source
+from roost.web.auth.source import Setting
 from support.certificates import issue, make_authority
 from support.databases import Place
 from support.forked import run_forked

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from roost.auth import Source
 from roost.cli.doctor import status_of
 from roost.cli.doctor.check import Check, Deployment, Finding, NotKnown, Verdict, run_checks
 from roost.cli.doctor.configuration import judge_clock
@@ -13,7 +12,8 @@ from roost.cli.doctor.database import judge_mariadb, judge_postgresql
 from roost.cli.doctor.machine import judge_space
 from roost.cli.listening import Listening
 from roost.model.errors import OperatorError
-from roost.serving.listeners import Address
+from roost.server.workers.listeners import Address
+from roost.web.auth import Source
 
 POSTGRESQL = {
     "fsync": "on",

@@ -8,13 +8,13 @@ from threading import Thread
 import pytest
 from click.testing import CliRunner
 
-from roost.auth import Source
-from roost.auth.source import Setting
+from roost.agent.keeping import KeptSession, StateDirectory
 from roost.bench.loopback import free_port
 from roost.cli.agent import agent as agent_command
 from roost.cli.doctor import agent
 from roost.cli.doctor.check import run_checks
-from roost.compute.keeping import KeptSession, StateDirectory
+from roost.web.auth import Source
+from roost.web.auth.source import Setting
 
 
 def found(folder: Path, endpoint: str, *settings: str, **named: object) -> dict[str, list[tuple[str, str]]]:

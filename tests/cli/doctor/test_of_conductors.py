@@ -3,19 +3,19 @@
 import asyncio
 from pathlib import Path
 
-from roost.auth import Source
-from roost.auth.source import Setting
 from roost.bench.loopback import free_port
-from roost.cells import SCHEMA as CELL
-from roost.cells.node_reports import KeepReports
 from roost.cli.doctor import conductor, configuration
 from roost.cli.doctor.check import Deployment, Verdict, run_checks
 from roost.cli.listening import Listening
-from roost.conductor.cell_mappings import CellMapping, MapCells
-from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.model.node import NodeReport
-from roost.serving.listeners import Address
+from roost.server.workers.listeners import Address
+from roost.state.api_database.cell_mappings import CellMapping, MapCells
+from roost.state.api_database.tables import SCHEMA as CONDUCTOR
+from roost.state.cell_database import SCHEMA as CELL
+from roost.state.cell_database.node_reports import KeepReports
 from roost.storage import Database, Schema
+from roost.web.auth import Source
+from roost.web.auth.source import Setting
 from support.programs import write_config
 
 

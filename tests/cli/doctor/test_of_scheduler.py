@@ -6,22 +6,22 @@ from pathlib import Path
 import httpx
 import pytest
 
-from roost.auth import Source
-from roost.auth.credentials import FixedCredentials
-from roost.auth.source import Setting
 from roost.bench.loopback import free_port
-from roost.cells import SCHEMA as CELL
 from roost.cli.doctor import scheduler
 from roost.cli.doctor.check import Deployment, run_checks
 from roost.cli.listening import Listening
-from roost.conductor.node_journal import JournalWriter
-from roost.conductor.requests import Requests
-from roost.conductor.tables import SCHEMA as CONDUCTOR
 from roost.placement.client import HttpPlacement
 from roost.records.tables import SCHEMA as RECORDS
-from roost.scheduler.nodes import NodeTable
-from roost.serving.listeners import Address
+from roost.scheduler.nodes.journal import JournalWriter
+from roost.scheduler.nodes.table import NodeTable
+from roost.server.workers.listeners import Address
+from roost.state.api_database.requests import Requests
+from roost.state.api_database.tables import SCHEMA as CONDUCTOR
+from roost.state.cell_database import SCHEMA as CELL
 from roost.storage import Database
+from roost.web.auth import Source
+from roost.web.auth.credentials import FixedCredentials
+from roost.web.auth.source import Setting
 from support.serving import Serving
 
 ALONE = "scheduler.hosts_from_placement=true"

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from roost.conductor.aggregates.differences import Difference, differences
 from roost.conductor.aggregates.host_aggregates import KnownNodes
 from roost.conductor.aggregates.mirror import AggregateMirror
 from roost.conductor.aggregates.provider_aggregates import align, bring
-from roost.conductor.aggregates.store import AggregateChanges
 from roost.conductor.backoff import Backoff
 from roost.model.aggregate import Aggregate
 from roost.placement.errors import ConcurrentUpdate, NotFound
 from roost.placement.interface import Provider
 from roost.placement.service import PlacementService
+from roost.state.api_database.aggregates.differences import Difference, differences
+from roost.state.api_database.aggregates.store import AggregateChanges
 from roost.storage import DatabaseUnavailable
 from support.conducting import conducting
 from support.waiting import patience

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from roost.conductor import asking_cells
 from roost.model.node import NodeReport
+from roost.state.api_database import asking_cells
 from roost.storage import DatabaseUnavailable
 from support.conducting import request
 from support.conductor_api import ADMIN, TOKEN, api, detail

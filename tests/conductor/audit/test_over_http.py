@@ -11,10 +11,10 @@ from roost.cli.audit import audit as command
 from roost.cli.service_client import ServiceClient
 from roost.conductor.audit.findings import DRY_RUN
 from roost.conductor.audit.rounds import AuditOptions, audit_round, audit_tenure
-from roost.conductor.audit.store import AskForRound, ReadState
-from roost.conductor.late_claims import NoteLateClaims
-from roost.leases import LeaseTimes, Tenure, renew
 from roost.placement.commands.allocations import ConsumerWrite
+from roost.state.api_database.audit import AskForRound, ReadState
+from roost.state.api_database.late_claims import NoteLateClaims
+from roost.state.leases import LeaseTimes, Tenure, renew
 from support.conducting import Conductors
 from support.conductor_api import ADMIN, TOKEN, api
 

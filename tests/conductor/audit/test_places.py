@@ -7,12 +7,12 @@ import httpx
 import sqlalchemy as sa
 
 from conductor.audit.test_over_http import PATH, run_round
-from roost.cells.tables import nodes
 from roost.conductor.audit.places import LEFT_PROVIDER, MISSING_PROVIDER, WRONG_AGGREGATE
 from roost.conductor.audit.rounds import audit_tenure
-from roost.leases import LeaseTimes, Tenure
 from roost.model.provider_names import provider_uuid
 from roost.model.vocabulary import SHARING_TRAIT
+from roost.state.cell_database.tables import nodes
+from roost.state.leases import LeaseTimes, Tenure
 from support.conducting import Conductors
 from support.conductor_api import ADMIN, api
 

@@ -1,12 +1,12 @@
 """Repairs of the audit whose instances change in between."""
 
-from roost.cells.claimed_again import ClaimedAgain
 from roost.conductor.audit.findings import CLAIM_AGAIN, MISSING_CLAIM, Observed
 from roost.conductor.audit.repairing import repair
-from roost.conductor.mappings import InstanceMapping
 from roost.conductor.questions import WriteAllocations
 from roost.machine import Ask, Write
 from roost.model.instance import ACTIVE
+from roost.state.api_database.mappings import InstanceMapping
+from roost.state.cell_database.claimed_again import ClaimedAgain
 from support.cells import instance, selection
 
 

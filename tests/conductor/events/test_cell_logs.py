@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from roost.cells.state_changes import (
+from roost.conductor.events.cell_logs import PRUNE_SECONDS, keep_cell_logs, number_changes
+from roost.machine import Clock, Log, Monotonic, Read, Sleep, Together, Write
+from roost.state.cell_database.state_changes import (
     NUMBERED_AT_ONCE,
     PRUNED_AT_ONCE,
     HasUnnumbered,
     NumberChanges,
     PruneChanges,
 )
-from roost.conductor.events.cell_logs import PRUNE_SECONDS, keep_cell_logs, number_changes
-from roost.machine import Clock, Log, Monotonic, Read, Sleep, Together, Write
 from roost.storage import DatabaseUnavailable
 
 

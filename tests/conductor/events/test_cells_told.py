@@ -3,12 +3,12 @@
 import asyncio
 from typing import Any
 
-from roost.conductor.cell_mappings import CellMapping, MapCells
 from roost.conductor.events.cell_outages import NoteOutages, SeenOutage
-from roost.conductor.events.store import EventsAfter
 from roost.conductor.hosts.watch import ServiceWatch
-from roost.conductor.tables import SCHEMA
-from roost.leases import LeaseTimes
+from roost.state.api_database.cell_mappings import CellMapping, MapCells
+from roost.state.api_database.events import EventsAfter
+from roost.state.api_database.tables import SCHEMA
+from roost.state.leases import LeaseTimes
 from roost.storage import Database, DatabaseUnavailable
 from support.conductor_api import ADMIN, api
 from support.databases import Place

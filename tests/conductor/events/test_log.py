@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy.engine import Connection
 
-from roost.conductor.events import store
-from roost.conductor.events.store import (
+from roost.state.api_database import events as store
+from roost.state.api_database.event_types import CloudEvent
+from roost.state.api_database.events import (
     EventsAfter,
     MarkedEvent,
     ObserveEvents,
@@ -17,8 +18,7 @@ from roost.conductor.events.store import (
     Wanted,
     append_events,
 )
-from roost.conductor.events.types import CloudEvent
-from roost.conductor.tables import SCHEMA
+from roost.state.api_database.tables import SCHEMA
 from roost.storage import Database
 from support.databases import Place
 from support.upgrading import two_processes, upgrade_empty

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.conductor.events.merge import LogPart, Merged, merged
-from roost.conductor.events.types import CloudEvent
+from roost.state.api_database.event_types import CloudEvent
 
 
 def event(name: str, at: float) -> CloudEvent:

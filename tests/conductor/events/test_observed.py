@@ -5,8 +5,8 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from roost.conductor.events.observed import LeaseLook, transitions
-from roost.conductor.events.store import MarkedEvent
-from roost.leases import VACANT, Lease
+from roost.state.api_database.events import MarkedEvent
+from roost.state.leases import VACANT, Lease
 
 HOST = Lease(
     name="host/a", kind="host", holder="n1", epoch=1, counter=7, host="a", service_version=1, since=10.0

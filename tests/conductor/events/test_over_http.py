@@ -3,10 +3,10 @@
 import asyncio
 from typing import Any
 
-from roost.conductor.agents.sessions import FreeSessions, OpenSession
-from roost.conductor.events.store import ObserveEvents
+from roost.conductor.agent_endpoint.sessions import FreeSessions, OpenSession
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.model.service_version import SERVICE_VERSION
+from roost.state.api_database.events import ObserveEvents
 from roost.storage import Database, DatabaseUnavailable
 from support.conductor_api import ADMIN, TOKEN, api, detail
 

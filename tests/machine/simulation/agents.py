@@ -7,9 +7,7 @@ from typing import Any
 from machine.simulation.hosts import FOREIGN, Host
 from machine.simulation.network import Handling, Network
 from machine.simulation.process import Process
-from roost.agents.errors import AgentProtocolError, EndpointUnavailable
-from roost.agents.questions import Confirm
-from roost.compute.driving import (
+from roost.agent.driving import (
     DestroyGuest,
     FillTree,
     Guests,
@@ -21,9 +19,11 @@ from roost.compute.driving import (
     ReshapeTree,
     StartGuest,
 )
-from roost.compute.errors import BuildEnded
-from roost.compute.host import AgentTimes, HostAgent
-from roost.conductor.agents.endpoint import AgentEndpoint
+from roost.agent.errors import BuildEnded
+from roost.agent.host import AgentTimes, HostAgent
+from roost.agent.protocol.errors import AgentProtocolError, EndpointUnavailable
+from roost.agent.protocol.questions import Confirm
+from roost.conductor.agent_endpoint.endpoint import AgentEndpoint
 from roost.machine import Await, Machine, Question, Sleep, Wake
 
 CELL, DRIVER, STATE = "cell", "driver", "state"

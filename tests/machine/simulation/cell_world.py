@@ -4,10 +4,10 @@ from typing import Any
 
 from machine.simulation.weather import Weather
 from machine.simulation.world import Kind, World
-from roost.cells.arriving import AddInstances
-from roost.cells.ending import DeleteInstances
 from roost.model.instance import ASSIGNED, Instance
 from roost.scheduler.errors import NoValidHost
+from roost.state.cell_database.arriving import AddInstances
+from roost.state.cell_database.ending import DeleteInstances
 from support.clouds import spec
 
 CELL = "c1"

@@ -11,27 +11,27 @@ from machine.simulation.network import Handling
 from machine.simulation.placement import FOREIGN
 from machine.simulation.process import Process
 from machine.simulation.world import ACTS, LEASES, Kind, World, promise
-from roost.cells.history import ReadHistory
-from roost.cells.tables import SCHEMA as CELL_SCHEMA
 from roost.conductor.audit.rounds import SHARE, AuditOptions, audit, audit_tenure
-from roost.conductor.audit.store import LEASE, ReadFindings, ReadRepairs, ReadState
 from roost.conductor.carrying import CarryOptions
-from roost.conductor.cell_mappings import CELL0
-from roost.conductor.history.past import FindKnown
 from roost.conductor.history.telling import actions_of
 from roost.conductor.questions import SCHEDULER
 from roost.conductor.super_conductor import KIND
-from roost.conductor.tables import (
+from roost.conductor.working import Working
+from roost.machine import Ask, Machine, Question, Sleep
+from roost.model.instance import ERROR, BuildRequest, Instance
+from roost.state.api_database.audit import LEASE, ReadFindings, ReadRepairs, ReadState
+from roost.state.api_database.cell_mappings import CELL0
+from roost.state.api_database.past import FindKnown
+from roost.state.api_database.tables import (
     SCHEMA,
     build_requests,
     cell_mappings,
     instance_deletions,
     instance_mappings,
 )
-from roost.conductor.working import Working
-from roost.leases import Tenure, keep_lease, watch_leases
-from roost.machine import Ask, Machine, Question, Sleep
-from roost.model.instance import ERROR, BuildRequest, Instance
+from roost.state.cell_database.history import ReadHistory
+from roost.state.cell_database.tables import SCHEMA as CELL_SCHEMA
+from roost.state.leases import Tenure, keep_lease, watch_leases
 from support.clouds import spec
 
 CELLS = ("c1", "c2")

@@ -6,13 +6,13 @@ import msgspec
 import sqlalchemy as sa
 
 from machine.simulation.world import Faults
-from roost.agents.questions import Confirm, Poll
-from roost.cells.arriving import AddInstances
-from roost.cells.ending import DeleteInstances
-from roost.cells.tables import fences
-from roost.conductor.build_requests import FinishRequest, RetakeRequest
-from roost.conductor.mappings import MapInstances, TakeOverMappings
-from roost.conductor.tables import build_requests, instance_mappings
+from roost.agent.protocol.questions import Confirm, Poll
+from roost.state.api_database.build_requests import FinishRequest, RetakeRequest
+from roost.state.api_database.mappings import MapInstances, TakeOverMappings
+from roost.state.api_database.tables import build_requests, instance_mappings
+from roost.state.cell_database.arriving import AddInstances
+from roost.state.cell_database.ending import DeleteInstances
+from roost.state.cell_database.tables import fences
 
 
 class WithoutFences(msgspec.Struct, frozen=True):

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from random import Random
 
 from machine.simulation.network import BrokenPromise
-from roost.compute.driving import ConsumerRecords
-from roost.compute.errors import BuildFailed, ReshapeNeeded
-from roost.compute.keeping import MemoryState
-from roost.compute.provider_tree import ProviderTree
+from roost.agent.driving import ConsumerRecords
+from roost.agent.errors import BuildFailed, ReshapeNeeded
+from roost.agent.keeping import MemoryState
+from roost.agent.provider_tree import ProviderTree
 from roost.model.inventory import Inventory
 
 FOREIGN = "foreign-guest"

@@ -10,12 +10,12 @@ from machine.simulation.databases import SimulatedDatabase
 from machine.simulation.loop import Loop
 from machine.simulation.process import PENDING, Process, Running
 from machine.simulation.weather import CALM, Weather, fate
-from roost.cells.cell_work import CellWork
-from roost.cells.orders import FOR_HOSTS, orders_topic
-from roost.cells.owning import FOR_CONDUCTORS as _FOR_CONDUCTORS
-from roost.cells.owning import work_topic
-from roost.leases import AcquireLease, RenewLease, VacateLeases
 from roost.machine.steps import Machine
+from roost.state.cell_database.cell_work import CellWork
+from roost.state.cell_database.orders import FOR_HOSTS, orders_topic
+from roost.state.cell_database.owning import FOR_CONDUCTORS as _FOR_CONDUCTORS
+from roost.state.cell_database.owning import work_topic
+from roost.state.leases import AcquireLease, RenewLease, VacateLeases
 from roost.storage import DatabaseUnavailable, OutcomeUnknown
 
 FOR_CONDUCTORS = frozenset(_FOR_CONDUCTORS)
@@ -288,7 +288,8 @@ class Network:
 
 
 def wake_for(process: Process, cell: str, entered: Collection[str]) -> None:
-    """Wake what waits in a process for the states that instances have entered, as `roost.cells.Cell` does."""
+    """Wake what waits in a process for the states that instances have entered, as
+    `roost.state.cell_database.Cell` does."""
     if not FOR_CONDUCTORS.isdisjoint(entered):
         process.wake(work_topic(cell))
     if not FOR_HOSTS.isdisjoint(entered):

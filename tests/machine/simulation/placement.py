@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from roost.agents.types import MovedClaim, ProviderRefusal, TreeClaim
-from roost.agents.types import SetInventories as AgentsSetInventories
+from roost.agent.protocol.types import MovedClaim, ProviderRefusal, TreeClaim
+from roost.agent.protocol.types import SetInventories as AgentsSetInventories
 from roost.fleet import Fleet
 from roost.ledger import Command, Held, State
 from roost.model.change import AllocationsChanged, ResourceClassChanged, TraitChanged
@@ -25,11 +25,11 @@ from roost.placement.service import PlacementService
 from roost.scheduler.errors import NoAlternate, NoValidHost
 from roost.scheduler.gateways.local import Decide
 from roost.scheduler.gateways.replacing import UseAlternate
-from roost.scheduler.nodes import NodeTable
+from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.question import Question
-from roost.scheduler.replacement import Replacement, ReplacementRequest
-from roost.scheduler.selection import Plugins
+from roost.scheduler.request.question import Question
+from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
+from roost.scheduler.selection.selection import Plugins
 from support.clouds import NOW, report
 
 T = TypeVar("T")

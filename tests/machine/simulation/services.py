@@ -7,8 +7,8 @@ import httpx
 from machine.simulation.agents import at_once
 from machine.simulation.placement import SimulatedPlacement
 from machine.simulation.process import Process
-from roost.agents.errors import EndpointUnavailable
-from roost.conductor.agents.relay import ProviderRelay, ReadTreeClaims, RelayReshape
+from roost.agent.protocol.errors import EndpointUnavailable
+from roost.conductor.agent_endpoint.relay import ProviderRelay, ReadTreeClaims, RelayReshape
 from roost.conductor.questions import (
     AllocationsOf,
     ConsumersOn,

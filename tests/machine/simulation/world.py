@@ -31,24 +31,24 @@ from machine.simulation.placement import SimulatedPlacement
 from machine.simulation.process import Process
 from machine.simulation.services import PlacementService, ProvidersService, SchedulerService
 from machine.simulation.weather import CALM, Weather
-from roost.cells.arriving import INSTANCES
-from roost.cells.history import ReadHistory, StoredHistory
-from roost.cells.orders import HostsWithOrders
-from roost.cells.reshapes import ReadReshapeMarks
-from roost.cells.rows import instance_of
-from roost.cells.tables import SCHEMA as CELL_SCHEMA
-from roost.conductor.agents.endpoint import AgentEndpoint, EndpointTimes
-from roost.conductor.agents.relay import PROVIDERS
+from roost.conductor.agent_endpoint.endpoint import AgentEndpoint, EndpointTimes
+from roost.conductor.agent_endpoint.relay import PROVIDERS
 from roost.conductor.backoff import Backoff
 from roost.conductor.cell_conductor import KIND, machines_of
 from roost.conductor.cell_work import CellWork
 from roost.conductor.questions import PLACEMENT, SCHEDULER
-from roost.conductor.tables import API
 from roost.conductor.time_limits import TimeLimits
-from roost.leases import LeaseTimes, Tenure
 from roost.model.history import RESHAPED
 from roost.model.instance import ACTIVE, ASSIGNED, ERROR, LOST, UNSETTLED, Instance
 from roost.model.provider_names import provider_uuid
+from roost.state.api_database.tables import API
+from roost.state.cell_database.arriving import INSTANCES
+from roost.state.cell_database.history import ReadHistory, StoredHistory
+from roost.state.cell_database.orders import HostsWithOrders
+from roost.state.cell_database.reshapes import ReadReshapeMarks
+from roost.state.cell_database.rows import instance_of
+from roost.state.cell_database.tables import SCHEMA as CELL_SCHEMA
+from roost.state.leases import LeaseTimes, Tenure
 
 POLL_SECONDS = 3.0
 LEASES = LeaseTimes(look=2.0)

@@ -8,9 +8,9 @@ from oslo_config import cfg
 from oslo_policy import opts, policy
 
 from placement import policies
-from roost.auth import Identity, Source
 from roost.placement.access import PREFIX, RULES, default_rules, open_policy
 from roost.placement.options import PlacementOptions
+from roost.web.auth import Identity, Source
 from roost.web.errors import Forbidden
 from roost.web.policy import Policy
 

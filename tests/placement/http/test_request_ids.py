@@ -5,7 +5,7 @@ import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from roost.logs import RequestIds, current_requests
+from roost.process.logs import RequestIds, current_requests
 from roost.web.access_log import RequestLines
 from roost.web.edge import Edge
 from support.placement_api import Api

@@ -8,7 +8,7 @@ import pytest
 
 from roost.bench.loopback import free_port
 from roost.model.errors import OperatorError
-from roost.placement.http.server import check_exposure, prepare_database
+from roost.server.placement.server import check_exposure, prepare_database
 from support.serving import Serving, roost
 from support.waiting import wait_for
 

@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
 from roost.conductor import http as conductor_http
 from roost.placement.v1.operations import OPERATIONS
 from roost.placement.wire.query import GROUP_PARAMETERS, PARAMETERS
-from roost.scheduling.http.operations import OPERATIONS as SCHEDULING
+from roost.scheduler.api.operations import OPERATIONS as SCHEDULING
 from roost.web.conventions import Conventions
 from roost.web.openapi import describe
 from roost.web.operation import Operation

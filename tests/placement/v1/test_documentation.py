@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from roost.conductor.http import PATHS
-from roost.scheduling.http.operations import PATHS as SCHEDULING
+from roost.scheduler.api.operations import PATHS as SCHEDULING
 from support.processes import RoostUp
 from support.serving import Serving
 from support.waiting import patience

@@ -13,14 +13,14 @@ from roost.ledger import Ledger
 from roost.model.reasons import Reasons, Relaxation
 from roost.model.spec import RequestSpec
 from roost.scheduler import Scheduler, SchedulerOptions
-from roost.scheduler import plugins as found
 from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.explain.scratch import Scratch
 from roost.scheduler.gateways.http import HttpGateway
-from roost.scheduler.query import placement_queries
-from roost.scheduler.question import Question
-from roost.scheduler.reasons.scratch import Scratch
-from roost.scheduler.request_filters import Facts
-from roost.scheduler.selection import Plugins
+from roost.scheduler.plugins import plugins as found
+from roost.scheduler.request.query import placement_queries
+from roost.scheduler.request.question import Question
+from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.selection.selection import Plugins
 from scheduler.gateways.test_same_answers import MEMORY
 from support.clouds import NOW, Ask, Cloud, Kept, Provider, asks, clouds, filled, flat, over_http, spec
 from support.offering import by_metrics

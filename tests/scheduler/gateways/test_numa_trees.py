@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.hardware.pci_aliases import aliases_from
+from roost.fleet.hardware.pci_aliases import aliases_from
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import Destination, RequestSpec
@@ -17,9 +17,9 @@ from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
-from roost.scheduler.pci_options import PciOptions
-from roost.scheduler.request_options import RequestFilterOptions
-from roost.scheduler.requested.numa_groups import NUMA_ROOT, NumaModel
+from roost.scheduler.plugins.pci_options import PciOptions
+from roost.scheduler.request.demand.numa_groups import NUMA_ROOT, NumaModel
+from roost.scheduler.request.options import RequestFilterOptions
 from support.clouds import NOW, Cloud, Kept, Provider, filled, flat, over_http, report, spec, uuid_of
 from support.wire import Room, Within
 

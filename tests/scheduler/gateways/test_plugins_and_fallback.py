@@ -13,12 +13,12 @@ from roost.model.inventory import Inventory
 from roost.model.request import RequestGroup
 from roost.model.spec import RequestSpec, Selection
 from roost.scheduler import Scheduler, SchedulerOptions
+from roost.scheduler.candidates.offers import HostView, OneHost
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
-from roost.scheduler.offers import HostView, OneHost
-from roost.scheduler.question import Progress, Question
-from roost.scheduler.request_options import Workarounds
+from roost.scheduler.request.options import Workarounds
+from roost.scheduler.request.question import Progress, Question
 from support.clouds import GPU, NOW, Cloud, Kept, Provider, filled, flat, over_http, spec, uuid_of
 
 BROKEN, BEST, PLAIN = (uuid_of(number) for number in (0x77, 0x78, 0x79))

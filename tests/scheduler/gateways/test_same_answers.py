@@ -16,7 +16,7 @@ from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.scheduler import seeds_from
-from roost.scheduler.selection import OFFERED
+from roost.scheduler.selection.selection import OFFERED
 from roost.storage import Database
 from support.clouds import NOW, Ask, Cloud, Kept, asks, clouds, filled, over_http
 from support.offering import by_metrics

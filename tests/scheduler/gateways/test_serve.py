@@ -3,11 +3,11 @@
 import asyncio
 from pathlib import Path
 
-from roost.auth.credentials import FixedCredentials
 from roost.placement.client import HttpPlacement
 from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.errors import PlacementUnavailable
 from roost.scheduler.gateways.http import HttpGateway
+from roost.web.auth.credentials import FixedCredentials
 from support.clouds import GPU, NOW, Cloud, Kept, filled, flat, spec, uuid_of
 from support.serving import Serving
 

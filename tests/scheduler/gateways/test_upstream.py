@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from differential.services import Upstream
-from roost.auth.credentials import FixedCredentials
 from roost.model.inventory import Inventory
 from roost.model.record import Step
 from roost.placement.client import HttpPlacement
@@ -24,7 +23,8 @@ from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
 from roost.scheduler import NoValidHost, Scheduler, SchedulerError, SchedulerOptions
 from roost.scheduler.gateways.http import HttpGateway
-from roost.scheduler.selection import OFFERED
+from roost.scheduler.selection.selection import OFFERED
+from roost.web.auth.credentials import FixedCredentials
 from support.clouds import (
     GPU,
     NOW,

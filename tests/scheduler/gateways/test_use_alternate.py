@@ -9,7 +9,7 @@ from roost.model.spec import Destination
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
 from roost.scheduler.errors import NoAlternate, NothingClaimed, PlacementRefused, PlacementUnavailable
-from roost.scheduler.replacement import Replacement
+from roost.scheduler.selection.replacement import Replacement
 from support.clouds import AGGREGATES, Cloud, Provider, flat, holding, spec, uuid_of
 from support.wire import INSTANCES, Answer, Meddling, Room, Within, refused
 

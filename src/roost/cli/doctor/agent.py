@@ -9,30 +9,30 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
-from roost.agents.client import HttpEndpoint, tls_context
-from roost.agents.errors import AccessRefused, AgentProtocolError, EndpointUnavailable, SessionLost
-from roost.agents.exposure import CHANGE, exposure_of
-from roost.agents.questions import ReadTree
-from roost.agents.types import SessionKey
-from roost.auth import Source
+from roost.agent.drivers.loading import BUILT_IN, load_driver
+from roost.agent.errors import StateUnusable
+from roost.agent.keeping import StateDirectory, kept_session
+from roost.agent.options import GROUP
+from roost.agent.program import open_conf, read_tokens
+from roost.agent.protocol.client import HttpEndpoint, tls_context
+from roost.agent.protocol.errors import AccessRefused, AgentProtocolError, EndpointUnavailable, SessionLost
+from roost.agent.protocol.exposure import CHANGE, exposure_of
+from roost.agent.protocol.questions import ReadTree
+from roost.agent.protocol.types import SessionKey
+from roost.agent.provider_config import read_provider_config
 from roost.cli.configuration import options_without_effect
 from roost.cli.doctor.check import ANSWER_SECONDS, Check, NotKnown, Verdict
 from roost.cli.doctor.configuration import judge_files
-from roost.compute.drivers.loading import BUILT_IN, load_driver
-from roost.compute.errors import StateUnusable
-from roost.compute.keeping import StateDirectory, kept_session
-from roost.compute.options import GROUP
-from roost.compute.program import open_conf, read_tokens
-from roost.compute.provider_config import read_provider_config
 from roost.model.provider_names import provider_uuid
 from roost.model.transport_faults import fault_of
+from roost.web.auth import Source
 
 TRIED = 20
 """Hosts at most whose tokens are tried."""
 
 
 class CheckedAgent(msgspec.Struct, frozen=True, kw_only=True):
-    """What `roost agent` is told: see `roost.compute.program.AgentPlan`."""
+    """What `roost agent` is told: see `roost.agent.program.AgentPlan`."""
 
     hosts: Mapping[str, Path]
     endpoint: str

@@ -8,12 +8,12 @@ from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from roost.auth import Source
 from roost.cli.listening import Listening
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions, read_options
-from roost.report import masked
+from roost.process.report import masked
 from roost.storage import Database, DatabaseMisconfigured, DatabaseUrl, as_url
+from roost.web.auth import Source
 
 Level = Literal["ok", "warn", "fail", "skip"]
 

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from roost.auth import IdentityUnavailable
 from roost.cli.doctor.check import ANSWER_SECONDS, Check, Deployment, Verdict
 from roost.cli.doctor.database import clock_of
 from roost.cli.doctor.scheduler import at_revision, check_cell, check_placement, check_records
-from roost.conducting.options import ConductingOptions, read_conducting_options
-from roost.conducting.programs import check_options
-from roost.conductor.cell_mappings import CELL0, CellMapping, section_of
-from roost.conductor.requests import Requests
-from roost.conductor.tables import SCHEMA as CONDUCTOR_SCHEMA
 from roost.model.errors import OperatorError
 from roost.model.transport_faults import fault_of
+from roost.server.conductor.options import ConductingOptions, read_conducting_options
+from roost.server.conductor.programs import check_options
+from roost.state.api_database.cell_mappings import CELL0, CellMapping, section_of
+from roost.state.api_database.requests import Requests
+from roost.state.api_database.tables import SCHEMA as CONDUCTOR_SCHEMA
 from roost.storage import Database
+from roost.web.auth import IdentityUnavailable
 
 if TYPE_CHECKING:
-    from roost.auth.keystone_credentials import ClientOptions
+    from roost.web.auth.keystone_credentials import ClientOptions
 
 
 def check_conductor(deployment: Deployment) -> Iterator[Verdict]:
@@ -69,8 +69,8 @@ def check_service(deployment: Deployment) -> Iterator[Verdict]:
         yield Verdict("skip", "not checked: the conductor decides itself")
         return
     # Imported only here: its import takes as long as all others together.
-    from roost.auth.keystone_credentials import read_client_options
-    from roost.scheduling.client.http import GROUP, SERVICE_TYPE
+    from roost.scheduler.client.http import GROUP, SERVICE_TYPE
+    from roost.web.auth.keystone_credentials import read_client_options
 
     client = read_client_options(options.source, GROUP, SERVICE_TYPE)
     change = f"start the scheduler, or correct [{GROUP}]"

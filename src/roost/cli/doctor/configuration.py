@@ -66,7 +66,7 @@ def check_tokens(deployment: Deployment) -> Iterator[Verdict]:
         )
         return
     # Imported only here: its import takes as long as all others together.
-    from roost.auth.token_check import TokenCheck
+    from roost.web.auth.token_check import TokenCheck
 
     try:
         TokenCheck(deployment.source)
@@ -80,7 +80,7 @@ def _get_token(deployment: Deployment) -> Iterator[Verdict]:
     from keystoneauth1 import exceptions, loading
     from keystoneauth1.session import Session
 
-    from roost.auth.token_check import known_options
+    from roost.web.auth.token_check import known_options
 
     conf = deployment.source.open()
     for group, options in known_options(conf, deployment.source).items():

@@ -10,8 +10,8 @@ from pathlib import Path
 from roost.cli.doctor.check import Check, Deployment, Verdict
 from roost.cli.doctor.configuration import check_permissions
 from roost.model.errors import OperatorError
-from roost.serving.listeners import Address, UnixAddress, check_address
-from roost.serving.processors import count_processors
+from roost.server.workers.listeners import Address, UnixAddress, check_address
+from roost.server.workers.processors import count_processors
 
 LOW_SHARE, LOW_BYTES = 0.1, 1 << 30
 """Free space below both of which there is a warning."""

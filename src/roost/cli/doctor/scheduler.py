@@ -10,26 +10,26 @@ import httpx
 import sqlalchemy as sa
 from oslo_config import cfg
 
-from roost.auth import IdentityUnavailable
-from roost.auth.source import refused_value
-from roost.cells import SCHEMA as CELL_SCHEMA
-from roost.cells.hosts import RefusedHosts
 from roost.cli.doctor.check import ANSWER_SECONDS, Check, Deployment, Verdict
 from roost.cli.doctor.database import clock_of
-from roost.conductor.cell_mappings import CELL0, CellMapping, url_of
-from roost.conductor.requests import Requests
-from roost.conductor.tables import SCHEMA as CONDUCTOR_SCHEMA
-from roost.conductor.tables import node_journal
 from roost.model.errors import OperatorError
 from roost.model.transport_faults import fault_of
 from roost.placement.client import HttpPlacement
 from roost.placement.client.transport import OLDEST, is_older
 from roost.placement.errors import PlacementError
 from roost.records.tables import SCHEMA as RECORDS_SCHEMA
-from roost.scheduling.options import SchedulingOptions, open_conf, read_scheduling_options
-from roost.scheduling.server import check_options as check_scheduling
+from roost.server.scheduler.options import SchedulingOptions, open_conf, read_scheduling_options
+from roost.server.scheduler.server import check_options as check_scheduling
+from roost.state.api_database.cell_mappings import CELL0, CellMapping, url_of
+from roost.state.api_database.requests import Requests
+from roost.state.api_database.tables import SCHEMA as CONDUCTOR_SCHEMA
+from roost.state.api_database.tables import node_journal
+from roost.state.cell_database import SCHEMA as CELL_SCHEMA
+from roost.state.cell_database.hosts import RefusedHosts
 from roost.storage import Database, SchemaTooOld
 from roost.storage.schema import Schema
+from roost.web.auth import IdentityUnavailable
+from roost.web.auth.source import refused_value
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
 """A provider that there is not: to ask for it shows that the token is accepted."""

@@ -8,7 +8,7 @@ import msgspec
 from roost.cli.doctor.check import ANSWER_SECONDS, Check, Deployment, Verdict
 from roost.cli.doctor.machine import is_served
 from roost.model.transport_faults import fault_of
-from roost.serving.listeners import UnixAddress
+from roost.server.workers.listeners import UnixAddress
 
 
 class CheckResult(msgspec.Struct):

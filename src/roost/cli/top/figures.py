@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from roost.cli.top.samples import Labels, Sample, label
-from roost.metrics import catalogue
+from roost.process.metrics import catalogue
 
 REQUESTS = catalogue.REQUEST_DURATION.name
 DECISIONS = catalogue.DECISIONS.name

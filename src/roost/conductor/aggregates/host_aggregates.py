@@ -9,17 +9,17 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from roost.cells import Cell
-from roost.cells.node_lookup import NodeName, count_instances, names_of, nodes_called
-from roost.conductor.aggregates.errors import AggregateChanged, NoSuchNode, ZoneInUse
 from roost.conductor.aggregates.provider_aggregates import MirrorPlacement, bring
-from roost.conductor.aggregates.store import AggregateStore, Answer, Judge
-from roost.conductor.aggregates.zones import ZoneChange
-from roost.conductor.asking_cells import ask_for_all, ask_until
 from roost.conductor.hosts.node_owners import NodeOwners
 from roost.conductor.words.words import Words
 from roost.model.aggregate import Aggregate
 from roost.model.history import Requester
+from roost.state.api_database.aggregates.errors import AggregateChanged, NoSuchNode, ZoneInUse
+from roost.state.api_database.aggregates.store import AggregateStore, Answer, Judge
+from roost.state.api_database.aggregates.zones import ZoneChange
+from roost.state.api_database.asking_cells import ask_for_all, ask_until
+from roost.state.cell_database import Cell
+from roost.state.cell_database.node_lookup import NodeName, count_instances, names_of, nodes_called
 from roost.storage import StorageError
 
 T = TypeVar("T")

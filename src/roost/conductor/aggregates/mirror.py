@@ -6,15 +6,15 @@ from typing import Protocol
 
 import structlog
 
-from roost.cells.cell import changed
-from roost.conductor.aggregates.differences import Difference, differences
 from roost.conductor.aggregates.host_aggregates import KnownNodes
-from roost.conductor.aggregates.known import AggregateSource, KnownAggregates
 from roost.conductor.aggregates.provider_aggregates import MemberSource, MirrorPlacement, align
 from roost.conductor.backoff import Backoff
 from roost.ledger import LedgerError
 from roost.model.text import error_text
 from roost.placement.errors import PlacementError
+from roost.state.api_database.aggregates.differences import Difference, differences
+from roost.state.api_database.aggregates.known import AggregateSource, KnownAggregates
+from roost.state.cell_database.cell import changed
 from roost.storage import StorageError
 
 EVERY_SECONDS = 60.0
@@ -24,7 +24,8 @@ _log = structlog.get_logger()
 
 
 class MirroredSource(AggregateSource, MemberSource, Protocol):
-    """The aggregates, and those that were deleted: see `roost.conductor.aggregates.store.AggregateStore`."""
+    """The aggregates, and those that were deleted: see
+    `roost.state.api_database.aggregates.store.AggregateStore`."""
 
     async def deleted(self) -> frozenset[str]: ...
 

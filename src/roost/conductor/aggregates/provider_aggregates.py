@@ -29,7 +29,7 @@ class MirrorPlacement(Protocol):
 
 
 class MemberSource(Protocol):
-    """The members of all aggregates: see `roost.conductor.aggregates.store.AggregateStore`."""
+    """The members of all aggregates: see `roost.state.api_database.aggregates.store.AggregateStore`."""
 
     async def aggregates_of(self, node: str) -> frozenset[str]: ...
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 
-from roost.cells.unknown_guests import UnknownGuest
 from roost.conductor.comparison import (
     LEAKED_CLAIM,
     MISSING_CLAIM,
@@ -15,9 +14,11 @@ from roost.conductor.comparison import (
     WRONG_CELL,
     WRONG_HOST,
 )
-from roost.conductor.mappings import ANYWHERE, InstanceMapping
 from roost.ledger import Held
 from roost.model.instance import ACTIVE, Instance
+from roost.state.api_database.audit import AuditFinding
+from roost.state.api_database.mappings import ANYWHERE, InstanceMapping
+from roost.state.cell_database.unknown_guests import UnknownGuest
 
 UNKNOWN_GUEST = "unknown-guest"
 """A host has a guest that no cell wants there."""
@@ -181,23 +182,6 @@ class NodeSign(msgspec.Struct, frozen=True):
     cell: str
     stamp: tuple[object, ...] | None
     held: str | None
-
-
-class AuditFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """A difference that both looks of a round saw.
-
-    ``subject`` is the instance, or the root provider of a node. ``detail`` says what is there, ``expected``
-    what should be, ``proof`` what was read, both times. ``action`` is the repair, None if there is none that
-    is certain; ``waits_for`` says what keeps it from being made.
-    """
-
-    kind: str
-    subject: str
-    detail: str
-    expected: str
-    proof: dict[str, Any]
-    action: str | None
-    waits_for: str | None
 
 
 def judged(observed: Observed, before: Mapping[str, NodeSign], after: Mapping[str, NodeSign]) -> AuditFinding:

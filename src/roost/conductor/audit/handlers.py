@@ -3,10 +3,10 @@
 from typing import Protocol
 
 from roost.conductor.audit.findings import DRY_RUN
-from roost.conductor.audit.store import AskForRound, ReadFindings, ReadRepairs, ReadState
 from roost.conductor.audit.types import AskedRound, AuditQuery, RepairPage, ShownAudit, WantedRound
-from roost.conductor.kept_answers import Once
-from roost.conductor.requests import Requests
+from roost.state.api_database.audit import AskForRound, ReadFindings, ReadRepairs, ReadState
+from roost.state.api_database.kept_answers import Once
+from roost.state.api_database.requests import Requests
 from roost.web.errors import BadRequest
 from roost.web.request import Request, Response
 

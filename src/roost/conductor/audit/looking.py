@@ -8,29 +8,29 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.cells.arriving import FindInstances
-from roost.cells.held_hosts import ReadHeldHosts
-from roost.cells.orders import read_orders
-from roost.cells.tables import nodes
-from roost.cells.unknown_guests import UnknownGuest, unknown_guests_of
-from roost.cells.watching import session_name
 from roost.conductor.audit.findings import UNKNOWN_GUEST, NodeSign, Observed
-from roost.conductor.build_requests import waiting_requests
-from roost.conductor.cell_mappings import CellMapping, mapped_cells
 from roost.conductor.comparison import LEAKED_CLAIM, ApiState, CellState, judge
-from roost.conductor.history.past import PastInstances
-from roost.conductor.late_claims import NotedLate
-from roost.conductor.mappings import FindMappings, InstanceMapping
 from roost.conductor.questions import PLACEMENT, AllocationsOf, TraitsOf
-from roost.conductor.tables import API
-from roost.leases import read_stamps
 from roost.ledger import Held
 from roost.ledger.findings import Finding
 from roost.machine import Ask, Machine, Read
 from roost.model.instance import ON_ITS_HOST, Instance
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.errors import NotFound
-from roost.scheduler.claim_result import one_line
+from roost.scheduler.selection.claim_result import one_line
+from roost.state.api_database.build_requests import waiting_requests
+from roost.state.api_database.cell_mappings import CellMapping, mapped_cells
+from roost.state.api_database.late_claims import NotedLate
+from roost.state.api_database.mappings import FindMappings, InstanceMapping
+from roost.state.api_database.past import PastInstances
+from roost.state.api_database.tables import API
+from roost.state.cell_database.arriving import FindInstances
+from roost.state.cell_database.held_hosts import ReadHeldHosts
+from roost.state.cell_database.orders import read_orders
+from roost.state.cell_database.tables import nodes
+from roost.state.cell_database.unknown_guests import UnknownGuest, unknown_guests_of
+from roost.state.cell_database.watching import session_name
+from roost.state.leases import read_stamps
 from roost.storage import StorageError, in_batches
 
 AT_ONCE = 50

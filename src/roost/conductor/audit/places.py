@@ -11,17 +11,17 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.cells.tables import cell_hosts, nodes
-from roost.conductor.aggregates.differences import differences
-from roost.conductor.audit.findings import AuditFinding
-from roost.conductor.cell_mappings import mapped_cells
 from roost.conductor.questions import PLACEMENT, ProvidersIn, TraitsOf, TreeOf
-from roost.conductor.tables import API, host_aggregate_members, host_aggregates
 from roost.machine import Ask, Machine, Read
 from roost.model.provider_names import provider_uuid
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.errors import NotFound
-from roost.scheduler.claim_result import one_line
+from roost.scheduler.selection.claim_result import one_line
+from roost.state.api_database.aggregates.differences import differences
+from roost.state.api_database.audit import AuditFinding
+from roost.state.api_database.cell_mappings import mapped_cells
+from roost.state.api_database.tables import API, host_aggregate_members, host_aggregates
+from roost.state.cell_database.tables import cell_hosts, nodes
 from roost.storage import StorageError
 
 MISSING_PROVIDER = "missing-provider"

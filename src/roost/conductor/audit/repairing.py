@@ -6,8 +6,6 @@ placement knows no deleted consumers; the next round frees it.
 
 from collections.abc import Callable, Mapping
 
-from roost.cells.claimed_again import ClaimedAgain
-from roost.cells.orders import GiveOrders
 from roost.conductor.audit.findings import (
     CLAIM_AGAIN,
     DESTROY_GUEST,
@@ -15,16 +13,18 @@ from roost.conductor.audit.findings import (
     MAP_AGAIN,
     Observed,
 )
-from roost.conductor.audit.store import DONE
 from roost.conductor.mapped_again import MapAgain
 from roost.conductor.questions import PLACEMENT, WriteAllocations
-from roost.conductor.tables import API
 from roost.machine import Ask, Clock, Machine, Write
 from roost.model.instance import DestroyOrder
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
-from roost.scheduler.claim_result import is_outage, one_line
 from roost.scheduler.gateways.claiming import INSTANCE
+from roost.scheduler.selection.claim_result import is_outage, one_line
+from roost.state.api_database.audit import DONE
+from roost.state.api_database.tables import API
+from roost.state.cell_database.claimed_again import ClaimedAgain
+from roost.state.cell_database.orders import GiveOrders
 
 
 def repair(action: str, observed: Observed) -> Machine[str]:

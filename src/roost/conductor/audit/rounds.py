@@ -4,15 +4,18 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from roost.cells.searching import SearchInstances
-from roost.cells.unknown_guests import PageOfUnknownGuests
-from roost.conductor.audit.findings import DRY_RUN, AuditFinding, Observed, allowed, judged
+from roost.conductor.audit.findings import DRY_RUN, Observed, allowed, judged
 from roost.conductor.audit.looking import AT_ONCE, Look, look
 from roost.conductor.audit.places import Misplaced, Places, look_at_places
 from roost.conductor.audit.repairing import repair
-from roost.conductor.audit.store import (
+from roost.conductor.questions import PLACEMENT, ConsumersOn, ProviderRoots
+from roost.machine import Ask, Clock, Log, Machine, Monotonic, Read, Sleep, Together, Write
+from roost.placement.errors import NotFound, PlacementError
+from roost.scheduler.selection.claim_result import is_outage, one_line
+from roost.state.api_database.audit import (
     DONE,
     LEASE,
+    AuditFinding,
     BeginRepair,
     BeginRound,
     EndRepair,
@@ -21,14 +24,12 @@ from roost.conductor.audit.store import (
     ReadState,
     RoundReport,
 )
-from roost.conductor.cell_mappings import mapped_cells
-from roost.conductor.mappings import PageOfMappings
-from roost.conductor.questions import PLACEMENT, ConsumersOn, ProviderRoots
-from roost.conductor.tables import API
-from roost.leases import LeaseTimes, Tenure
-from roost.machine import Ask, Clock, Log, Machine, Monotonic, Read, Sleep, Together, Write
-from roost.placement.errors import NotFound, PlacementError
-from roost.scheduler.claim_result import is_outage, one_line
+from roost.state.api_database.cell_mappings import mapped_cells
+from roost.state.api_database.mappings import PageOfMappings
+from roost.state.api_database.tables import API
+from roost.state.cell_database.searching import SearchInstances
+from roost.state.cell_database.unknown_guests import PageOfUnknownGuests
+from roost.state.leases import LeaseTimes, Tenure
 from roost.storage import StorageError
 
 PAGE = 500

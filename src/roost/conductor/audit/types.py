@@ -5,9 +5,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from roost.conductor.audit.findings import AuditFinding
-from roost.conductor.audit.store import Repair
 from roost.model.vocabulary import MAX_INT
+from roost.state.api_database.audit import AuditFinding, Repair
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE
 
 

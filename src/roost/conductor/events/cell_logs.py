@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Collection
 
-from roost.cells.state_changes import (
+from roost.conductor.time_limits import DAY
+from roost.machine import Clock, Log, Machine, Monotonic, Read, Sleep, Together, Write
+from roost.scheduler.selection.claim_result import one_line
+from roost.state.cell_database.state_changes import (
     NUMBERED_AT_ONCE,
     PRUNED_AT_ONCE,
     HasUnnumbered,
     NumberChanges,
     PruneChanges,
 )
-from roost.conductor.time_limits import DAY
-from roost.machine import Clock, Log, Machine, Monotonic, Read, Sleep, Together, Write
-from roost.scheduler.claim_result import one_line
 from roost.storage import StorageError
 
 EVERY_SECONDS = 1.0

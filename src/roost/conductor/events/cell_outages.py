@@ -8,9 +8,9 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.conductor.events.store import append_events
-from roost.conductor.events.types import CloudEvent, EventKind
-from roost.conductor.tables import cell_mappings
+from roost.state.api_database.event_types import CloudEvent, EventKind
+from roost.state.api_database.events import append_events
+from roost.state.api_database.tables import cell_mappings
 
 
 class SeenOutage(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from roost.conductor.events.reader import EventReader
-from roost.conductor.events.types import EventPage, EventsQuery
+from roost.state.api_database.event_types import EventPage, EventsQuery
 from roost.web.request import Request, Response
 
 

@@ -6,7 +6,7 @@ from heapq import merge
 from itertools import accumulate
 from typing import NamedTuple
 
-from roost.conductor.events.types import CloudEvent
+from roost.state.api_database.event_types import CloudEvent
 
 
 class LogPart(NamedTuple):

@@ -10,10 +10,10 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from roost.cells.watching import SESSION
-from roost.conductor.events.store import MarkedEvent
-from roost.conductor.events.types import CloudEvent, EventKind
-from roost.leases import Lease
+from roost.state.api_database.event_types import CloudEvent, EventKind
+from roost.state.api_database.events import MarkedEvent
+from roost.state.cell_database.watching import SESSION
+from roost.state.leases import Lease
 
 
 class LeaseLook(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 from typing import Final
 
 from roost.conductor.events.handlers import list_events
-from roost.conductor.events.types import EventPage, EventsQuery
+from roost.state.api_database.event_types import EventPage, EventsQuery
 from roost.web.operation import Operation
 from roost.web.policy import ADMIN, Rule
 from roost.web.query import Query

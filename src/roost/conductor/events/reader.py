@@ -7,17 +7,17 @@ from typing import NamedTuple, cast
 import msgspec
 from sqlalchemy.engine import Connection
 
-from roost.cells import Cell
-from roost.cells.state_changes import ChangesAfter, ReadChanges, StateChange
-from roost.conductor.asking_cells import ask_cell
-from roost.conductor.cell_mappings import mapped_cells
 from roost.conductor.events.marker import Marker, marker_of
 from roost.conductor.events.merge import LogPart, merged
-from roost.conductor.events.store import EventsAfter, ReadEvents, Wanted, time_of
-from roost.conductor.events.types import INSTANCE, CloudEvent, EventKind, EventPage, EventsQuery
-from roost.conductor.history.past import WhoDeleted
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.model.instance import ASSIGNED
+from roost.state.api_database.asking_cells import ask_cell
+from roost.state.api_database.cell_mappings import mapped_cells
+from roost.state.api_database.event_types import INSTANCE, CloudEvent, EventKind, EventPage, EventsQuery
+from roost.state.api_database.events import EventsAfter, ReadEvents, Wanted, time_of
+from roost.state.api_database.past import WhoDeleted
+from roost.state.cell_database import Cell
+from roost.state.cell_database.state_changes import ChangesAfter, ReadChanges, StateChange
 from roost.storage import Database
 from roost.web.errors import BadRequest
 

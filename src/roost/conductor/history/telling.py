@@ -7,9 +7,6 @@ not depend on them. If the cell cannot be asked, the records tell the builds.
 
 from collections.abc import Callable, Iterable, Sequence
 
-from roost.cells.history import StoredHistory
-from roost.conductor.cell_mappings import CELL0
-from roost.conductor.history.past import KnownInstance
 from roost.conductor.history.types import HistoryEvent, InstanceAction
 from roost.model.history import GONE, RESHAPED, Requester, Transition
 from roost.model.instance import (
@@ -25,6 +22,9 @@ from roost.model.instance import (
 )
 from roost.model.record import PENDING, REFUSED, Attempt, Run
 from roost.records import RunWithAttempts
+from roost.state.api_database.cell_mappings import CELL0
+from roost.state.api_database.past import KnownInstance
+from roost.state.cell_database.history import StoredHistory
 
 
 def actions_of(

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from sqlalchemy.engine import Connection
 
-from roost.cells import Cell
-from roost.cells.history import ReadHistory, StoredHistory
-from roost.conductor.asking_cells import CELL_SECONDS, ask_cell
-from roost.conductor.history.past import FindKnown, KnownInstance
 from roost.conductor.history.telling import actions_of
 from roost.conductor.history.types import InstanceHistory
 from roost.conductor.instance_types import SCHEDULING, UNKNOWN
-from roost.logs.outages import OutageLines
 from roost.model.history import GONE
 from roost.model.instance import DELETING
+from roost.process.logs.outages import OutageLines
 from roost.records import RecordQueue, RecordsError, RunWithAttempts, Search, SearchableRecords
+from roost.state.api_database.asking_cells import CELL_SECONDS, ask_cell
+from roost.state.api_database.past import FindKnown, KnownInstance
+from roost.state.cell_database import Cell
+from roost.state.cell_database.history import ReadHistory, StoredHistory
 from roost.storage import Database
 
 DELETED = "deleted"

@@ -10,27 +10,34 @@ import sqlalchemy as sa
 import structlog
 from sqlalchemy.engine import Connection
 
-from roost.cells import Cell
-from roost.cells.disabled import ReadWordOfCell, Word
-from roost.cells.hosts import HostsAfter
-from roost.cells.tables import instances
-from roost.cells.watching import SESSION
-from roost.conductor.asking_cells import ask_cell
 from roost.conductor.cell_conductor import KIND
-from roost.conductor.cell_mappings import CELL0, CellMapping, KnowCell, hold_cell, mapped_cells, section_of
-from roost.conductor.events.store import WithEvents
-from roost.conductor.events.types import CloudEvent, EventKind
-from roost.conductor.hosts.errors import CellInUse, CellUnavailable, NoSuchCell
 from roost.conductor.hosts.watch import DOWN, NO_CONDUCTOR, NO_HOST_UP, UP, ServiceWatch
-from roost.conductor.kept_answers import Once
-from roost.conductor.open_cells import OpenCells
-from roost.conductor.tables import cell_mappings, host_mappings, instance_mappings
-from roost.conductor.words.store import withdraw_words
 from roost.conductor.words.words import Words
 from roost.model.errors import OperatorError
 from roost.model.history import Requester
 from roost.model.idempotency import KeyedAnswer
 from roost.model.operator_word import SaidWord, Subject
+from roost.state.api_database.asking_cells import ask_cell
+from roost.state.api_database.cell_mappings import (
+    CELL0,
+    CellMapping,
+    KnowCell,
+    hold_cell,
+    mapped_cells,
+    section_of,
+)
+from roost.state.api_database.event_types import CloudEvent, EventKind
+from roost.state.api_database.events import WithEvents
+from roost.state.api_database.host_errors import CellInUse, CellUnavailable, NoSuchCell
+from roost.state.api_database.kept_answers import Once
+from roost.state.api_database.open_cells import OpenCells
+from roost.state.api_database.operator_words import withdraw_words
+from roost.state.api_database.tables import cell_mappings, host_mappings, instance_mappings
+from roost.state.cell_database import Cell
+from roost.state.cell_database.disabled import ReadWordOfCell, Word
+from roost.state.cell_database.hosts import HostsAfter
+from roost.state.cell_database.tables import instances
+from roost.state.cell_database.watching import SESSION
 from roost.storage import Database, StorageError, read_identity
 from roost.web.errors import BadRequest, Conflict
 

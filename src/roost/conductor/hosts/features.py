@@ -1,8 +1,8 @@
 """The features of today that processes of earlier versions hold back."""
 
-from roost.cells.watching import SESSION
 from roost.conductor.hosts.watch import Seen, ServiceWatch
 from roost.model.service_version import Feature
+from roost.state.cell_database.watching import SESSION
 from roost.web.errors import Conflict
 
 NAMED = 3
@@ -19,7 +19,8 @@ def held_back_by(watch: ServiceWatch, feature: Feature) -> list[Seen]:
     """The processes and agents of a version before the feature that are there.
 
     Those that are down do not count: an agent that comes back without the feature gets nothing that needs it
-    (`roost.conductor.agents.endpoint`). The versions are those that were seen last: no database is asked.
+    (`roost.conductor.agent_endpoint.endpoint`). The versions are those that were seen last: no database is
+    asked.
     """
     return [each for each in watch.behind() if each.lease.service_version < feature.since]
 

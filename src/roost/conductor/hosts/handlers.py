@@ -2,7 +2,6 @@
 
 from typing import Protocol
 
-from roost.cells.hosts import CellNode
 from roost.conductor.hosts.cells import CellRegistry, SeenCell
 from roost.conductor.hosts.features import held_back_by
 from roost.conductor.hosts.registry import Hosts, Located
@@ -34,6 +33,7 @@ from roost.conductor.hosts.watch import UNKNOWN, ServiceWatch
 from roost.conductor.requester import owner_of, requester_of
 from roost.model.service_version import FEATURES
 from roost.placement.interface import Provider
+from roost.state.cell_database.hosts import CellNode
 from roost.web.errors import BadRequest
 from roost.web.request import Request, Response
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from roost.cells import Cell
-from roost.cells.node_lookup import NodesCalled
-from roost.conductor.asking_cells import ask_cell
-from roost.conductor.hosts.mappings import CellsOfHosts
-from roost.conductor.hosts.node_names import LookAlikes, OwnersOfNames
 from roost.model.names import look_alike, look_of
+from roost.state.api_database.asking_cells import ask_cell
+from roost.state.api_database.host_mappings import CellsOfHosts
+from roost.state.api_database.node_names import LookAlikes, OwnersOfNames
+from roost.state.cell_database import Cell
+from roost.state.cell_database.node_lookup import NodesCalled
 from roost.storage import Database
 from roost.web.errors import Conflict
 

@@ -8,11 +8,11 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.cells.node_lookup import NodeName
-from roost.conductor.hosts.mappings import CellsOfHosts
-from roost.conductor.tables import node_names
 from roost.model.provider_names import provider_uuid
 from roost.placement.interface import Provider
+from roost.state.api_database.host_mappings import CellsOfHosts
+from roost.state.api_database.tables import node_names
+from roost.state.cell_database.node_lookup import NodeName
 from roost.storage import Database, in_batches
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection
 
-from roost.conductor.hosts.errors import HostInUse
 from roost.placement.errors import HasChildren, NotFound, ProviderInUse
 from roost.placement.interface import Placement, Provider
+from roost.state.api_database.host_errors import HostInUse
 
 
 async def remove_providers(placement: Placement, root: str, made: Collection[str]) -> list[Provider]:

@@ -7,36 +7,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from roost.agents.tokens import new_token
-from roost.cells import Cell
-from roost.cells.held_hosts import AcceptHost
-from roost.cells.host_tokens import IssueToken
-from roost.cells.hosts import (
-    AddHosts,
-    CellHost,
-    CellNode,
-    DescribeHosts,
-    HostsAfter,
-    NodesOfHost,
-)
-from roost.conductor.asking_cells import ask_cell
-from roost.conductor.cell_mappings import CELL0
-from roost.conductor.hosts.errors import (
-    CellUnavailable,
-    HostElsewhere,
-    NoSuchCell,
-    NoSuchHost,
-    NoSuchNode,
-)
-from roost.conductor.hosts.mappings import (
-    CellsOfHosts,
-    MappedHostsAfter,
-    map_hosts,
-    remap_host,
-    unmap_host,
-)
+from roost.agent.protocol.tokens import new_token
 from roost.conductor.hosts.new_names import check_names
-from roost.conductor.hosts.node_names import ReleaseNames
 from roost.conductor.hosts.node_owners import NodeOwners
 from roost.conductor.hosts.removing import HostRemoval
 from roost.conductor.hosts.watch import ServiceWatch
@@ -45,6 +17,34 @@ from roost.model.history import Requester
 from roost.model.operator_word import SaidWord, Subject
 from roost.model.token import token_digest
 from roost.placement.interface import Placement, Provider
+from roost.state.api_database.asking_cells import ask_cell
+from roost.state.api_database.cell_mappings import CELL0
+from roost.state.api_database.host_errors import (
+    CellUnavailable,
+    HostElsewhere,
+    NoSuchCell,
+    NoSuchHost,
+    NoSuchNode,
+)
+from roost.state.api_database.host_mappings import (
+    CellsOfHosts,
+    MappedHostsAfter,
+    map_hosts,
+    remap_host,
+    unmap_host,
+)
+from roost.state.api_database.node_names import ReleaseNames
+from roost.state.cell_database import Cell
+from roost.state.cell_database.held_hosts import AcceptHost
+from roost.state.cell_database.host_tokens import IssueToken
+from roost.state.cell_database.hosts import (
+    AddHosts,
+    CellHost,
+    CellNode,
+    DescribeHosts,
+    HostsAfter,
+    NodesOfHost,
+)
 from roost.storage import Database
 from roost.web.errors import Conflict
 

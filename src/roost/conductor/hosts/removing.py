@@ -4,10 +4,18 @@ from collections.abc import Callable
 
 import structlog
 
-from roost.cells import Cell
-from roost.cells.given_up import GiveUpOnHost
-from roost.cells.host_tokens import RevokeTokens
-from roost.cells.hosts import (
+from roost.conductor.hosts.providers import remove_providers
+from roost.conductor.hosts.watch import DOWN, UP, ServiceWatch
+from roost.conductor.words.words import Words
+from roost.model.history import Requester
+from roost.model.instance import ACTIVE, LOST, STARTING
+from roost.model.operator_word import Subject
+from roost.placement.interface import Placement, Provider
+from roost.state.api_database.host_errors import HostInUse, HostIsUp
+from roost.state.cell_database import Cell
+from roost.state.cell_database.given_up import GiveUpOnHost
+from roost.state.cell_database.host_tokens import RevokeTokens
+from roost.state.cell_database.hosts import (
     CellHost,
     DescribeHosts,
     InstancesAt,
@@ -16,14 +24,6 @@ from roost.cells.hosts import (
     RemoveHost,
     RemoveNode,
 )
-from roost.conductor.hosts.errors import HostInUse, HostIsUp
-from roost.conductor.hosts.providers import remove_providers
-from roost.conductor.hosts.watch import DOWN, UP, ServiceWatch
-from roost.conductor.words.words import Words
-from roost.model.history import Requester
-from roost.model.instance import ACTIVE, LOST, STARTING
-from roost.model.operator_word import Subject
-from roost.placement.interface import Placement, Provider
 from roost.web.errors import Conflict, NotFound
 
 BEING_REMOVED = "it is being removed"

@@ -9,16 +9,16 @@ from itertools import islice
 import msgspec
 import structlog
 
-from roost.cells import Cell
-from roost.cells.watching import SESSION
-from roost.conductor.audit.store import LEASE as AUDIT
 from roost.conductor.events.cell_outages import NoteOutages, SeenOutage
 from roost.conductor.events.observed import LeaseLook, transitions
-from roost.conductor.events.store import MarkedEvent, ObserveEvents
-from roost.conductor.liveness import Liveness
-from roost.leases import Lease, LeaseTimes, ReadAllLeases
 from roost.model.service_version import SERVICE_VERSION
 from roost.model.text import error_text
+from roost.state.api_database.audit import LEASE as AUDIT
+from roost.state.api_database.events import MarkedEvent, ObserveEvents
+from roost.state.api_database.liveness import Liveness
+from roost.state.cell_database import Cell
+from roost.state.cell_database.watching import SESSION
+from roost.state.leases import Lease, LeaseTimes, ReadAllLeases
 from roost.storage import Database, StorageError
 
 UP = "up"

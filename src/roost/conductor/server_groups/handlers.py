@@ -4,7 +4,6 @@ import uuid as uuids
 from typing import Protocol
 
 from roost.conductor.requester import owner_of
-from roost.conductor.server_groups.store import NoSuchServerGroup, ServerGroups, StoredServerGroup
 from roost.conductor.server_groups.types import (
     ServerGroupPage,
     ServerGroupsQuery,
@@ -14,6 +13,7 @@ from roost.conductor.server_groups.types import (
     shown,
 )
 from roost.placement.interface import Placement
+from roost.state.api_database.server_groups import NoSuchServerGroup, ServerGroups, StoredServerGroup
 from roost.web.request import Request, Response
 
 

@@ -5,12 +5,12 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from roost.conductor.server_groups.store import StoredServerGroup
 from roost.model.allocation import ANTI_AFFINITY, GroupPolicy
 from roost.model.names import lookalike
 from roost.model.text import is_storable
 from roost.model.visibility import shown_whole
 from roost.model.vocabulary import MAX_INT, MAX_NAME
+from roost.state.api_database.server_groups import StoredServerGroup
 from roost.web.policy import OfProjects
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE, Uuid
 

@@ -6,99 +6,17 @@ more: requests that were accepted before the word are in their cells, and no ins
 on its way to another host.
 """
 
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-import msgspec
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
-
-from roost.cells.left_instances import CountRemaining, Remaining
-from roost.conductor.events.store import append_events
-from roost.conductor.events.types import CloudEvent, EventKind
-from roost.conductor.tables import API, build_requests, operator_words
 from roost.machine import Clock, Log, Machine, Read, Sleep, Together, Write
-from roost.model.operator_word import Subject
-from roost.scheduler.claim_result import one_line
+from roost.scheduler.selection.claim_result import one_line
+from roost.state.api_database.drains import Drain, NoteDrains, OpenDrains
+from roost.state.api_database.tables import API
+from roost.state.cell_database.left_instances import CountRemaining, Remaining
 from roost.storage import StorageError
 
 EVERY_SECONDS = 5.0
 """Seconds between two looks at the drains that have not ended."""
-
-LATEST_SECONDS = 3600.0
-"""Seconds before a word of which a request is waited for: one that cannot be read stays for ever."""
-
-BEGUN = "begun"
-ENDED = "ended"
-
-
-class Drain(msgspec.Struct, frozen=True):
-    """A drain that has not ended, of the word at a ``version``. ``at``: when it was said, in seconds since
-    the epoch. ``awaited``: requests that were accepted before it are on their way to their cells."""
-
-    subject: Subject
-    version: int
-    at: float
-    begun: bool
-    awaited: bool = False
-
-
-class OpenDrains(msgspec.Struct, frozen=True):
-    """Answers the drains that have not ended."""
-
-    def __call__(self, connection: Connection) -> list[Drain]:
-        rows = connection.execute(_OPEN).all()
-        earliest = min((row.at for row in rows), default=0.0) - LATEST_SECONDS
-        oldest = (
-            connection.execute(_AWAITED, {"early": earliest, "late": sys.float_info.max}).scalar()
-            if rows
-            else None
-        )
-        found = []
-        for row in rows:
-            begun = row.drain == BEGUN and row.drain_version == row.version
-            awaited = oldest is not None and oldest <= row.at
-            early = row.at - LATEST_SECONDS
-            if awaited and oldest <= early:
-                awaited = connection.execute(_AWAITED, {"early": early, "late": row.at}).first() is not None
-            subject = Subject(row.cell, row.host, row.node)
-            found.append(Drain(subject, row.version, row.at, begun, awaited))
-        return found
-
-
-class NoteDrains(msgspec.Struct, frozen=True):
-    """Note that drains have begun or ended, and tell it, unless it was told or there is a later word.
-
-    ``seen``: each drain with the number of instances that are left. ``at``: seconds since the epoch.
-    """
-
-    seen: tuple[tuple[Drain, int], ...]
-    at: float
-
-    def __call__(self, connection: Connection) -> None:
-        events = []
-        for drain, left in self.seen:
-            state = BEGUN if left else ENDED
-            still = _of(drain.subject), operator_words.c.version == drain.version, ~operator_words.c.enabled
-            other = operator_words.c.drain_version.is_distinct_from(drain.version)
-            new = other | operator_words.c.drain.is_distinct_from(state)
-            noted = sa.update(operator_words).where(*still, new)
-            values = {"drain": state, "drain_version": drain.version}
-            if connection.execute(noted.values(values)).rowcount:
-                there = "1 instance is there" if left == 1 else f"{left:,} instances are there"
-                detail = there if left else "nothing is there any more"
-                events.append(_event(drain.subject, state, self.at, detail))
-        append_events(connection, events)
-
-
-def end_early(
-    connection: Connection, these: Sequence[sa.ColumnElement[bool]], at: float, why: str
-) -> list[CloudEvent]:
-    """The events of drains that have begun and end before all is empty, of the rows of ``these`` words."""
-    columns = operator_words.c
-    begun = ~columns.enabled, columns.drain == BEGUN, columns.drain_version == columns.version
-    rows = connection.execute(sa.select(columns.cell, columns.host, columns.node).where(*these, *begun))
-    return [_event(Subject(*row), ENDED, at, why) for row in rows]
 
 
 def watch_drains(cells: Callable[[], Collection[str]]) -> Machine[None]:
@@ -148,35 +66,3 @@ def _remaining(cell: str, drains: Sequence[Drain]) -> Machine[Remaining | None]:
         values: Mapping[str, object] = {"cell": cell, "error": one_line(error)}
         yield from Log("drains of a cell are looked at later", values, "debug").do()
         return None
-
-
-def _event(subject: Subject, state: str, at: float, detail: str) -> CloudEvent:
-    return CloudEvent(
-        at=at,
-        kind=msgspec.convert(f"drain_{state}", EventKind),
-        cell=subject.cell,
-        host=subject.host or None,
-        node=subject.node or None,
-        detail=detail,
-    )
-
-
-def _of(subject: Subject) -> sa.ColumnElement[bool]:
-    columns = (operator_words.c.cell, operator_words.c.host, operator_words.c.node)
-    return sa.and_(*(column == part for column, part in zip(columns, subject, strict=True)))
-
-
-_OPEN = sa.select(operator_words).where(
-    ~operator_words.c.enabled,
-    operator_words.c.drain.is_distinct_from(ENDED)
-    | operator_words.c.drain_version.is_distinct_from(operator_words.c.version),
-)
-_AWAITED = (
-    sa.select(build_requests.c.accepted_at)
-    .where(
-        build_requests.c.accepted_at > sa.bindparam("early"),
-        build_requests.c.accepted_at <= sa.bindparam("late"),
-    )
-    .order_by(build_requests.c.accepted_at)
-    .limit(1)
-)

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
-from roost.cells import Cell
-from roost.cells.cell import changed
-from roost.cells.disabled import MirrorWords, ReadFlags
-from roost.conductor.words.store import WordStore
 from roost.model.operator_word import SaidWord
 from roost.model.text import error_text
+from roost.state.api_database.operator_words import WordStore
+from roost.state.cell_database import Cell
+from roost.state.cell_database.cell import changed
+from roost.state.cell_database.disabled import MirrorWords, ReadFlags
 from roost.storage import StorageError
 
 EVERY_SECONDS = 60.0

@@ -7,18 +7,18 @@ from typing import Protocol
 
 import structlog
 
-from roost.cells import Cell
-from roost.cells.disabled import ReadOffered
-from roost.cells.watching import SESSION
-from roost.conductor.asking_cells import ask_cell
 from roost.conductor.hosts.features import held_back_by
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.words.mirror import WordMirror
-from roost.conductor.words.store import WordStore
 from roost.conductor.words.traits import TraitPlacement, show_nodes
 from roost.model.history import Requester
 from roost.model.operator_word import SaidWord, Subject
 from roost.model.service_version import WORDS
+from roost.state.api_database.asking_cells import ask_cell
+from roost.state.api_database.operator_words import WordStore
+from roost.state.cell_database import Cell
+from roost.state.cell_database.disabled import ReadOffered
+from roost.state.cell_database.watching import SESSION
 from roost.storage import Database
 
 MARK_BITS = 53

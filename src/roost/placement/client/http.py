@@ -13,9 +13,6 @@ import httpx
 import msgspec
 from msgspec import UNSET
 
-from roost.auth import Source
-from roost.auth.calling import Caller
-from roost.auth.credentials import Credentials
 from roost.ledger import Held
 from roost.model.allocation import Consumer
 from roost.model.assignment import Assignment
@@ -54,6 +51,9 @@ from roost.placement.errors import (
     PlacementError,
 )
 from roost.placement.interface import AllocationRequest, Provider, ProviderSummary
+from roost.web.auth import Source
+from roost.web.auth.calling import Caller
+from roost.web.auth.credentials import Credentials
 from roost.web.query import LARGEST_PAGE
 
 ANSWER_SECONDS = 60
@@ -87,7 +87,7 @@ class HttpPlacement:
     def configured(cls, source: Source) -> "HttpPlacement":
         """A client by the options of keystoneauth1 in the group ``placement``. Raises `OperatorError`."""
         # Imported only here: its import takes as long as all others together.
-        from roost.auth.keystone_credentials import read_client_options
+        from roost.web.auth.keystone_credentials import read_client_options
 
         options = read_client_options(source, "placement", "placement")
         client = httpx.AsyncClient(timeout=ANSWER_SECONDS, verify=options.verify)

@@ -11,11 +11,11 @@ from urllib.parse import quote, urlencode
 import httpx
 import msgspec
 
-from roost.auth import IdentityUnavailable
-from roost.auth.calling import Caller
 from roost.ledger import Moment
 from roost.placement.errors import BadRequest, PlacementError, error_for
 from roost.placement.moments import moment_of
+from roost.web.auth import IdentityUnavailable
+from roost.web.auth.calling import Caller
 
 LATEST = "1.39"
 TYPED = "1.38"

@@ -7,8 +7,8 @@ from roost.model.change import WordAnnounced
 class AnnounceWord(Command[None], frozen=True):
     """Announce that operators have said something since the last announcement.
 
-    No decision that was begun before commits after it: see `roost.scheduler.operator_words`. ``mark``: above
-    0, drawn at random by the caller.
+    No decision that was begun before commits after it: see `roost.scheduler.nodes.operator_words`. ``mark``:
+    above 0, drawn at random by the caller.
     """
 
     mark: int

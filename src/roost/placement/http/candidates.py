@@ -10,7 +10,6 @@ from roost.fleet.candidates import CandidateSearch
 from roost.fleet.choices import Choice
 from roost.fleet.feasibility import feasibilities
 from roost.fleet.reach import is_flat
-from roost.metrics import catalogue as metrics
 from roost.placement.addressing import check_query
 from roost.placement.http.answers import answer_text
 from roost.placement.http.service import Service
@@ -21,6 +20,7 @@ from roost.placement.wire.candidate_texts import describe_candidates, weight_of
 from roost.placement.wire.microversions import Since
 from roost.placement.wire.query import parse_parameters
 from roost.placement.wire.request import Request, Response
+from roost.process.metrics import catalogue as metrics
 
 _MOST_PARSED = 1_000
 """Parsed queries that are kept. When there are more, all are dropped."""

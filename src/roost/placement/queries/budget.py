@@ -12,7 +12,6 @@ from roost.fleet import Fleet
 from roost.fleet.errors import TooMuchWork
 from roost.fleet.work import Work
 from roost.ledger import Ledger
-from roost.metrics import catalogue as metrics
 from roost.placement.queries.forked import (
     ForkedFailed,
     ForkedTooLarge,
@@ -22,6 +21,7 @@ from roost.placement.queries.forked import (
 )
 from roost.placement.queries.pacing import writer_busy, writes_arrive
 from roost.placement.queries.turns import Turns
+from roost.process.metrics import catalogue as metrics
 from roost.web.admission import Cause, Overloaded
 from roost.web.errors import BadRequest, Unavailable
 from roost.web.limits import Limits

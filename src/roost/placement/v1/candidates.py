@@ -9,7 +9,6 @@ from roost.fleet import Fleet
 from roost.fleet.errors import TooMuchWork
 from roost.ledger import Ledger
 from roost.ledger.feed import token_at
-from roost.metrics import catalogue as metrics
 from roost.model.request import CandidateQuery
 from roost.placement.addressing import check_query
 from roost.placement.moments import VERSION
@@ -19,6 +18,7 @@ from roost.placement.v1.cursor import Cursor, fingerprint, malformed, read_curso
 from roost.placement.v1.parameters import Asked
 from roost.placement.v1.past import Moment
 from roost.placement.v1.service import Service
+from roost.process.metrics import catalogue as metrics
 from roost.web.errors import BadRequest, Gone
 from roost.web.query import LARGEST_PAGE
 from roost.web.request import Request, Response

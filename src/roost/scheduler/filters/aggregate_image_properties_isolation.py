@@ -7,14 +7,14 @@ from oslo_config import cfg
 
 from roost.fleet.columns import Bools
 from roost.model.spec import RequestSpec
-from roost.scheduler.aggregate_numbers import words
-from roost.scheduler.image_properties import says_something, with_current_names
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugin_options import FILTER_SCHEDULER, PluginOptions
-from roost.scheduler.plugins import Looks
-from roost.scheduler.question import Progress, Question
-from roost.scheduler.request_keys.key import ANY, Key
+from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.plugins.aggregate_numbers import words
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER, PluginOptions
+from roost.scheduler.request.image_properties import says_something, with_current_names
+from roost.scheduler.request.keys.key import ANY, Key
+from roost.scheduler.request.question import Progress, Question
 
 
 class IsolationOptions(msgspec.Struct, frozen=True):
@@ -26,8 +26,9 @@ class IsolationOptions(msgspec.Struct, frozen=True):
 
 class AggregateImagePropertiesIsolation:
     """For each property of the image: where the host's aggregates have metadata of that name, the value is
-    one of theirs. Values are separated by commas, and spelled as `roost.scheduler.image_properties` says:
-    ``True`` for a property that says yes. No and zero are not compared. Source: Nova's filter of this name.
+    one of theirs. Values are separated by commas, and spelled as `roost.scheduler.request.image_properties`
+    says: ``True`` for a property that says yes. No and zero are not compared. Source: Nova's filter of this
+    name.
     """
 
     name = "AggregateImagePropertiesIsolation"

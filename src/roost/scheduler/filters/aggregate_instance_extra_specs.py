@@ -5,12 +5,12 @@ from collections.abc import Hashable
 import numpy as np
 
 from roost.fleet.columns import Bools
-from roost.scheduler.aggregate_numbers import words
-from roost.scheduler.extra_specs import matches
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Looks
-from roost.scheduler.question import Progress, Question
-from roost.scheduler.request_keys.key import ANY, UNSCOPED, Key
+from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.plugins.aggregate_numbers import words
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.request.extra_specs import matches
+from roost.scheduler.request.keys.key import ANY, UNSCOPED, Key
+from roost.scheduler.request.question import Progress, Question
 
 SCOPE = "aggregate_instance_extra_specs:"
 
@@ -18,7 +18,7 @@ SCOPE = "aggregate_instance_extra_specs:"
 class AggregateInstanceExtraSpecsFilter:
     """Every extra spec ``aggregate_instance_extra_specs:KEY`` (or an unscoped ``KEY``) must match one of
     the values that the host's aggregates have for ``KEY``. The value ``a,b`` of an aggregate stands for the
-    two values ``a`` and ``b``. Operators: see `roost.scheduler.extra_specs`.
+    two values ``a`` and ``b``. Operators: see `roost.scheduler.request.extra_specs`.
 
     ``group_policy`` is unscoped, but is for placement. Source: Nova's filter of this name.
     """

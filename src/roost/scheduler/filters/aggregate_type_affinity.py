@@ -3,10 +3,10 @@
 from collections.abc import Hashable
 
 from roost.fleet.columns import Bools
-from roost.scheduler.aggregate_numbers import words
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Looks
-from roost.scheduler.question import Progress, Question
+from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.plugins.aggregate_numbers import words
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.request.question import Progress, Question
 
 
 class AggregateTypeAffinityFilter:

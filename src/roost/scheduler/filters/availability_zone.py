@@ -7,9 +7,10 @@ import numpy as np
 from roost.fleet.columns import Bools
 from roost.fleet.constraint import MEMBER_OF, Constraint
 from roost.model.aggregate import AVAILABILITY_ZONE
-from roost.scheduler.offers import HostView, OneHost
-from roost.scheduler.plugins import Lack, Looks
-from roost.scheduler.question import Progress, Question
+from roost.scheduler.candidates.offers import HostView, OneHost
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.plugins.plugins import Lack
+from roost.scheduler.request.question import Progress, Question
 
 
 class AvailabilityZoneFilter:

@@ -5,9 +5,10 @@ import math
 from roost.fleet.columns import Bools
 from roost.fleet.constraint import FORBIDDEN, ROOT_FORBIDDEN, Constraint
 from roost.model.vocabulary import DISABLED_TRAIT
-from roost.scheduler.offers import HostView, OneHost
-from roost.scheduler.plugins import Lack, Looks
-from roost.scheduler.question import Progress, Question
+from roost.scheduler.candidates.offers import HostView, OneHost
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.plugins.plugins import Lack
+from roost.scheduler.request.question import Progress, Question
 
 
 class ComputeFilter:

@@ -8,13 +8,13 @@ import numpy as np
 
 from roost.fleet.columns import Bools
 from roost.model.spec import RequestSpec
-from roost.scheduler.extra_specs import matches
-from roost.scheduler.host_state import ATTRIBUTES, reported_value
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Looks
-from roost.scheduler.question import Progress, Question
-from roost.scheduler.request_keys.key import ANY, UNSCOPED, Key
+from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.plugins.host_state import ATTRIBUTES, reported_value
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.request.extra_specs import matches
+from roost.scheduler.request.keys.key import ANY, UNSCOPED, Key
+from roost.scheduler.request.question import Progress, Question
 
 SCOPE = "capabilities"
 ADDRESS_BITS = "hw:maxphysaddr_bits"
@@ -23,10 +23,10 @@ ADDRESS_BITS = "hw:maxphysaddr_bits"
 class ComputeCapabilitiesFilter:
     """Every extra spec ``capabilities:A:B`` matches what the host reports as ``A``, in it ``B``.
 
-    ``A`` is an attribute of `roost.scheduler.host_state.HostState`, or else one of the host's ``stats``. A
-    host without it is excluded. An unscoped key ``A`` counts on the hosts that have it. The extra spec
-    ``hw:maxphysaddr_bits`` stands for ``capabilities:cpu_info:maxphysaddr:bits`` with operator ``>=``.
-    Operators: see `roost.scheduler.extra_specs`. Source: Nova's filter of this name.
+    ``A`` is an attribute of `roost.scheduler.plugins.host_state.HostState`, or else one of the host's
+    ``stats``. A host without it is excluded. An unscoped key ``A`` counts on the hosts that have it. The
+    extra spec ``hw:maxphysaddr_bits`` stands for ``capabilities:cpu_info:maxphysaddr:bits`` with operator
+    ``>=``. Operators: see `roost.scheduler.request.extra_specs`. Source: Nova's filter of this name.
     """
 
     name = "ComputeCapabilitiesFilter"

@@ -1,7 +1,7 @@
 """Hosts without any of the instances that a hint names."""
 
-from roost.scheduler.hints import HostsOfInstances
-from roost.scheduler.request_keys.key import Key
+from roost.scheduler.request.hints import HostsOfInstances
+from roost.scheduler.request.keys.key import Key
 
 
 class DifferentHostFilter(HostsOfInstances):

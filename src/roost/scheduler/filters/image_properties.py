@@ -9,15 +9,15 @@ from oslo_config import cfg
 
 from roost.fleet.columns import Bools
 from roost.model.node import SupportedInstance
+from roost.scheduler.candidates.offers import HostView
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.hypervisor_versions import Requirement, requirement_of, satisfies
-from roost.scheduler.image_properties import spelled, with_current_names
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugin_options import FILTER_SCHEDULER, PluginOptions
-from roost.scheduler.plugins import Looks
-from roost.scheduler.question import Progress, Question
-from roost.scheduler.request_keys.key import Key
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER, PluginOptions
+from roost.scheduler.request.hypervisor_versions import Requirement, requirement_of, satisfies
+from roost.scheduler.request.image_properties import spelled, with_current_names
+from roost.scheduler.request.keys.key import Key
+from roost.scheduler.request.question import Progress, Question
 
 
 class ImagePropertiesOptions(msgspec.Struct, frozen=True):

@@ -3,8 +3,8 @@
 import msgspec
 from oslo_config import cfg
 
-from roost.scheduler.host_limits import HostLimit
-from roost.scheduler.plugin_options import FILTER_SCHEDULER, PluginOptions
+from roost.scheduler.plugins.host_limits import HostLimit
+from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER, PluginOptions
 
 
 class IoOpsOptions(msgspec.Struct, frozen=True):

@@ -5,10 +5,10 @@ from collections.abc import Collection, Hashable
 import msgspec
 from oslo_config import cfg
 
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugin_options import FILTER_SCHEDULER, PluginOptions
-from roost.scheduler.plugins import Named
-from roost.scheduler.question import Progress, Question
+from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER, PluginOptions
+from roost.scheduler.plugins.plugins import Named
+from roost.scheduler.request.question import Progress, Question
 
 
 class IsolatedHostsOptions(msgspec.Struct, frozen=True):

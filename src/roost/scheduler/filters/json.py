@@ -6,19 +6,20 @@ from typing import Any
 import numpy as np
 
 from roost.fleet.columns import Bools
+from roost.scheduler.candidates.offers import HostView
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.hints import hint
-from roost.scheduler.host_state import ATTRIBUTES, HostState
-from roost.scheduler.json_query import Query, is_true, query_of, variables
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Looks
-from roost.scheduler.question import Progress, Question
-from roost.scheduler.request_keys.key import Key
+from roost.scheduler.plugins.host_state import ATTRIBUTES, HostState
+from roost.scheduler.plugins.json_query import Query, is_true, query_of, variables
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.request.hints import hint
+from roost.scheduler.request.keys.key import Key
+from roost.scheduler.request.question import Progress, Question
 
 
 class JsonFilter:
-    """The host satisfies the scheduler hint ``query``: see `roost.scheduler.json_query`. Variables are the
-    attributes of `roost.scheduler.host_state.HostState`. Source: Nova's filter of this name."""
+    """The host satisfies the scheduler hint ``query``: see `roost.scheduler.plugins.json_query`. Variables
+    are the attributes of `roost.scheduler.plugins.host_state.HostState`. Source: Nova's filter of this
+    name."""
 
     name = "JsonFilter"
     reads = (Key("hint", "query"),)

@@ -1,10 +1,10 @@
 """Hosts that report all metrics that hosts are weighed by."""
 
 from roost.fleet.columns import Bools
-from roost.scheduler.metrics_options import METRICS_OPTIONS, MetricsOptions
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Looks
-from roost.scheduler.question import Progress, Question
+from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.plugins.metrics_options import METRICS_OPTIONS, MetricsOptions
+from roost.scheduler.request.question import Progress, Question
 
 
 class MetricsFilter:

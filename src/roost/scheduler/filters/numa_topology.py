@@ -9,26 +9,27 @@ import numpy as np
 from oslo_config import cfg
 
 from roost.fleet.columns import Bools
-from roost.hardware.fit import Fit, fit
-from roost.hardware.guest_topology import GuestTopology
-from roost.hardware.misfit import misfit
-from roost.hardware.pci_choice import Mappings, devices_of_providers
+from roost.fleet.hardware.fit import Fit, fit
+from roost.fleet.hardware.guest_topology import GuestTopology
+from roost.fleet.hardware.misfit import misfit
+from roost.fleet.hardware.pci_choice import Mappings, devices_of_providers
 from roost.model.allocation import Candidate
 from roost.model.assignment import Assignment
 from roost.model.pci import PciRequest
 from roost.model.spec import NetworkMetadata
+from roost.scheduler.candidates.offers import HostView, OneHost
 from roost.scheduler.filters.pci_passthrough import AlikePools, free_pools, on_their_cards, wanted_of
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.numa_columns import is_exact
-from roost.scheduler.numa_topologies import NumaTopologies, limits_of
-from roost.scheduler.offers import HostView, OneHost
-from roost.scheduler.pci_near_cells import DevicesNearCells
-from roost.scheduler.plugin_options import PluginOptions
-from roost.scheduler.plugins import Lack, Looks
-from roost.scheduler.question import Progress, Question
-from roost.scheduler.requested.guest_topology import wanted_topology
-from roost.scheduler.requested.numa_groups import NUMA_ROOT, is_of_tree
-from roost.scheduler.requested.pci import pci_requests
+from roost.scheduler.nodes.numa_columns import is_exact
+from roost.scheduler.nodes.numa_topologies import NumaTopologies, limits_of
+from roost.scheduler.nodes.pci_near_cells import DevicesNearCells
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.plugins.plugin_options import PluginOptions
+from roost.scheduler.plugins.plugins import Lack
+from roost.scheduler.request.demand.guest_topology import wanted_topology
+from roost.scheduler.request.demand.numa_groups import NUMA_ROOT, is_of_tree
+from roost.scheduler.request.demand.pci import pci_requests
+from roost.scheduler.request.question import Progress, Question
 
 
 class NumaOptions(msgspec.Struct, frozen=True):

@@ -6,16 +6,17 @@ import msgspec
 import numpy as np
 
 from roost.fleet.columns import Bools
-from roost.hardware.pci_choice import Pools, Wanted, devices_of_providers
-from roost.hardware.pci_ports import on_interface
+from roost.fleet.hardware.pci_choice import Pools, Wanted, devices_of_providers
+from roost.fleet.hardware.pci_ports import on_interface
 from roost.model.allocation import Candidate
 from roost.model.assignment import AssignedDevices, Assignment
 from roost.model.pci import PciRequest
-from roost.scheduler.offers import HostView, OneHost
-from roost.scheduler.pci_columns import PciColumns, names_cards
-from roost.scheduler.plugins import Lack, Looks
-from roost.scheduler.question import Progress, Question
-from roost.scheduler.requested.pci import pci_requests
+from roost.scheduler.candidates.offers import HostView, OneHost
+from roost.scheduler.nodes.pci_columns import PciColumns, names_cards
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.plugins.plugins import Lack
+from roost.scheduler.request.demand.pci import pci_requests
+from roost.scheduler.request.question import Progress, Question
 
 
 class PciPassthroughFilter:

@@ -3,9 +3,9 @@
 from collections.abc import Hashable
 
 from roost.model.allocation import ANTI_AFFINITY
-from roost.scheduler.offers import HostView, OneHost
-from roost.scheduler.plugins import Lack, Named
-from roost.scheduler.question import Progress, Question
+from roost.scheduler.candidates.offers import HostView, OneHost
+from roost.scheduler.plugins.plugins import Lack, Named
+from roost.scheduler.request.question import Progress, Question
 
 
 class ServerGroupAntiAffinityFilter:

@@ -5,13 +5,13 @@ from collections.abc import Hashable
 
 from roost.fleet.columns import Bools
 from roost.model.spec import RequestSpec
+from roost.scheduler.candidates.offers import HostView
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.hints import hint
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Looks
-from roost.scheduler.question import Progress, Question
-from roost.scheduler.request_keys.key import Key
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.request.hints import hint
+from roost.scheduler.request.keys.key import Key
+from roost.scheduler.request.question import Progress, Question
 
 DEFAULT_CIDR = "/24"
 

@@ -19,12 +19,12 @@ from roost.model.reasons import Reasons
 from roost.model.record import Told
 from roost.model.request import CandidateQuery
 from roost.model.what_if import WhatIf
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.outcome import Outcome
-from roost.scheduler.question import Question
-from roost.scheduler.replacement import Replacement, ReplacementRequest
-from roost.scheduler.selection import Plugins
-from roost.scheduler.supposition import Supposition
+from roost.scheduler.explain.supposition import Supposition
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.request.question import Question
+from roost.scheduler.selection.outcome import Outcome
+from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
+from roost.scheduler.selection.selection import Plugins
 
 
 class Decided(NamedTuple):

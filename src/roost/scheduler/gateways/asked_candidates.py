@@ -2,14 +2,14 @@
 
 from roost.placement.client.candidate_pages import CandidatePages
 from roost.placement.errors import BadRequest
-from roost.scheduler.answered_offers import AnsweredOffers
-from roost.scheduler.claim_result import named
+from roost.scheduler.candidates.answered_offers import AnsweredOffers
+from roost.scheduler.candidates.cached import CachedAnswers
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.gateways.asking import asked
 from roost.scheduler.gateways.hearing import RunPlacement
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.question import Question
-from roost.scheduler.sources.cached import CachedAnswers
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.request.question import Question
+from roost.scheduler.selection.claim_result import named
 
 
 class AskedCandidates:

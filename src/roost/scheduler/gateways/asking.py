@@ -7,8 +7,8 @@ import httpx
 import msgspec
 
 from roost.placement.errors import BadRequest, Conflict, PlacementError
-from roost.scheduler.claim_result import Verdict, is_outage, named, result_of
 from roost.scheduler.errors import PlacementFailed, PlacementRefused, PlacementUnavailable
+from roost.scheduler.selection.claim_result import Verdict, is_outage, named, result_of
 
 T = TypeVar("T")
 

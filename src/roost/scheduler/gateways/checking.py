@@ -6,8 +6,8 @@ from roost.fleet import Fleet
 from roost.model.request import CandidateQuery
 from roost.placement.addressing import check_query
 from roost.placement.errors import BadRequest
-from roost.scheduler.claim_result import one_line
 from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.selection.claim_result import one_line
 
 
 def check_queries(fleet: Fleet, queries: Sequence[CandidateQuery]) -> None:

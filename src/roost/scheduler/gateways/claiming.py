@@ -6,10 +6,10 @@ from roost.ledger import State
 from roost.model.change import AllocationsChanged
 from roost.placement.commands.allocations import ConsumerWrite, write_allocations
 from roost.placement.errors import ConcurrentUpdate, PlacementError
-from roost.scheduler.claim_result import CLAIMED, ClaimResult, Verdict, result_of
-from roost.scheduler.outcome import Claim, Outcome
-from roost.scheduler.question import Question
-from roost.scheduler.selection import Selecting
+from roost.scheduler.request.question import Question
+from roost.scheduler.selection.claim_result import CLAIMED, ClaimResult, Verdict, result_of
+from roost.scheduler.selection.outcome import Claim, Outcome
+from roost.scheduler.selection.selection import Selecting
 
 INSTANCE = "INSTANCE"
 """Consumer type of what the scheduler claims."""

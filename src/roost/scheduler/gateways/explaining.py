@@ -17,10 +17,15 @@ from roost.fleet.constraint import RESOURCES, Constraint, constraints_of, replac
 from roost.model.reasons import Miss, Reasons, Relaxation, Stage, StageKind, WeighedHost
 from roost.model.request import CandidateQuery
 from roost.placement.errors import BadRequest
-from roost.scheduler.answered_offers import AnsweredOffers
-from roost.scheduler.asking import ask_key
+from roost.scheduler.candidates.answered_offers import AnsweredOffers
+from roost.scheduler.candidates.cached import CachedAnswers
+from roost.scheduler.candidates.filling import filling
 from roost.scheduler.errors import CannotWeigh
-from roost.scheduler.field import KNOWN, OFFERED
+from roost.scheduler.explain.every_host import name_of
+from roost.scheduler.explain.relaxing import flavor_with
+from roost.scheduler.explain.sentence import way_out
+from roost.scheduler.explain.survey import Clock
+from roost.scheduler.explain.wording import without_what
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
 from roost.scheduler.gateways.asked_candidates import AskedCandidates
@@ -29,19 +34,14 @@ from roost.scheduler.gateways.foreign_groups import Members, Sleep, look_for_mem
 from roost.scheduler.gateways.hearing import RunPlacement
 from roost.scheduler.gateways.missing_providers import nodes_without_provider
 from roost.scheduler.gateways.node_assignments import assignments_for
-from roost.scheduler.group_members import progress_at_start
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offered_field import OfferedField
-from roost.scheduler.plugins import Filter
-from roost.scheduler.question import Progress, Question
-from roost.scheduler.reasons.every_host import name_of
-from roost.scheduler.reasons.relaxing import flavor_with
-from roost.scheduler.reasons.sentence import way_out
-from roost.scheduler.reasons.survey import Clock
-from roost.scheduler.reasons.wording import without_what
-from roost.scheduler.selection import Plugins
-from roost.scheduler.sources.cached import CachedAnswers
-from roost.scheduler.sources.filling import filling
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.plugins.asking import ask_key
+from roost.scheduler.plugins.plugins import Filter
+from roost.scheduler.pool.field import KNOWN, OFFERED
+from roost.scheduler.pool.group_members import progress_at_start
+from roost.scheduler.pool.offered_field import OfferedField
+from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.selection.selection import Plugins
 
 SECONDS = 2.0
 """Seconds after which placement is not asked again for one explanation."""

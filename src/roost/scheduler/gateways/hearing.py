@@ -15,8 +15,8 @@ from roost.placement.client.bodies import CandidatePage
 from roost.placement.client.transport import Heard
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.interface import AllocationRequest, Provider, ProviderSummary
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.question import Question
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.request.question import Question
 
 T = TypeVar("T")
 

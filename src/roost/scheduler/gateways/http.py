@@ -12,8 +12,10 @@ from roost.model.reasons import Reasons
 from roost.model.request import CandidateQuery
 from roost.model.what_if import WhatIf
 from roost.placement.errors import BadRequest, NotFound
-from roost.scheduler.claim_result import one_line
+from roost.scheduler.candidates.cached import CachedAnswers
+from roost.scheduler.candidates.filling import being_filled
 from roost.scheduler.errors import BadRequestSpec, SchedulerError
+from roost.scheduler.explain.supposition import Supposition
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.asked_candidates import AskedCandidates
 from roost.scheduler.gateways.asking import asked
@@ -25,14 +27,12 @@ from roost.scheduler.gateways.http_run import HttpRun
 from roost.scheduler.gateways.missing_providers import nodes_without_provider
 from roost.scheduler.gateways.node_assignments import assignments_for
 from roost.scheduler.gateways.replacing_over_http import HttpReplacing
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.outcome import Basis
-from roost.scheduler.question import Question
-from roost.scheduler.replacement import Replacement, ReplacementRequest
-from roost.scheduler.selection import Plugins
-from roost.scheduler.sources.cached import CachedAnswers
-from roost.scheduler.sources.filling import being_filled
-from roost.scheduler.supposition import Supposition
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.request.question import Question
+from roost.scheduler.selection.claim_result import one_line
+from roost.scheduler.selection.outcome import Basis
+from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
+from roost.scheduler.selection.selection import Plugins
 
 _AGAIN = 3
 """Times that a run begins anew because a member of its affinity group was placed meanwhile."""

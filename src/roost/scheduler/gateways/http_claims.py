@@ -13,7 +13,6 @@ import structlog
 from roost.model.allocation import AFFINITY
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import AssignmentChanged, ConcurrentUpdate, GroupRefused, PlacementError
-from roost.scheduler.claim_result import CLAIMED, ClaimResult, Verdict, is_consumer_conflict, named, result_of
 from roost.scheduler.errors import (
     ClaimsInDoubt,
     PlacementFailed,
@@ -26,8 +25,16 @@ from roost.scheduler.gateways.claiming import Driven, claim_write
 from roost.scheduler.gateways.foreign_groups import COLLIDED, ForeignGroup
 from roost.scheduler.gateways.hearing import Hearing
 from roost.scheduler.gateways.node_assignments import NoAssignments, NodeAssignments
-from roost.scheduler.outcome import Claim, Outcome
-from roost.scheduler.question import Question
+from roost.scheduler.request.question import Question
+from roost.scheduler.selection.claim_result import (
+    CLAIMED,
+    ClaimResult,
+    Verdict,
+    is_consumer_conflict,
+    named,
+    result_of,
+)
+from roost.scheduler.selection.outcome import Claim, Outcome
 
 _log = structlog.get_logger()
 

@@ -5,17 +5,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
-from roost.scheduler.claim_result import CLAIMED
 from roost.scheduler.gateways.asked_candidates import AskedCandidates
 from roost.scheduler.gateways.claiming import Driven
 from roost.scheduler.gateways.http_claims import HttpClaims
 from roost.scheduler.gateways.node_assignments import NodeAssignments
-from roost.scheduler.group_members import progress_at_start
-from roost.scheduler.labels import Indexes
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.outcome import BOUND, Claim, Outcome, Try
-from roost.scheduler.question import Question
-from roost.scheduler.selection import Draw, Plugins, select
+from roost.scheduler.nodes.labels import Indexes
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.pool.group_members import progress_at_start
+from roost.scheduler.request.question import Question
+from roost.scheduler.selection.claim_result import CLAIMED
+from roost.scheduler.selection.outcome import BOUND, Claim, Outcome, Try
+from roost.scheduler.selection.selection import Draw, Plugins, select
 
 ReadAssignments = Callable[[Indexes], Awaitable[NodeAssignments]]
 """Reads the assignments on nodes, by their indexes in the table."""

@@ -14,26 +14,26 @@ from roost.model.reasons import Reasons
 from roost.model.request import CandidateQuery
 from roost.model.what_if import WhatIf
 from roost.placement.commands.allocations import write_allocations
-from roost.scheduler.bounds import TOO_MUCH_WORK, decision_work
-from roost.scheduler.claim_result import Verdict
+from roost.scheduler.candidates.paired_offers import fleet_offers
 from roost.scheduler.errors import SchedulerError
-from roost.scheduler.field import Field
+from roost.scheduler.explain.explainer import Explainer, Job
+from roost.scheduler.explain.supposition import Supposition
+from roost.scheduler.explain.suppositions import Suppositions
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.checking import check_queries
 from roost.scheduler.gateways.claiming import INSTANCE as INSTANCE
 from roost.scheduler.gateways.claiming import Driven, claim_write, claimed, set_aside
 from roost.scheduler.gateways.replacing import UseAlternate
-from roost.scheduler.group_members import progress_at_start
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.offered_field import OfferedField
-from roost.scheduler.outcome import WORK, Basis, Claim, Outcome
-from roost.scheduler.paired_offers import fleet_offers
-from roost.scheduler.question import Question
-from roost.scheduler.reasons.explainer import Explainer, Job
-from roost.scheduler.reasons.suppositions import Suppositions
-from roost.scheduler.replacement import Replacement, ReplacementRequest
-from roost.scheduler.selection import Draw, Plugins, choose
-from roost.scheduler.supposition import Supposition
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.pool.field import Field
+from roost.scheduler.pool.group_members import progress_at_start
+from roost.scheduler.pool.offered_field import OfferedField
+from roost.scheduler.request.question import Question
+from roost.scheduler.selection.bounds import TOO_MUCH_WORK, decision_work
+from roost.scheduler.selection.claim_result import Verdict
+from roost.scheduler.selection.outcome import WORK, Basis, Claim, Outcome
+from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
+from roost.scheduler.selection.selection import Draw, Plugins, choose
 
 
 class LocalGateway:
@@ -76,7 +76,7 @@ class LocalGateway:
 
 
 class Decide(Command[Decided], frozen=True):
-    """The command: see `roost.scheduler.selection.select`."""
+    """The command: see `roost.scheduler.selection.selection.select`."""
 
     question: Question
     table: NodeTable
@@ -108,7 +108,7 @@ class Decide(Command[Decided], frozen=True):
             error.basis = Basis(state.fleet.version, mark, node_version)
             raise
         if not outcome.destinations:
-            # Why: is found beside the writer, see `roost.scheduler.reasons`.
+            # Why: is found beside the writer, see `roost.scheduler.explain`.
             state.take_back(mark)
         return Decided(outcome, state.fleet.version, time.perf_counter() - started, mark, node_version)
 

@@ -5,12 +5,12 @@ from itertools import islice
 import structlog
 
 from roost.placement.errors import PlacementError
-from roost.scheduler.claim_result import one_line
+from roost.scheduler.candidates.filling import known_nodes
 from roost.scheduler.errors import SchedulerError
 from roost.scheduler.gateways.asking import asked
 from roost.scheduler.gateways.hearing import RunPlacement
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.sources.filling import known_nodes
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.selection.claim_result import one_line
 
 NODES_ASKED = 10
 """Nodes whose providers are looked for after a refusal, to tell whether placement is being filled."""

@@ -10,16 +10,16 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from roost.model.assignment import Assigned, Assignment, digest_of_all
-from roost.scheduler.asking import ask_key
 from roost.scheduler.gateways.asking import asked
 from roost.scheduler.gateways.hearing import RunPlacement
-from roost.scheduler.labels import Indexes
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.outcome import Claim
-from roost.scheduler.outstanding import taken_by
-from roost.scheduler.question import Question
-from roost.scheduler.selection import Plugins
-from roost.scheduler.unreported import NOTHING
+from roost.scheduler.nodes.labels import Indexes
+from roost.scheduler.nodes.outstanding import taken_by
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.nodes.unreported import NOTHING
+from roost.scheduler.plugins.asking import ask_key
+from roost.scheduler.request.question import Question
+from roost.scheduler.selection.outcome import Claim
+from roost.scheduler.selection.selection import Plugins
 
 
 class NodeAssignments(Protocol):

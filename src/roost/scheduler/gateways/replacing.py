@@ -10,21 +10,21 @@ from roost.model.change import AllocationsChanged
 from roost.model.spec import Selection
 from roost.placement.commands.allocations import write_allocations
 from roost.placement.errors import PlacementError
-from roost.scheduler.bounds import TOO_MUCH_WORK, decision_work
-from roost.scheduler.claim_result import Verdict, one_line, result_of
+from roost.scheduler.candidates.paired_offers import fleet_offers
 from roost.scheduler.errors import NothingClaimed
 from roost.scheduler.gateways.checking import check_queries
 from roost.scheduler.gateways.claiming import claim_write
-from roost.scheduler.group_members import progress_at_start
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.outcome import Claim
-from roost.scheduler.paired_offers import fleet_offers
-from roost.scheduler.replacement import NO_CANDIDATE, Replacement, ReplacementRequest, Replacing
-from roost.scheduler.selection import Plugins
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.pool.group_members import progress_at_start
+from roost.scheduler.selection.bounds import TOO_MUCH_WORK, decision_work
+from roost.scheduler.selection.claim_result import Verdict, one_line, result_of
+from roost.scheduler.selection.outcome import Claim
+from roost.scheduler.selection.replacement import NO_CANDIDATE, Replacement, ReplacementRequest, Replacing
+from roost.scheduler.selection.selection import Plugins
 
 
 class UseAlternate(Command[Replacement], frozen=True):
-    """The command: see `roost.scheduler.replacement`."""
+    """The command: see `roost.scheduler.selection.replacement`."""
 
     request: ReplacementRequest
     table: NodeTable

@@ -7,20 +7,20 @@ from roost.model.assignment import Assignment
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import Selection
 from roost.placement.errors import AssignmentChanged, BadRequest, ConcurrentUpdate, PlacementError
-from roost.scheduler.answered_offers import AnsweredOffers
-from roost.scheduler.claim_result import Verdict, is_consumer_conflict, one_line, result_of
+from roost.scheduler.candidates.answered_offers import AnsweredOffers
 from roost.scheduler.errors import BadRequestSpec, NothingClaimed, PlacementRefused, PlacementUnavailable
 from roost.scheduler.gateways.asking import asked
 from roost.scheduler.gateways.claiming import claim_write
 from roost.scheduler.gateways.foreign_groups import COLLIDED, ForeignGroup, Members, Sleep, look_for_members
 from roost.scheduler.gateways.hearing import RunPlacement
 from roost.scheduler.gateways.node_assignments import NodeAssignments, assignments_for
-from roost.scheduler.group_members import progress_at_start
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.outcome import Claim
-from roost.scheduler.question import Progress
-from roost.scheduler.replacement import Replacement, ReplacementRequest, Replacing
-from roost.scheduler.selection import Plugins
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.pool.group_members import progress_at_start
+from roost.scheduler.request.question import Progress
+from roost.scheduler.selection.claim_result import Verdict, is_consumer_conflict, one_line, result_of
+from roost.scheduler.selection.outcome import Claim
+from roost.scheduler.selection.replacement import Replacement, ReplacementRequest, Replacing
+from roost.scheduler.selection.selection import Plugins
 
 ATTEMPTS = 4
 """Attempts of a swap that meets other writers of the consumer, or of the providers. Source: Nova."""

@@ -18,13 +18,13 @@ from roost.model.spec import Selection
 from roost.model.what_if import WhatIf
 from roost.placement.errors import PlacementError
 from roost.scheduler.errors import ClaimsInDoubt, NewerWord, SchedulerError, TakenAway
+from roost.scheduler.explain.supposition import Supposition
 from roost.scheduler.gateways import Decided, Gateway
-from roost.scheduler.nodes import NodeTable
-from roost.scheduler.operator_words import OperatorWords
-from roost.scheduler.question import Question
-from roost.scheduler.replacement import Replacement, ReplacementRequest
-from roost.scheduler.selection import Plugins
-from roost.scheduler.supposition import Supposition
+from roost.scheduler.nodes.operator_words import OperatorWords
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.request.question import Question
+from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
+from roost.scheduler.selection.selection import Plugins
 
 TAKEN_AWAY = "an operator has taken it away meanwhile"
 

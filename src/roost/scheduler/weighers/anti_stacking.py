@@ -5,9 +5,9 @@ from collections.abc import Hashable
 import numpy as np
 
 from roost.fleet.columns import Float64
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Looks
-from roost.scheduler.question import Progress, Question
+from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.request.question import Progress, Question
 
 
 class AntiStackingWeigher:

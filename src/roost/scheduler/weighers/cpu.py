@@ -1,9 +1,9 @@
 """More free processors is better (a negative multiplier packs hosts instead of spreading over them)."""
 
 from roost.fleet.columns import Float64
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Looks
-from roost.scheduler.question import Progress, Question
+from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.request.question import Progress, Question
 
 
 class CPUWeigher:

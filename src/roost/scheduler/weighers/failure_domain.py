@@ -8,11 +8,11 @@ import numpy as np
 from oslo_config import cfg
 
 from roost.fleet.columns import Float64, Int64
-from roost.scheduler.group_members import ELSEWHERE
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugin_options import PluginOptions
-from roost.scheduler.plugins import Looks
-from roost.scheduler.question import Progress, Question
+from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.plugins.plugin_options import PluginOptions
+from roost.scheduler.pool.group_members import ELSEWHERE
+from roost.scheduler.request.question import Progress, Question
 
 GROUP = "failure_domain_weigher"
 

@@ -9,18 +9,18 @@ from oslo_config import cfg
 
 from roost.fleet.columns import Float64, Int64
 from roost.model.allocation import Candidate
-from roost.scheduler.fragmentation import Hosts, TypicalRequest, fragmentation
-from roost.scheduler.offers import HostView, OneHost
-from roost.scheduler.plugin_options import PluginOptions
-from roost.scheduler.plugins import Looks
-from roost.scheduler.question import Progress, Question
+from roost.scheduler.candidates.offers import HostView, OneHost
+from roost.scheduler.plugins.fragmentation import Hosts, TypicalRequest, fragmentation
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.plugins.plugin_options import PluginOptions
+from roost.scheduler.request.question import Progress, Question
 
 GROUP = "fragmentation_weigher"
 
 
 class FragmentationOptions(msgspec.Struct, frozen=True):
     """``resource_class``: of the devices. ``workload_file``: typical requests as JSON, a list of
-    `roost.scheduler.fragmentation.TypicalRequest`; without one the weigher has nothing to say."""
+    `roost.scheduler.plugins.fragmentation.TypicalRequest`; without one the weigher has nothing to say."""
 
     resource_class: str = "VGPU"
     workload_file: str | None = None
@@ -31,7 +31,7 @@ class FragmentationWeigher:
     which it grows least. Candidates of a host are ranked by the growth that each causes. Requests without
     devices grow it by the processors and memory that typical requests then lack.
 
-    Source: fragmentation gradient descent, see `roost.scheduler.fragmentation`.
+    Source: fragmentation gradient descent, see `roost.scheduler.plugins.fragmentation`.
     """
 
     name = "FragmentationWeigher"

@@ -7,12 +7,17 @@ import msgspec
 import numpy as np
 
 from roost.fleet.columns import Float64
-from roost.scheduler.image_properties import with_current_names
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugin_options import FILTER_SCHEDULER, PluginOptions, check_ratios, ratios_option
-from roost.scheduler.plugins import Looks
-from roost.scheduler.question import Progress, Question
-from roost.scheduler.request_keys.key import ANY, Key
+from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.plugins.plugin_options import (
+    FILTER_SCHEDULER,
+    PluginOptions,
+    check_ratios,
+    ratios_option,
+)
+from roost.scheduler.request.image_properties import with_current_names
+from roost.scheduler.request.keys.key import ANY, Key
+from roost.scheduler.request.question import Progress, Question
 
 SETTING = "image_props_weight_setting"
 

@@ -3,12 +3,12 @@
 import numpy as np
 
 from roost.fleet.columns import Float64
+from roost.scheduler.candidates.offers import HostView
 from roost.scheduler.errors import CannotWeigh
-from roost.scheduler.metrics_options import METRICS, METRICS_OPTIONS, MetricsOptions
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Looks
-from roost.scheduler.question import Progress, Question
-from roost.scheduler.weighing import multiplier_of
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.plugins.metrics_options import METRICS, METRICS_OPTIONS, MetricsOptions
+from roost.scheduler.pool.weighing import multiplier_of
+from roost.scheduler.request.question import Progress, Question
 
 
 class MetricsWeigher:

@@ -1,9 +1,9 @@
 """Hosts with few free PCI devices are better, so that those with many are left to who needs them."""
 
 from roost.fleet.columns import Float64
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Looks
-from roost.scheduler.question import Progress, Question
+from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.request.question import Progress, Question
 
 MOST = 100
 """More free devices than one less than this make no difference."""

@@ -5,11 +5,11 @@ from collections.abc import Hashable
 import numpy as np
 
 from roost.fleet.columns import Float64
+from roost.scheduler.candidates.offers import HostView
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.offers import HostView
-from roost.scheduler.plugins import Looks
-from roost.scheduler.question import Progress, Question
-from roost.scheduler.request_keys.key import ANY, Key
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.request.keys.key import ANY, Key
+from roost.scheduler.request.question import Progress, Question
 
 SCOPE = "preferred_trait:"
 HINT = "preferred_traits"

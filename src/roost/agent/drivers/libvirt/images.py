@@ -1,0 +1,137 @@
+"""The disks of guests, made by qemu-img from the images in a folder."""
+
+import asyncio
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from roost.agent.errors import BuildFailed
+from roost.model.spec import RequestSpec
+
+NO_IMAGE: Final = "ImageNotFound"
+BAD_IMAGE: Final = "ImageUnacceptable"
+DISK_FAILED: Final = "DiskFailed"
+"""The codes of builds that fail for their disk."""
+
+_FORMATS: Final = ("raw", "qcow2")
+_GIB: Final = 1024**3
+
+
+class DiskOptions(msgspec.Struct, frozen=True):
+    """``instances``: the folder of guests; each has its own in it. ``images``: that of images, by their ids;
+    None: there are none. ``kind``: ``qcow2`` for layers over the image, ``raw`` for whole copies."""
+
+    instances: Path
+    images: Path | None = None
+    kind: str = "qcow2"
+
+
+class Disk(msgspec.Struct, frozen=True):
+    """A disk that was made, and its format."""
+
+    path: Path
+    format: str
+
+
+async def make_disk(options: DiskOptions, name: str, spec: RequestSpec) -> Disk | None:
+    """Make the disk of a guest in the folder of its name; None for a guest without one.
+
+    Raises: `BuildFailed`.
+    """
+    if spec.volume_backed:
+        raise BuildFailed("the host attaches no volumes", BAD_IMAGE)
+    folder, image = options.instances / name, spec.image
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BuildFailed(f"the folder {folder} cannot be made: {error}", DISK_FAILED) from error
+    size = spec.flavor.disk_gb * _GIB
+    if image is None or image.id is None:
+        if not size:
+            return None
+        # An empty disk needs no tool.
+        path = folder / "disk"
+        try:
+            with path.open("wb") as file:
+                file.truncate(size)
+        except OSError as error:
+            raise BuildFailed(f"the disk {path} cannot be made: {error}", DISK_FAILED) from error
+        return Disk(path, "raw")
+    given = image.disk_format or "raw"
+    if given not in _FORMATS:
+        raise BuildFailed(f"image {image.id} is {given}, not {' or '.join(_FORMATS)}", BAD_IMAGE, False)
+    source = _file_of(options, image.id)
+    least = await _checked_size(source, given)
+    if size and size < least:
+        raise BuildFailed(f"image {image.id} needs {-(-least // _GIB)} GiB of disk", BAD_IMAGE, False)
+    path = folder / "disk"
+    if options.kind == "qcow2":
+        await _run(
+            "create", "-q", "-f", "qcow2", "-F", given, "-b", str(source), str(path), str(size or least)
+        )
+    else:
+        await _run("convert", "-q", "-f", given, "-O", "raw", str(source), str(path))
+        if size > least:
+            await _run("resize", "-q", "-f", "raw", str(path), str(size))
+    return Disk(path, options.kind)
+
+
+def remove_folder(options: DiskOptions, name: str) -> None:
+    """Remove what a guest has in its folder; one without is fine. Raises OSError."""
+    folder = options.instances / name
+    if folder.exists():
+        shutil.rmtree(folder)
+
+
+def _plain_file(folder: Path, name: str) -> Path | None:
+    """The file of a name in a folder; None if there is none, or if it is outside of the folder."""
+    path = folder / name
+    if os.sep in name or name in ("", ".", "..") or not path.is_file():
+        return None
+    return path
+
+
+def _file_of(options: DiskOptions, image: str) -> Path:
+    if options.images is None:
+        raise BuildFailed("the host has no folder of images", NO_IMAGE)
+    path = _plain_file(options.images, image)
+    if path is None:
+        raise BuildFailed(f"there is no image {image} on the host", NO_IMAGE)
+    return path.absolute()
+
+
+async def _checked_size(path: Path, given: str) -> int:
+    """The bytes that the disk of an image has. Raises `BuildFailed` for one that reads other files."""
+    told: dict[str, Any] = json.loads(await _run("info", "-f", given, "--output=json", str(path)))
+    # Its writer could name any file of the host, and the guest would read it.
+    if told.get("backing-filename") or told.get("format-specific", {}).get("data", {}).get("data-file"):
+        raise BuildFailed(f"image {path.name} is made of other files", BAD_IMAGE, False)
+    return int(told["virtual-size"])
+
+
+async def _run(*arguments: str) -> bytes:
+    """Run qemu-img to its end. Raises `BuildFailed`."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            "qemu-img",
+            *arguments,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+    except OSError as error:
+        raise BuildFailed(f"qemu-img cannot be run: {error}", DISK_FAILED) from error
+    try:
+        out, err = await process.communicate()
+    except asyncio.CancelledError:
+        process.kill()
+        await process.wait()
+        raise
+    if process.returncode:
+        text = err.decode(errors="replace").strip()
+        raise BuildFailed(f"qemu-img {arguments[0]}: {text}", DISK_FAILED)
+    return out

@@ -1,0 +1,146 @@
+"""The amounts of a host, of its graphics cards, and of its encryption of memory."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from roost.agent.drivers.libvirt.host_capabilities import HostCapabilities
+from roost.agent.drivers.libvirt.node_devices import NodeDevices, PciDevice
+from roost.agent.errors import UnusableOptions
+from roost.model.inventory import Inventory
+
+VCPU: Final = "VCPU"
+PCPU: Final = "PCPU"
+MEMORY: Final = "MEMORY_MB"
+DISK: Final = "DISK_GB"
+VGPU: Final = "VGPU"
+ENCRYPTION: Final = "MEM_ENCRYPTION_CONTEXT"
+
+
+class Ratios(msgspec.Struct, frozen=True):
+    """Allocation ratios by resource class. ``fixed`` hold always; ``initial`` until placement has others."""
+
+    fixed: dict[str, float] = {}
+    initial: dict[str, float] = {}
+
+    def of(self, resource_class: str, there: Mapping[str, Mapping[str, Any]]) -> float:
+        """The ratio of a class. ``there``: the inventory that placement has."""
+        if (fixed := self.fixed.get(resource_class)) is not None:
+            return fixed
+        kept = there.get(resource_class, {}).get("allocation_ratio")
+        return float(self.initial.get(resource_class, 1.0) if kept is None else kept)
+
+
+class Reserved(msgspec.Struct, frozen=True):
+    """What guests do not get of a host: CPUs, MiB, GiB."""
+
+    vcpus: int = 0
+    memory_mb: int = 512
+    disk_gb: int = 0
+
+
+class CpuSets(msgspec.Struct, frozen=True):
+    """The CPUs that vCPUs float over, and those that they are pinned to; None: not configured.
+
+    Source: ``[compute] cpu_shared_set`` and ``cpu_dedicated_set`` of Nova.
+    """
+
+    shared: frozenset[int] | None = None
+    dedicated: frozenset[int] | None = None
+
+    def of(self, host: HostCapabilities) -> "UsedCpus":
+        """The CPUs of a host. Without any option all are shared. Raises `UnusableOptions`."""
+        named = (self.shared or frozenset()) | (self.dedicated or frozenset())
+        if missing := sorted(named - host.cpus):
+            raise UnusableOptions(f"CPUs {missing} of the options are not online on the host")
+        if both := sorted((self.shared or frozenset()) & (self.dedicated or frozenset())):
+            raise UnusableOptions(f"CPUs {both} are in both cpu_shared_set and cpu_dedicated_set")
+        if self.shared is None and self.dedicated is None:
+            return UsedCpus(host.cpus, frozenset())
+        return UsedCpus(self.shared or frozenset(), self.dedicated or frozenset())
+
+
+class UsedCpus(msgspec.Struct, frozen=True):
+    """The CPUs of a host that are shared, and those that are dedicated."""
+
+    shared: frozenset[int]
+    dedicated: frozenset[int]
+
+
+class Amounts(msgspec.Struct, frozen=True):
+    """What a host has: MiB of memory, GiB of disk (None: none is told), and the MiB of guests that others run
+    on it."""
+
+    memory_mb: int
+    disk_gb: int | None
+    others_memory_mb: int = 0
+
+
+def root_inventory(
+    cpus: UsedCpus,
+    amounts: Amounts,
+    reserved: Reserved,
+    ratios: Ratios,
+    there: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Inventory]:
+    """The inventory of a host's root provider. ``there``: the one that placement has."""
+    totals = {
+        VCPU: (len(cpus.shared), reserved.vcpus),
+        PCPU: (len(cpus.dedicated), 0),
+        MEMORY: (amounts.memory_mb, reserved.memory_mb + amounts.others_memory_mb),
+        DISK: (amounts.disk_gb or 0, reserved.disk_gb),
+    }
+    return {
+        name: Inventory(
+            total,
+            reserved=min(kept, total),
+            max_unit=total,
+            allocation_ratio=1.0 if name == PCPU else ratios.of(name, there),
+        )
+        for name, (total, kept) in totals.items()
+        if total
+    }
+
+
+class MdevOptions(msgspec.Struct, frozen=True):
+    """The types of mediated devices that guests may have, and the resource classes of those that have one of
+    their own.
+
+    Source: ``[devices] enabled_mdev_types`` of Nova, and ``mdev_class`` of its sections.
+    """
+
+    types: tuple[str, ...] = ()
+    classes: dict[str, str] = {}
+
+    def type_of(self, device: PciDevice) -> str | None:
+        """The type that a physical device makes: the first of the options that it can."""
+        able = {each.name for each in device.mdev_types}
+        return next((each for each in self.types if each in able), None)
+
+    def class_of(self, name: str) -> str:
+        """The resource class of a type."""
+        return self.classes.get(name, VGPU)
+
+
+class MdevSource(msgspec.Struct, frozen=True):
+    """A physical device and the mediated devices of one type that it can have at most."""
+
+    device: str
+    type: str
+    resource_class: str
+    total: int
+
+
+def mdev_sources(devices: NodeDevices, options: MdevOptions) -> tuple[MdevSource, ...]:
+    """The physical devices that make mediated devices for guests."""
+    found = []
+    for device in devices.pci:
+        if (name := options.type_of(device)) is None:
+            continue
+        [available] = [each.available for each in device.mdev_types if each.name == name]
+        made = sum(each.parent == device.name and each.type == name for each in devices.mediated)
+        # One that can make none any more because of another type is no provider.
+        if available + made:
+            found.append(MdevSource(device.name, name, options.class_of(name), available + made))
+    return tuple(found)

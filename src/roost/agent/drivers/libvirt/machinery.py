@@ -1,0 +1,86 @@
+"""What is done to domains and mediated devices, by an open connection. All of it may be done twice."""
+
+from collections.abc import Collection
+from typing import Any
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+from roost.agent.drivers.libvirt.connection import Connection
+from roost.agent.drivers.libvirt.guests import Domain, read_domain
+from roost.agent.drivers.libvirt.node_devices import read_node_devices
+
+
+class ForeignDomain(Exception):
+    """A domain of a name of ours was made by others, and is left alone; the text is the name."""
+
+
+def define(connection: Connection, opened: Any, name: str, text: str) -> None:
+    """Define a domain, or define it anew. Raises `ForeignDomain`, libvirt's error."""
+    if (there := find(connection, opened, name)) is not None and there.own is None:
+        raise ForeignDomain(name)
+    opened.defineXML(text)
+
+
+def start(connection: Connection, opened: Any, name: str) -> None:
+    """Start a domain unless it runs. Raises libvirt's error."""
+    domain = opened.lookupByName(name)
+    if not domain.isActive():
+        domain.create()
+
+
+def find(connection: Connection, opened: Any, name: str) -> Domain | None:
+    """A domain by its name. Raises libvirt's error."""
+    domain = connection.unless_gone(lambda: opened.lookupByName(name))
+    text = None if domain is None else connection.unless_gone(domain.XMLDesc)
+    if domain is None or text is None:
+        return None
+    return read_domain(text, bool(connection.unless_gone(domain.isActive)))
+
+
+def remove(connection: Connection, opened: Any, name: str) -> None:
+    """End a domain of ours, remove its mediated devices, and forget it.
+
+    One that is not there is fine; one that others have made is left alone. Raises libvirt's error.
+    """
+    there = find(connection, opened, name)
+    if there is None or there.own is None:
+        return
+    domain = opened.lookupByName(name)
+    if there.active:
+        connection.unless_gone(domain.destroy)
+    remove_mdevs(connection, opened, there.mdevs)
+    flags = connection.constant("VIR_DOMAIN_UNDEFINE_MANAGED_SAVE")
+    if there.has_nvram:
+        flags |= connection.constant("VIR_DOMAIN_UNDEFINE_NVRAM")
+    connection.unless_gone(lambda: domain.undefineFlags(flags))
+
+
+def make_mdev(opened: Any, parent: str, kind: str, uuid: str) -> None:
+    """Make a mediated device of a physical one, unless it is there. Raises libvirt's error."""
+    if uuid in _mdevs(opened):
+        return
+    device = Element("device")
+    SubElement(device, "parent").text = parent
+    capability = SubElement(device, "capability", type="mdev")
+    SubElement(capability, "type", id=kind)
+    SubElement(capability, "uuid").text = uuid
+    opened.nodeDeviceCreateXML(ElementTree.tostring(device, encoding="unicode"))
+
+
+def remove_mdevs(connection: Connection, opened: Any, uuids: Collection[str]) -> None:
+    """Remove mediated devices; those that are not there are fine. Raises libvirt's error."""
+    if not uuids:
+        return
+    there = _mdevs(opened)
+    for uuid in uuids:
+        if (device := there.get(uuid)) is not None:
+            connection.unless_gone(device.destroy)
+
+
+def _mdevs(opened: Any) -> dict[str, Any]:
+    devices = {each.XMLDesc(): each for each in opened.listAllDevices()}
+    found = {}
+    for text, device in devices.items():
+        for mediated in read_node_devices([text]).mediated:
+            found[mediated.uuid] = device
+    return found

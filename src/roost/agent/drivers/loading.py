@@ -1,0 +1,39 @@
+"""Loads drivers by name. Drivers of others are entry points of their packages."""
+
+import importlib
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from roost.agent.drivers import Driver
+from roost.model.errors import OperatorError
+from roost.web.auth import Source
+
+ENTRY_POINTS = "roost.agent.drivers"
+"""The group of entry points. Each is a `DriverKind`."""
+
+MakeDriver = Callable[[str, Path], Driver]
+"""Makes the driver of a host, by its name and a directory in which the driver may keep what it likes."""
+
+DriverKind = Callable[[Source], MakeDriver]
+"""A kind of driver: reads its options from their source. Raises `OperatorError` for a wrong one."""
+
+BUILT_IN = {
+    "libvirt": "roost.agent.drivers.libvirt.options:libvirt_drivers",
+    "redfish": "roost.agent.drivers.redfish.options:redfish_drivers",
+    "simulated": "roost.agent.drivers.simulated_options:simulated_drivers",
+}
+
+
+def load_driver(name: str) -> DriverKind:
+    """The driver of an entry point, or of MODULE:ATTRIBUTE. Raises `OperatorError`."""
+    try:
+        for entry in entry_points(group=ENTRY_POINTS, name=name):
+            return entry.load()  # type: ignore[no-any-return]
+        module, colon, attribute = BUILT_IN.get(name, name).partition(":")
+        if colon:
+            return getattr(importlib.import_module(module), attribute)  # type: ignore[no-any-return]
+    except (ImportError, AttributeError) as error:
+        raise OperatorError(f"the driver {name} cannot be loaded: {error}") from error
+    known = sorted({*BUILT_IN, *(entry.name for entry in entry_points(group=ENTRY_POINTS))})
+    raise OperatorError(f"there is no driver {name}; there are: {', '.join(known)}")

@@ -1,0 +1,224 @@
+"""The driver of a host whose nodes are bare metal machines behind BMCs."""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from roost.agent.drivers.redfish.book import CARRYING, Book, Entry, Phase
+from roost.agent.drivers.redfish.cleaning import Cleaner
+from roost.agent.drivers.redfish.errors import RedfishError
+from roost.agent.drivers.redfish.machines import Machines, PowerTimes
+from roost.agent.drivers.redfish.telling import statuses, why_not
+from roost.agent.drivers.redfish.watching import Rack, Watched
+from roost.agent.drivers.redfish.words import Told, take_words, tell
+from roost.agent.errors import BuildFailed, StateUnusable
+from roost.agent.hardware import Hardware
+from roost.agent.provider_tree import ProviderTree
+from roost.model.errors import OperatorError
+from roost.model.instance import Instance
+from roost.model.inventory import Inventory
+
+TAKEN = "NodeTaken"
+"""The code of builds on a node that is not free."""
+BMC = "BmcFailed"
+"""The code of builds whose BMC did not do what it was asked."""
+
+_log = structlog.get_logger()
+
+
+class RedfishDriver:
+    """The driver of one host.
+
+    ``folder``: where it keeps its book. ``look_seconds``: between two looks at all nodes. ``first_seconds``:
+    how long a start waits for the first look. Raises `StateUnusable`, and `OperatorError` if the book has an
+    instance on a node that the file does not name.
+    """
+
+    def __init__(
+        self, rack: Rack, folder: Path, times: PowerTimes, *, look_seconds: float, first_seconds: float
+    ) -> None:
+        self._rack = rack
+        self._folder = folder
+        self._book = Book(folder / "book")
+        self._machines = Machines(times)
+        self._cleaner = Cleaner(self._book, self._machines)
+        self._look_seconds = look_seconds
+        self._first_seconds = first_seconds
+        self._told: Told | None = None
+        self._watching: asyncio.Task[None] | None = None
+        for node, entry in self._book.entries.items():
+            if entry.phase in CARRYING and node not in rack.nodes:
+                raise OperatorError(
+                    f"node {node} has instance {entry.instance}, and the file of nodes does not name it"
+                )
+
+    def nodes(self) -> Mapping[str, str] | None:
+        return {node: node for node in self._rack.nodes}
+
+    def update_provider_tree(
+        self, tree: ProviderTree, nodename: str, allocations: Mapping[str, object] | None = None
+    ) -> None:
+        machine = self._rack.nodes[nodename]
+        entry = machine.node.entry
+        reserved = 0 if why_not(machine, self._book[nodename]) is None else 1
+        tree.update_inventory(nodename, {entry.resource_class: Inventory(1, reserved=reserved, max_unit=1)})
+        tree.update_traits(nodename, entry.traits)
+
+    def metrics(self) -> dict[str, float]:
+        return {}
+
+    def hardware(self) -> Hardware | None:
+        return None
+
+    def guests(self) -> Mapping[str, int]:
+        # One whose machine somebody switched off is there: its disks and its claim are.
+        return {
+            entry.instance: entry.attempt
+            for entry in self._book.entries.values()
+            if entry.phase in ("running", "ending")
+        }
+
+    async def recover(self, instances: Collection[Instance]) -> None:
+        if self._watching is None:
+            first = asyncio.Event()
+            self._watching = asyncio.create_task(self._watch(first))
+            try:
+                async with asyncio.timeout(self._first_seconds):
+                    await first.wait()
+            except TimeoutError:
+                # Some BMC is silent. Its nodes are reserved until they are seen.
+                _log.warning("the first look at the nodes takes long", seconds=self._first_seconds)
+        for node, entry in dict(self._book.entries).items():
+            if entry.phase == "starting" and self._rack.nodes[node].on:
+                # Switched on before the end of the agent, which had no time to see it.
+                self._book.put(node, msgspec.structs.replace(entry, phase="running"))
+
+    async def prepare(self, instance: Instance) -> None:
+        machine = self._rack.nodes.get(instance.node or "")
+        if machine is None:
+            raise BuildFailed(f"this host has no node {instance.node}")
+        try:
+            await self._end_others(instance)
+            if await self._take(machine, instance):
+                image = None if instance.spec is None else instance.spec.image
+                boot, node = machine.node.boot, machine.node.uuid
+                url = boot.url_for(node, instance.uuid, (image and image.id) or "")
+                await self._machines.set_boot(machine, boot, url)
+        except RedfishError as error:
+            raise BuildFailed(f"node {machine.node.entry.name}: {error}", BMC) from error
+
+    async def start(self, instance: Instance) -> None:
+        machine = self._rack.nodes[instance.node or ""]
+        node = machine.node.uuid
+        if self._phase_of(machine, instance) == "running":
+            return
+        # Before the BMC is asked: who finds it on later is to know for whom.
+        self._book.put(node, Entry("starting", instance.uuid, instance.attempt))
+        try:
+            await self._machines.switch_on(machine)
+        except RedfishError as error:
+            raise BuildFailed(f"node {machine.node.entry.name}: {error}", BMC) from error
+        self._book.put(node, Entry("running", instance.uuid, instance.attempt))
+
+    async def destroy(self, instance: str) -> None:
+        for node in self._book.nodes_of(instance):
+            await self._end(self._rack.nodes[node])
+
+    def _phase_of(self, machine: Watched, instance: Instance) -> Phase | None:
+        """The phase of this attempt on a machine, None if the book has another one or none there."""
+        entry = self._book[machine.node.uuid]
+        ours = entry is not None and (entry.instance, entry.attempt) == (instance.uuid, instance.attempt)
+        return entry.phase if ours and entry is not None else None
+
+    async def _take(self, machine: Watched, instance: Instance) -> bool:
+        """Take a machine for an attempt, unless it may have been switched on for it already. Returns whether
+        it is off and is to be prepared. Raises `BuildFailed`, `RedfishError`, `StateUnusable`."""
+        phase = self._phase_of(machine, instance)
+        if phase in ("starting", "running"):
+            return False
+        # On before it was asked to be: then somebody else has it.
+        await machine.look()
+        node = machine.node.uuid
+        reason = why_not(machine, None if phase == "building" else self._book[node])
+        if reason is None:
+            self._book.put(node, Entry("building", instance.uuid, instance.attempt))
+            return True
+        if phase == "building":
+            self._book.remove(node)
+        raise BuildFailed(f"node {machine.node.entry.name}: {reason}", TAKEN)
+
+    async def _end_others(self, instance: Instance) -> None:
+        """End what other attempts have left: their orders to destroy are outranked by the build."""
+        for node in self._book.nodes_of(instance.uuid):
+            entry = self._book[node]
+            if entry is not None and entry.attempt > instance.attempt:
+                raise BuildFailed(f"attempt {entry.attempt} is on node {node}", TAKEN)
+            if entry is not None and entry.attempt < instance.attempt:
+                await self._end(self._rack.nodes[node])
+
+    async def _end(self, machine: Watched) -> None:
+        """Take a machine from its instance. What was never switched on for it is not switched off either.
+
+        May be ended and begun anew. Raises `RedfishError`, `StateUnusable`.
+        """
+        node = machine.node.uuid
+        entry = self._book[node]
+        if entry is None or entry.phase not in CARRYING:
+            return
+        if entry.phase == "building":
+            try:
+                await self._machines.unset_boot(machine, machine.node.boot)
+            except RedfishError as error:
+                # Nothing was ever switched on, and the next build sets its own boot.
+                _log.warning("the boot of a node could not be set back", node=node, error=str(error))
+            self._book.remove(node)
+            return
+        if entry.phase == "starting" and await machine.look() is not True:
+            # What was asked of the BMC may still come: it must not come after the end.
+            await self._machines.settle(machine)
+        self._book.put(node, msgspec.structs.replace(entry, phase="ending"))
+        await self._machines.switch_off(machine)
+        await self._machines.unset_boot(machine, machine.node.boot)
+        self._cleaner.begin(machine, entry.instance, entry.attempt)
+
+    # Again and again
+
+    async def _watch(self, first: asyncio.Event) -> None:
+        while True:
+            await self._rack.look()
+            first.set()
+            try:
+                self._hear()
+                self._clean_all()
+                self._tell()
+            except (OSError, StateUnusable) as error:
+                # A disk that is full for a while ends no host.
+                _log.error(
+                    "the state of the nodes cannot be kept", folder=str(self._folder), error=str(error)
+                )
+            await asyncio.sleep(self._look_seconds)
+
+    def _clean_all(self) -> None:
+        for node, entry in self._book.entries.items():
+            machine = self._rack.nodes.get(node)
+            if entry.phase == "cleaning" and machine is not None:
+                self._cleaner.go_on(machine)
+
+    def _hear(self) -> None:
+        for node, word in take_words(self._folder):
+            entry, machine = self._book[node], self._rack.nodes.get(node)
+            if entry is None or machine is None or entry.phase != "uncleaned":
+                _log.warning("a word of an operator has no meaning any more", node=node, word=word)
+            elif word == "clean":
+                self._book.put(node, Entry("cleaning", entry.instance, entry.attempt))
+            else:
+                self._book.remove(node)
+
+    def _tell(self) -> None:
+        told = Told(statuses(self._rack, self._book))
+        if told != self._told:
+            tell(self._folder, told)
+            self._told = told

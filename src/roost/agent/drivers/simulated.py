@@ -1,0 +1,236 @@
+"""A host that only pretends: its inventory, build time and failures follow a script.
+
+Failures are drawn from the script's seed, the host, the instance and the attempt, so that a run with the
+same seed fails in the same places whatever else happens at the same time.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import msgspec
+
+from roost.agent.drivers.simulated_guests import GuestFiles, KeptGuest
+from roost.agent.drivers.simulated_reshape import Shape, leftover, move, needs_reshape
+from roost.agent.drivers.used_hardware import free_pools, used_topology
+from roost.agent.errors import BuildFailed, ReshapeNeeded
+from roost.agent.hardware import Hardware, assignment_of
+from roost.agent.provider_tree import ProviderTree
+from roost.model.assignment import Assignment, clashes
+from roost.model.instance import Instance
+from roost.model.inventory import Inventory
+from roost.model.provider_names import provider_uuid
+from roost.model.vocabulary import SHARING_TRAIT
+
+
+class SimulatedProvider(msgspec.Struct, frozen=True):
+    """A provider below the host's root, named ``<host>-<suffix>``.
+
+    ``parent``: the suffix of the one that it is below; empty: the root.
+    """
+
+    suffix: str
+    inventory: dict[str, Inventory]
+    traits: tuple[str, ...] = ()
+    parent: str = ""
+
+
+class SimulatedNodes(msgspec.Struct, frozen=True):
+    """Equal nodes, each with a root provider that is called by its uuid."""
+
+    count: int
+    inventory: dict[str, Inventory]
+    traits: tuple[str, ...] = ()
+
+
+class SimulatedPool(msgspec.Struct, frozen=True):
+    """A sharing provider, such as storage, of all hosts with the same ``aggregate``, a uuid."""
+
+    name: str
+    aggregate: str
+    inventory: dict[str, Inventory]
+    traits: tuple[str, ...] = ()
+
+
+class SimulatedHost(msgspec.Struct, frozen=True):
+    """What a simulated host has.
+
+    ``numa_topology`` and ``pci_device_pools`` are the objects of the empty host in Nova's names, as plain
+    data: see `roost.agent.hardware.Hardware`. With ``nodes`` it has those, and nothing else.
+    """
+
+    name: str
+    inventory: dict[str, Inventory]
+    children: tuple[SimulatedProvider, ...] = ()
+    traits: tuple[str, ...] = ()
+    aggregates: tuple[str, ...] = ()
+    metrics: dict[str, float] = {}
+    numa_topology: dict[str, object] | None = None
+    pci_device_pools: tuple[dict[str, object], ...] = ()
+    nodes: tuple[SimulatedNodes, ...] = ()
+    pools: tuple[SimulatedPool, ...] = ()
+
+
+class FailureRule(msgspec.Struct, frozen=True):
+    """A share of builds (0..1) that fail, with the reason; on some hosts only if they are named."""
+
+    rate: float
+    reason: str = "No more IP addresses available on network"
+    hosts: frozenset[str] | None = None
+
+
+class Script(msgspec.Struct, frozen=True):
+    """How simulated hosts behave. ``build_seconds`` is what a build takes."""
+
+    build_seconds: float = 0.0
+    failures: tuple[FailureRule, ...] = ()
+    seed: int = 0
+
+    def failure(self, host: str, instance: str, attempt: int) -> str | None:
+        """The reason why this attempt fails, None if it does not."""
+        for number, rule in enumerate(self.failures):
+            if rule.hosts is not None and host not in rule.hosts:
+                continue
+            words = f"{self.seed} {number} {host} {instance} {attempt}"
+            digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
+            if int.from_bytes(digest, "big") < rule.rate * 2**64:
+                return rule.reason
+        return None
+
+
+class _Guest(msgspec.Struct):
+    """A guest: its attempt, what it was assigned, and whether it runs or is being built."""
+
+    attempt: int
+    assignment: Assignment | None
+    runs: bool = False
+
+
+class SimulatedDriver:
+    """The driver of one simulated host.
+
+    ``kept``: where its guests are kept beyond the end of the agent. None: they live in memory, and `recover`
+    brings them back, as a hypervisor outlives its agent.
+    """
+
+    def __init__(self, host: SimulatedHost, script: Script, kept: GuestFiles | None = None) -> None:
+        self._host = host
+        self._script = script
+        self._kept = kept
+        kinds = [kind for kind in host.nodes for _ in range(kind.count)]
+        self._nodes = {provider_uuid(f"{host.name}/{number}"): kind for number, kind in enumerate(kinds)}
+        there = {} if kept is None else kept.load()
+        self._guests = {
+            uuid: _Guest(guest.attempt, guest.assignment, runs=True) for uuid, guest in there.items()
+        }
+
+    def nodes(self) -> Mapping[str, str] | None:
+        return {node: node for node in self._nodes} or None
+
+    def update_provider_tree(
+        self, tree: ProviderTree, nodename: str, allocations: dict[str, dict[str, Any]] | None = None
+    ) -> None:
+        described = self._nodes.get(nodename, self._host)
+        if described is self._host:
+            self._reshape(tree, nodename, allocations)
+        tree.update_inventory(nodename, described.inventory)
+        tree.update_traits(nodename, described.traits)
+        if described is not self._host:
+            return
+        pools = self._host.pools
+        tree.update_aggregates(nodename, {*self._host.aggregates, *(each.aggregate for each in pools)})
+        for pool in pools:
+            # Whoever has made it, it is one provider of this name.
+            there = tree.data(pool.name).uuid if pool.name in tree else provider_uuid(pool.name)
+            tree.put_root(pool.name, there)
+            tree.update_inventory(there, pool.inventory)
+            tree.update_traits(there, {*pool.traits, SHARING_TRAIT})
+            tree.add_aggregates(there, pool.aggregate)
+        for child in self._host.children:
+            name = f"{nodename}-{child.suffix}"
+            tree.put_child(name, f"{nodename}-{child.parent}" if child.parent else nodename)
+            tree.update_inventory(name, child.inventory)
+            tree.update_traits(name, child.traits)
+        for gone in leftover(tree, nodename, self._shape(nodename)):
+            # What was below it may be gone with it.
+            if gone in tree:
+                tree.remove(gone)
+
+    def _shape(self, nodename: str) -> Shape:
+        children = {f"{nodename}-{child.suffix}": child.inventory for child in self._host.children}
+        return {nodename: self._host.inventory, **children}
+
+    def _reshape(
+        self, tree: ProviderTree, nodename: str, allocations: dict[str, dict[str, Any]] | None
+    ) -> None:
+        """Move what consumers hold, if the host was described otherwise before. Raises `ReshapeNeeded`,
+        `ReshapeRefused`."""
+        shape = self._shape(nodename)
+        if allocations is not None:
+            move(tree, nodename, shape, allocations, self._cells_of_guests(nodename))
+        elif needs_reshape(tree, nodename, shape):
+            raise ReshapeNeeded(f"node {nodename} has another shape in placement")
+
+    def _cells_of_guests(self, nodename: str) -> dict[str, str]:
+        """The provider of the NUMA cell that a guest is assigned to, if it is one cell, by guest."""
+        found = {}
+        for guest, assignment in self._assigned().items():
+            cells = {cell.host for cell in assignment.cells}
+            if len(cells) == 1:
+                found[guest] = f"{nodename}-numa{cells.pop()}"
+        return found
+
+    def metrics(self) -> dict[str, float]:
+        return self._host.metrics
+
+    def hardware(self) -> Hardware | None:
+        host = self._host
+        if host.numa_topology is None and not host.pci_device_pools:
+            return None
+        counted = self._assigned()
+        assigned = [*counted.values()]
+        topology = used_topology(host.numa_topology, assigned)
+        return Hardware(topology, free_pools(host.pci_device_pools, assigned), counted)
+
+    def guests(self) -> Mapping[str, int]:
+        return {uuid: guest.attempt for uuid, guest in self._guests.items() if guest.runs}
+
+    async def recover(self, instances: Collection[Instance]) -> None:
+        if self._kept is None:
+            for each in instances:
+                self._guests[each.uuid] = _Guest(each.attempt, assignment_of(each), runs=True)
+
+    async def prepare(self, instance: Instance) -> None:
+        self._take(instance)
+        if self._script.build_seconds:
+            await asyncio.sleep(self._script.build_seconds)
+        reason = self._script.failure(self._host.name, instance.uuid, instance.attempt)
+        if reason is not None:
+            self._guests.pop(instance.uuid, None)
+            raise BuildFailed(reason)
+
+    async def start(self, instance: Instance) -> None:
+        guest = self._guests[instance.uuid]
+        if self._kept is not None:
+            self._kept.started(instance.uuid, KeptGuest(guest.attempt, guest.assignment))
+        guest.runs = True
+
+    async def destroy(self, instance: str) -> None:
+        if self._kept is not None:
+            self._kept.destroyed(instance)
+        self._guests.pop(instance, None)
+
+    def _assigned(self) -> dict[str, Assignment]:
+        return {
+            uuid: guest.assignment for uuid, guest in self._guests.items() if guest.assignment is not None
+        }
+
+    def _take(self, instance: Instance) -> None:
+        """Give a guest what it was assigned. Raises `BuildFailed` if another guest has some of it."""
+        assignment = assignment_of(instance)
+        if assignment is not None:
+            others = {guest: each for guest, each in self._assigned().items() if guest != instance.uuid}
+            for guest, parts in clashes(assignment, others).items():
+                raise BuildFailed(f"guest {guest} has {parts}")
+        self._guests[instance.uuid] = _Guest(instance.attempt, assignment)

@@ -1,0 +1,159 @@
+"""The report of a node: what the scheduler should know of it beside its inventory."""
+
+import sys
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from roost.agent.driving import ListNodes, Metrics, ReadHardware
+from roost.agent.hardware import Hardware
+from roost.agent.troubles import Troubles
+from roost.machine import Ask, Machine
+from roost.model.assignment import digest
+from roost.model.node import NodeInstance, NodeReport
+from roost.model.provider_names import provider_uuid
+from roost.model.text import is_storable
+from roost.model.vocabulary import MAX_NAME
+
+_NO_HARDWARE = "the driver cannot tell its hardware"
+_NO_NODES = "the driver cannot tell its nodes"
+_NO_METRICS = "the driver has no metrics"
+_LEFT_OUT = "metrics of the driver cannot be reported"
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What a driver tells of its host at one moment.
+
+    ``nodes``: the root of each node by the node's name; None if the driver failed to tell.
+    """
+
+    nodes: dict[str, str] | None
+    hardware: Hardware | None
+    metrics: dict[str, float]
+
+
+def read_facts(host: str, troubles: Troubles) -> Machine[Facts]:
+    """Ask the driver. What it cannot tell is left out, and told: it must not stop the heartbeat."""
+    nodes = yield from _nodes(host, troubles)
+    hardware = yield from _hardware(troubles)
+    return Facts(nodes, hardware, (yield from _metrics(troubles)))
+
+
+def read_nodes(host: str) -> Machine[dict[str, str]]:
+    """The roots of a host's nodes by their names. Raises what the driver raises."""
+    nodes = yield from Ask("driver", ListNodes()).do()
+    return {host: provider_uuid(host)} if nodes is None else nodes
+
+
+def node_reports(
+    host: str,
+    facts: Facts,
+    *,
+    enabled: bool,
+    running: Collection[str],
+    building: Collection[str],
+    failed_builds: int,
+    node_of: Mapping[str, str],
+    refused: Mapping[str, str],
+) -> tuple[NodeReport, ...]:
+    """The reports of a host's nodes; none if the driver failed to tell them. ``cell`` is the cell's to say.
+
+    ``running`` and ``building`` are instances, as they were after ``facts``: those that came in between are
+    reported as not counted yet. ``node_of``: the node of each, for hosts with several. Hardware and metrics
+    are those of a host with one node. ``refused``: what placement refuses, by node.
+    """
+    nodes = facts.nodes or {}
+    if len(nodes) == 1:
+        of_node = {node: ({*running}, {*building}) for node in nodes.values()}
+    else:
+        facts = Facts(facts.nodes, None, {})
+        of_node = {node: (set(), set()) for node in nodes.values()}
+        for position, some in enumerate((running, building)):
+            for guest in some:
+                if (node := node_of.get(guest)) in of_node:
+                    of_node[node][position].add(guest)
+    reports = (
+        _report(host, "" if name == host else name, node, facts, enabled, *of_node[node], failed_builds)
+        for name, node in nodes.items()
+    )
+    return tuple(msgspec.structs.replace(each, refused=refused.get(each.node)) for each in reports)
+
+
+def _report(
+    host: str,
+    name: str,
+    node: str,
+    facts: Facts,
+    enabled: bool,
+    running: set[str],
+    building: set[str],
+    failed_builds: int,
+) -> NodeReport:
+    guests = sorted(running | building)
+    hardware = facts.hardware
+    return NodeReport(
+        host=host,
+        nodename=name,
+        node=node,
+        cell="",
+        enabled=enabled,
+        instances={guest: _reported(guest, hardware) for guest in guests},
+        num_instances=len(guests),
+        num_io_ops=len(building),
+        failed_builds=failed_builds,
+        metrics=facts.metrics,
+        numa_topology=None if hardware is None else hardware.numa_topology,
+        pci_device_pools=() if hardware is None else hardware.pci_device_pools,
+    )
+
+
+def _nodes(host: str, troubles: Troubles) -> Machine[dict[str, str] | None]:
+    try:
+        nodes = yield from read_nodes(host)
+    except Exception as error:
+        yield from troubles.tell(_NO_NODES, error, "error")
+        return None
+    yield from troubles.over(_NO_NODES)
+    return nodes
+
+
+def _hardware(troubles: Troubles) -> Machine[Hardware | None]:
+    try:
+        hardware = yield from Ask("driver", ReadHardware()).do()
+    except Exception as error:
+        # Then no claim is assigned any of it.
+        yield from troubles.tell(_NO_HARDWARE, error, "error")
+        return None
+    yield from troubles.over(_NO_HARDWARE)
+    return hardware
+
+
+def _metrics(troubles: Troubles) -> Machine[dict[str, float]]:
+    try:
+        told = yield from Ask("driver", Metrics()).do()
+    except Exception as error:
+        yield from troubles.tell(_NO_METRICS, error, "error")
+        return {}
+    yield from troubles.over(_NO_METRICS)
+    numbers = {name: float(value) for name, value in told.items() if is_metric(name, value)}
+    if len(numbers) < len(told):
+        # JSON has neither NaN nor half a character: the message would be refused, and the host be silent.
+        left_out = ", ".join(sorted(ascii(name)[:MAX_NAME] for name in told.keys() - numbers.keys()))
+        yield from troubles.tell(_LEFT_OUT, left_out)
+    else:
+        yield from troubles.over(_LEFT_OUT)
+    return numbers
+
+
+def is_metric(name: object, value: object) -> bool:
+    """Whether a foreign driver tells a finite number under a name that can be sent."""
+    if not isinstance(name, str) or not is_storable(name, MAX_NAME):
+        return False
+    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
+
+
+def _reported(guest: str, hardware: Hardware | None) -> NodeInstance:
+    if hardware is None:
+        return NodeInstance()
+    assignment = hardware.counted.get(guest)
+    return NodeInstance(assignment="" if assignment is None else digest(assignment))

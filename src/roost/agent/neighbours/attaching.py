@@ -1,0 +1,147 @@
+"""A driver whose guests are attached to neighbours: it does that around what another driver does."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import msgspec
+import structlog
+
+from roost.agent.attached import Attached
+from roost.agent.drivers import Driver, PluggingDriver
+from roost.agent.errors import BuildFailed, StateUnusable
+from roost.agent.hardware import Hardware
+from roost.agent.neighbours import Neighbour
+from roost.agent.provider_tree import ProviderTree
+from roost.model.instance import Instance
+from roost.model.text import error_text
+from roost.process.durable_file import replace_file
+from roost.web.auth.json_service import ServiceAway
+
+AWAY = "NeighbourAway"
+"""The code of builds for which a neighbour did not answer. It may answer another host."""
+
+_FILE = "attached.json"
+_log = structlog.get_logger()
+
+
+class AttachingDriver:
+    """A driver, and the neighbours of its host, in the order in which guests are attached to them.
+
+    ``folder``: where it keeps which instances may be attached: before the first of them is asked, and until
+    the last has let go. What could not be detached at the end of a build is tried again with every build and
+    every end of a guest, and after a start. A `PluggingDriver` is told what its guest is attached to. Raises
+    `StateUnusable`.
+    """
+
+    def __init__(self, driver: Driver, neighbours: Sequence[Neighbour], folder: Path) -> None:
+        self._driver = driver
+        self._neighbours = neighbours
+        self._path = folder / _FILE
+        self._attached = _kept(self._path)
+        self._left: set[str] = set()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def nodes(self) -> Mapping[str, str] | None:
+        return self._driver.nodes()
+
+    def update_provider_tree(
+        self, tree: ProviderTree, nodename: str, allocations: dict[str, dict[str, Any]] | None = None
+    ) -> None:
+        self._driver.update_provider_tree(tree, nodename, allocations)
+        traits = [trait for neighbour in self._neighbours for trait in neighbour.traits]
+        tree.add_traits(nodename, *traits)
+
+    def metrics(self) -> dict[str, float]:
+        return self._driver.metrics()
+
+    def hardware(self) -> Hardware | None:
+        return self._driver.hardware()
+
+    def guests(self) -> Mapping[str, int]:
+        return self._driver.guests()
+
+    async def recover(self, instances: Collection[Instance]) -> None:
+        await self._driver.recover(instances)
+        guests = self._driver.guests()
+        there = {*guests, *(each.uuid for each in instances)}
+        # A build that goes on attaches its guest again.
+        self._left |= self._attached - there
+        # The folder may be a new one.
+        self._keep(self._attached | {each.uuid for each in instances if self._is_wanted(each)})
+        await self._detach_left()
+
+    async def prepare(self, instance: Instance) -> None:
+        await self._detach_left(but=instance.uuid)
+        attached = await self._attach(instance) if self._is_wanted(instance) else Attached()
+        if isinstance(self._driver, PluggingDriver):
+            await self._driver.prepare_attached(instance, attached)
+        else:
+            await self._driver.prepare(instance)
+
+    async def start(self, instance: Instance) -> None:
+        await self._driver.start(instance)
+
+    async def destroy(self, instance: str) -> None:
+        await self._driver.destroy(instance)
+        if instance in self._attached:
+            self._left.add(instance)
+            await self._detach(instance)
+        await self._detach_left()
+
+    async def _attach(self, instance: Instance) -> Attached:
+        async with self._lock(instance.uuid):
+            self._left.discard(instance.uuid)
+            self._keep({*self._attached, instance.uuid})
+            try:
+                parts = [await neighbour.attach(instance) for neighbour in self._neighbours]
+            except ServiceAway as error:
+                raise BuildFailed(error_text(error), AWAY) from error
+        ports = tuple(port for part in parts for port in part.ports)
+        return Attached(ports, tuple(device for part in parts for device in part.devices))
+
+    def _is_wanted(self, instance: Instance) -> bool:
+        return any(neighbour.serves(instance) for neighbour in self._neighbours)
+
+    def _lock(self, instance: str) -> asyncio.Lock:
+        """What is attached and detached of one instance is done one after the other."""
+        return self._locks.setdefault(instance, asyncio.Lock())
+
+    async def _detach_left(self, but: str | None = None) -> None:
+        """Try once more what has failed; what fails again is tried later."""
+        for instance in sorted(self._left - {but}):
+            try:
+                await self._detach(instance)
+            except Exception as error:
+                values = {"instance": instance, "error": error_text(error)}
+                _log.warning("what a guest was attached to cannot be freed now", **values)
+                break
+
+    async def _detach(self, instance: str) -> None:
+        async with self._lock(instance):
+            if instance not in self._left:
+                return
+            for neighbour in reversed(self._neighbours):
+                await neighbour.detach(instance)
+            self._left.discard(instance)
+            self._keep(self._attached - {instance})
+
+    def _keep(self, attached: set[str]) -> None:
+        if attached == self._attached:
+            return
+        try:
+            replace_file(self._path, msgspec.json.encode(sorted(attached)))
+        except OSError as error:
+            raise StateUnusable(f"{self._path}: {error}") from error
+        self._attached = attached
+
+
+def _kept(path: Path) -> set[str]:
+    try:
+        return set(msgspec.json.decode(path.read_bytes(), type=list[str]))
+    except FileNotFoundError:
+        return set()
+    except (OSError, msgspec.MsgspecError) as error:
+        raise StateUnusable(f"{path}: {error}") from error

@@ -1,0 +1,112 @@
+"""The providers of a host's nodes between two reports of them."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from roost.agent.applied import Applied
+from roost.agent.errors import ReshapeRefused
+from roost.agent.keeping import LoadApplied
+from roost.agent.protocol.types import ProviderState, SessionKey
+from roost.agent.reporting import report_providers
+from roost.machine import Ask, Machine, Monotonic, Together
+from roost.model.text import error_text
+
+AT_ONCE = 16
+"""Nodes whose providers are reported at the same time: one commit may have the changes of several."""
+
+
+@dataclass(slots=True)
+class Failures:
+    """What went wrong in a report of all nodes. ``error``: the first one that is not a refusal."""
+
+    refusals: list[str]
+    error: Exception | None = None
+    of_nodes: dict[str, str] = field(default_factory=dict)
+    """What placement refuses, by the uuid of the node's root."""
+    waiting: bool = False
+    """A node is not reported yet: its providers come after it."""
+
+    def __bool__(self) -> bool:
+        return bool(self.refusals) or self.error is not None or self.waiting
+
+
+class NodeProviders:
+    """Reports the providers of the nodes of one host.
+
+    ``refresh``: seconds between two looks at what others have changed, if the driver has nothing to change.
+    ``may_reshape``: whether no build is under way. A node is reshaped until its first report is made: after
+    that its shape is not to change, as its options are read at the start.
+    """
+
+    def __init__(self, host: str, refresh: float, may_reshape: Callable[[], bool]) -> None:
+        self._host = host
+        self._may_reshape = may_reshape
+        self._begun: set[str] = set()
+        self._refresh = refresh
+        self._applied: dict[str, Applied] = {}
+        self._read: dict[str, tuple[SessionKey, float, tuple[ProviderState, ...]]] = {}
+
+    def report(
+        self, session: SessionKey, nodes: dict[str, str], known: Collection[str], *, enabled: bool | None
+    ) -> Machine[Failures]:
+        """Bring placement in line with the nodes, given by the uuid of their roots by their names.
+
+        What goes wrong with one keeps no other from being reported. ``known``: the roots that the cell has
+        had reports of. Only those may be made under another name than the host's.
+        """
+        ready = [(node, root) for node, root in nodes.items() if node == self._host or root in known]
+        failures = Failures([], waiting=len(ready) < len(nodes))
+        for at in range(0, len(ready), AT_ONCE):
+            some = ready[at : at + AT_ONCE]
+            outcomes = yield from Together(
+                [self._outcome(session, node, root, enabled) for node, root in some]
+            ).do()
+            for (node, root), outcome in zip(some, outcomes, strict=True):
+                if isinstance(outcome, Exception):
+                    failures.error = failures.error or outcome
+                elif outcome:
+                    failures.of_nodes[root] = "; ".join(outcome)
+                    failures.refusals += [each if len(nodes) == 1 else f"{node}: {each}" for each in outcome]
+        for gone in self._applied.keys() - nodes.keys():
+            del self._applied[gone]
+        self._begun.intersection_update(nodes)
+        return failures
+
+    def _outcome(
+        self, session: SessionKey, node: str, root: str, enabled: bool | None
+    ) -> Machine[tuple[str, ...] | Exception]:
+        try:
+            return (yield from self._report(session, node, root, enabled))
+        except ReshapeRefused as error:
+            self._applied.pop(node, None)
+            return (f"the node is not reshaped, and stays as it was: {error_text(error)}",)
+        except Exception as error:
+            # What was written may have no answer, and is kept as applied since before it was written.
+            self._applied.pop(node, None)
+            return error
+
+    def _report(
+        self, session: SessionKey, node: str, root: str, enabled: bool | None
+    ) -> Machine[tuple[str, ...]]:
+        began = yield from Monotonic().do()
+        # What is read by another session, or long ago, may be another one's by now.
+        reader, read_at, there = self._read.pop(node, (session, began, None))
+        read = None if reader != session or began - read_at >= self._refresh else there
+        if read is None:
+            read_at = began
+        if (applied := self._applied.get(node)) is None:
+            applied = yield from Ask("state", LoadApplied(node)).do()
+        reported = yield from report_providers(
+            session,
+            node,
+            root,
+            applied,
+            enabled=enabled,
+            read=read,
+            may_reshape=None if node in self._begun else self._may_reshape,
+        )
+        self._applied[node] = reported.applied
+        self._begun.add(node)
+        if reported.unchanged is not None:
+            self._read[node] = session, read_at, reported.unchanged
+        return reported.refusals

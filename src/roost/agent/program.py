@@ -1,0 +1,175 @@
+"""The program of agents: one host, or many simulated ones, each with its own connection, token and state."""
+
+import asyncio
+import resource
+import signal
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import msgspec
+from oslo_config import cfg
+
+from roost.agent.drivers.loading import load_driver
+from roost.agent.hosting import Hosting
+from roost.agent.keeping import StateDirectory
+from roost.agent.neighbours.attaching import AttachingDriver
+from roost.agent.neighbours.options import configured_neighbours
+from roost.agent.options import GROUP, OPTIONS, times_from
+from roost.agent.protocol.client import HttpEndpoint, tls_context
+from roost.agent.provider_config import read_provider_config
+from roost.model.errors import OperatorError
+from roost.process.logs import LogOptions
+from roost.process.logs.options import OPTIONS as LOG_OPTIONS
+from roost.process.logs.options import log_options_from
+from roost.process.tracing import TracingOptions
+from roost.process.tracing.options import GROUP as TRACING
+from roost.process.tracing.options import OPTIONS as TRACING_OPTIONS
+from roost.process.tracing.options import tracing_options_from
+from roost.web.auth import Source
+from roost.web.auth.source import refused_value
+
+FILES_OF_A_HOST = 8
+"""Descriptors that a host needs: its lock, its connections, a file that is written."""
+
+
+class AgentPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process of agents runs.
+
+    ``hosts``: the state directory of each host. ``endpoint``: the root URL of the cell's endpoint.
+    ``tokens``: by host, as the operator has given them. ``authority``, ``certificate`` and ``key`` are
+    files in PEM.
+    """
+
+    hosts: Mapping[str, Path]
+    endpoint: str
+    tokens: Mapping[str, str]
+    source: Source
+    authority: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    driver: str | None = None
+
+
+def open_conf(source: Source) -> cfg.ConfigOpts:
+    """A configuration with the options of agents. Raises `OperatorError`."""
+    conf = source.open()
+    source.register(conf, "DEFAULT", LOG_OPTIONS)
+    source.register(conf, TRACING, TRACING_OPTIONS)
+    source.register(conf, GROUP, OPTIONS)
+    return conf
+
+
+def read_log_options(source: Source) -> tuple[LogOptions, TracingOptions]:
+    """How agents log and trace. Raises `OperatorError`."""
+    conf = open_conf(source)
+    try:
+        return log_options_from(conf), tracing_options_from(conf)
+    except (cfg.Error, ValueError) as error:
+        raise refused_value(error) from error
+
+
+def read_driver(source: Source) -> str:
+    """The name of the driver that the options name. Raises `OperatorError`."""
+    conf = open_conf(source)
+    try:
+        return str(conf[GROUP].driver)
+    except (cfg.Error, ValueError) as error:
+        raise refused_value(error) from error
+
+
+def read_tokens(path: Path, hosts: Sequence[str]) -> dict[str, str]:
+    """The tokens of hosts, from a file with one host and its token a line. Raises `OperatorError`."""
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise OperatorError(f"the file of tokens {path} cannot be read: {error}") from error
+    found = {}
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if len(words) != 2:
+            raise OperatorError(f"line {number} of {path} is not a host and its token")
+        found[words[0]] = words[1]
+    missing = [host for host in hosts if host not in found]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise OperatorError(f"{path} has no token of host {missing[0]}{more}")
+    return {host: found[host] for host in hosts}
+
+
+async def run_agents(plan: AgentPlan, on_ready: Callable[[], None]) -> None:
+    """Run agents until SIGTERM, SIGINT or SIGHUP, and give their sessions back then.
+
+    ``on_ready`` is called when each host has sent its first poll and report, however these ended.
+
+    Raises:
+        OperatorError: a state directory, a file of TLS or of providers, or an option cannot be used.
+    """
+    conf = open_conf(plan.source)
+    make = load_driver(plan.driver or conf[GROUP].driver)(plan.source)
+    location = conf[GROUP].provider_config_location
+    config = read_provider_config(Path(location)) if location else None
+    context = _context(plan)
+    _allow_files(FILES_OF_A_HOST * len(plan.hosts))
+    stop = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    async with AsyncExitStack() as stack:
+        neighbours = configured_neighbours(plan.source)
+        stack.push_async_callback(neighbours.close)
+        hosts = []
+        for host, directory in plan.hosts.items():
+            state = StateDirectory(directory)
+            stack.callback(state.close)
+            state.take_given(plan.tokens[host])
+            endpoint = HttpEndpoint(plan.endpoint, _tokens(state, plan.tokens[host]), context)
+            stack.push_async_callback(endpoint.close)
+            driver = make(host, directory)
+            if near := neighbours.of(host):
+                driver = AttachingDriver(driver, near, directory)
+            hosts.append((host, endpoint, driver, state))
+        hosting = Hosting(hosts, times=times_from(conf), config=config)
+        running = asyncio.create_task(hosting.run())
+        starting = asyncio.create_task(_announce(hosting, on_ready))
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                running.result()
+        finally:
+            tasks = (running, starting, stopping)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        await hosting.leave()
+
+
+async def _announce(hosting: Hosting, on_ready: Callable[[], None]) -> None:
+    await hosting.started()
+    on_ready()
+
+
+def _tokens(state: StateDirectory, given: str) -> Callable[[], Sequence[str]]:
+    """The tokens of a host: those that are kept, then the operator's."""
+    return lambda: (*state.tokens, given)
+
+
+def _context(plan: AgentPlan) -> ssl.SSLContext | bool:
+    if not plan.endpoint.startswith("https:"):
+        return False
+    try:
+        return tls_context(plan.authority, plan.certificate, plan.key)
+    except OSError as error:
+        named = ", ".join(str(each) for each in (plan.authority, plan.certificate, plan.key) if each)
+        raise OperatorError(f"TLS: {named or 'the authorities of the system'}: {error}") from error
+
+
+def _allow_files(needed: int) -> None:
+    """Raise the limit of open files as far as the process may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < needed + 256:
+        wanted = needed + 256 if hard == resource.RLIM_INFINITY else min(hard, needed + 256)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(wanted, soft), hard))

@@ -1,0 +1,78 @@
+"""The agents' protocol over HTTPS: where each question goes, and what the codes of errors mean.
+
+Each question is the JSON body of a POST request, and its answer that of the response. Fields that a side does
+not know are ignored, so that cells and agents of neighbouring versions understand each other.
+"""
+
+from typing import Any, NamedTuple
+
+from roost.agent.protocol.errors import (
+    AccessRefused,
+    AgentProtocolError,
+    CellTakenBack,
+    EndpointUnavailable,
+    LateMessage,
+    MessageRefused,
+    SessionLost,
+    SessionTaken,
+)
+from roost.agent.protocol.questions import (
+    Closing,
+    Confirm,
+    Opening,
+    Poll,
+    ReadClaims,
+    ReadTree,
+    RenewToken,
+    Reshape,
+    WriteProviders,
+)
+from roost.agent.protocol.types import Opened, Polled, ProviderState, Reshaped, TreeClaim, Written
+from roost.machine import Question
+
+PATH = "/v1/agents"
+"""The path of the protocol: everything is below it."""
+
+POLL = f"{PATH}/poll"
+"""The path of polls, which wait long for their answer."""
+
+LARGEST_MESSAGE = 16 * 2**20
+"""Bytes of a message to the endpoint, at most."""
+
+
+class Route(NamedTuple):
+    """The path of a question, and the type of its answer; None if the response has no body."""
+
+    path: str
+    question: type[Question[Any]]
+    answer: Any
+
+
+ROUTES = (
+    Route(f"{PATH}/open", Opening, Opened),
+    Route(POLL, Poll, Polled),
+    Route(f"{PATH}/confirm", Confirm, bool),
+    Route(f"{PATH}/read-tree", ReadTree, tuple[ProviderState, ...]),
+    Route(f"{PATH}/write-providers", WriteProviders, Written),
+    Route(f"{PATH}/read-claims", ReadClaims, dict[str, TreeClaim]),
+    Route(f"{PATH}/reshape", Reshape, Reshaped),
+    Route(f"{PATH}/renew-token", RenewToken, str),
+    Route(f"{PATH}/close", Closing, None),
+)
+
+CODES: dict[str, type[AgentProtocolError]] = {
+    "agents.session_taken": SessionTaken,
+    "agents.session_lost": SessionLost,
+    "agents.cell_taken_back": CellTakenBack,
+    "agents.late_message": LateMessage,
+    "agents.access_refused": AccessRefused,
+    "agents.message_refused": MessageRefused,
+    "agents.unavailable": EndpointUnavailable,
+}
+"""The error that the code of a response stands for."""
+
+
+def host_of(question: Any) -> str:
+    """The host that a question is about: its agent alone may ask it."""
+    host: str = question.host if isinstance(question, Opening) else question.session.host
+    return host

@@ -1,0 +1,260 @@
+"""The orders of one host that are being carried out, and the results that its cell does not have yet.
+
+One thing at a time is done for an instance. An order is outranked by one of a later attempt, and an order to
+build by the order to destroy the same attempt: what outranks a build ends it.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from roost.agent.driving import DestroyGuest, Guests, Prepare, StartGuest
+from roost.agent.errors import ANY_FAULT, BuildEnded, BuildFailed
+from roost.agent.protocol.errors import AgentProtocolError
+from roost.agent.protocol.questions import Confirm
+from roost.agent.protocol.types import Build, Destroy, Destroyed, Order
+from roost.machine import Ask, Count, Log, Machine, Monotonic, Sleep, Start, Wake, Within
+from roost.model.instance import BuildResult
+from roost.model.text import error_text
+from roost.process.logs import RequestIds
+from roost.process.metrics import catalogue as metrics
+
+OVERTIME = "TimedOut"
+"""The code of builds that took too long."""
+
+LONGEST_PAUSE = 30.0
+"""Seconds between two attempts at something that fails again and again, at most."""
+
+Key = tuple[str, int]
+
+
+class _Given(NamedTuple):
+    """An order, and when its agent sent the poll that brought it (monotonic seconds)."""
+
+    order: Order
+    asked: float
+
+    @property
+    def rank(self) -> tuple[int, bool]:
+        return self.order.key[1], isinstance(self.order, Destroy)
+
+
+class Workload:
+    """What one host is at, and what it has done. Its machines change it; the polls of the host send it.
+
+    ``confirmation``: the question whether an attempt at an instance may start; None while no order may be
+    carried out.
+    ``start_seconds``: how long the start of a guest may take. ``retry_seconds``: the first pause after a
+    failure.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        topic: str,
+        confirmation: Callable[[str, int], Confirm | None],
+        start_seconds: float,
+        retry_seconds: float,
+    ) -> None:
+        self._host = host
+        self._topic = topic
+        self._confirmation = confirmation
+        self._start_seconds = start_seconds
+        self._retry_seconds = retry_seconds
+        self._current: dict[str, _Given] = {}
+        self._next: dict[str, _Given] = {}
+        self._outranked: set[tuple[bool, str, int]] = set()
+        self._stored: dict[tuple[bool, str, int], int] = {}
+        self.results: dict[Key, BuildResult] = {}
+        self.destroyed: dict[Key, Destroyed] = {}
+        self.failed_builds = 0
+        self.took = 0.0
+        """Seconds that the last order took that was carried out."""
+
+    @property
+    def busy(self) -> frozenset[str]:
+        """The instances of which something is being done."""
+        return frozenset(self._current)
+
+    @property
+    def under_construction(self) -> frozenset[str]:
+        """The instances that are being built."""
+        return frozenset(uuid for uuid, each in self._current.items() if isinstance(each.order, Build))
+
+    def known(self, destroying: bool) -> tuple[Key, ...]:
+        """The orders to destroy, or to build, that need not be sent again."""
+        given = [*self._current.values(), *self._next.values()]
+        keys = {each.order.key for each in given if isinstance(each.order, Destroy) is destroying}
+        keys.update((uuid, attempt) for kind, uuid, attempt in self._outranked if kind is destroying)
+        return tuple(sorted(keys))
+
+    def acknowledged(
+        self, results: tuple[BuildResult, ...], destroyed: tuple[Destroyed, ...], counter: int
+    ) -> None:
+        """The cell has stored these, by the poll with this number."""
+        for result in results:
+            self.results.pop((result.instance, result.attempt), None)
+            self._stored[False, result.instance, result.attempt] = counter
+        for each in destroyed:
+            self.destroyed.pop((each.instance, each.attempt), None)
+            self._stored[True, each.instance, each.attempt] = counter
+
+    def forget(self, oldest: int | None) -> None:
+        """No poll before the one with the number ``oldest`` can be answered any more; None: none at all."""
+        kept = {} if oldest is None else self._stored
+        self._stored = {key: counter for key, counter in kept.items() if oldest and counter > oldest}
+
+    def take(self, order: Order, asked: float, counter: int) -> Machine[None]:
+        """Begin an order, unless it is known, done or outranked.
+
+        ``asked`` and ``counter``: when the poll was sent that brought it, and its number.
+        """
+        given = _Given(order, asked)
+        instance = order.key[0]
+        destroys = isinstance(order, Destroy)
+        if order.key in (self.destroyed if destroys else self.results):
+            return
+        # The answer may be older than one by which the cell has the result.
+        if self._stored.get((destroys, *order.key), 0) > counter:
+            return
+        current, following = self._current.get(instance), self._next.get(instance)
+        if current is None:
+            self._current[instance] = given
+            requests = RequestIds(order.instance.request_id) if isinstance(order, Build) else None
+            yield from Start(f"{self._topic}/{instance}", self._work(given), requests).do()
+            return
+        highest = max(each.rank for each in (current, following) if each is not None)
+        if given.rank < highest:
+            self._outranked.add((destroys, *order.key))
+        elif given.rank > highest:
+            self._next[instance] = given
+            if isinstance(current.order, Build) and following is None:
+                yield from Start(f"{self._topic}/{instance}/end", self._end_build(current)).do()
+
+    def _work(self, given: _Given) -> Machine[None]:
+        """Carry out an order, and then those that came for the instance meanwhile."""
+        instance = given.order.key[0]
+        while True:
+            began = yield from Monotonic().do()
+            if isinstance(given.order, Destroy):
+                guest = yield from self._destroy(given.order)
+                self.took = (yield from Monotonic().do()) - began
+                self.destroyed[given.order.key] = Destroyed(*given.order.key, guest)
+            else:
+                result = yield from self._build(given.order, given.asked)
+                self.took = (yield from Monotonic().do()) - began
+                if result is not None:
+                    self.results[given.order.key] = result
+                    self.failed_builds = 0 if result.failure is None else self.failed_builds + 1
+                    outcome = "built" if result.failure is None else "failed"
+                    yield from Count(metrics.BUILDS.labels(outcome)).do()
+            following = self._next.pop(instance, None)
+            if following is None:
+                break
+            self._current[instance] = given = following
+        del self._current[instance]
+        self._outranked = {each for each in self._outranked if each[1] != instance}
+        yield from Wake(self._topic).do()
+
+    def _end_build(self, build: _Given) -> Machine[None]:
+        """End a build that is outranked. The order that outranks it destroys what is left."""
+        instance = build.order.key[0]
+        pause = self._retry_seconds
+        while self._current.get(instance) is build:
+            try:
+                return (yield from Ask("driver", DestroyGuest(instance)).do())
+            except Exception as error:
+                yield from self._tell("the driver failed to end a build", instance, error)
+            yield from Sleep(pause).do()
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _destroy(self, order: Destroy) -> Machine[int | None]:
+        """Destroy what there is of an attempt and those before; returns the attempt of the guest that ran."""
+        pause = self._retry_seconds
+        while True:
+            try:
+                guest = (yield from Ask("driver", Guests()).do()).get(order.instance)
+                if guest is not None and guest > order.attempt:
+                    return None
+                yield from Ask("driver", DestroyGuest(order.instance)).do()
+                return guest
+            except Exception as error:
+                yield from self._tell("the driver failed to destroy", order.instance, error)
+            yield from Sleep(pause).do()
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _build(self, order: Build, asked: float) -> Machine[BuildResult | None]:
+        """Build an instance; returns None if the attempt is no longer wanted or not to be judged here."""
+        instance, attempt = order.key
+        try:
+            there = (yield from Ask("driver", Guests()).do()).get(instance)
+            if there is not None and there >= attempt:
+                return BuildResult(instance, self._host, attempt) if there == attempt else None
+            if there is not None:
+                yield from Ask("driver", DestroyGuest(instance)).do()
+            deadline = asked + order.seconds
+            left = deadline - (yield from Monotonic().do())
+            if left <= 0:
+                return None
+            yield from Within(left, Ask("driver", Prepare(order.instance)).do()).do()
+            wanted = yield from self._confirm(order.key, deadline)
+            if wanted is None:
+                raise TimeoutError
+        except BuildEnded:
+            return None
+        except Exception as error:
+            failure = yield from self._failure(order, error, order.seconds)
+            yield from self._clean_once(instance)
+            return failure
+        if not wanted:
+            yield from self._clean_once(instance)
+            return None
+        try:
+            yield from Within(self._start_seconds, Ask("driver", StartGuest(order.instance)).do()).do()
+        except BuildEnded:
+            return None
+        except Exception as error:
+            failure = yield from self._failure(order, error, self._start_seconds)
+            # It may run all the same: nobody else may build it before it is gone.
+            yield from self._destroy(Destroy(instance, attempt))
+            return failure
+        return BuildResult(instance, self._host, attempt)
+
+    def _confirm(self, key: Key, deadline: float) -> Machine[bool | None]:
+        """Whether the cell still wants an attempt; None if it does not answer before the deadline."""
+        pause = self._retry_seconds
+        while True:
+            question = self._confirmation(*key)
+            if question is not None:
+                try:
+                    return (yield from Ask("cell", question).do())
+                except AgentProtocolError as error:
+                    values = {"host": self._host, "instance": key[0], "error": error_text(error)}
+                    yield from Log("a build cannot be confirmed now", values, "warning").do()
+            if (yield from Monotonic().do()) + pause >= deadline:
+                return None
+            yield from Sleep(pause).do()
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _failure(self, order: Build, error: Exception, seconds: float) -> Machine[BuildResult]:
+        instance, attempt = order.key
+        code, retryable = ANY_FAULT, True
+        if isinstance(error, BuildFailed):
+            reason, code, retryable = error_text(error), error.code, error.retryable
+        elif isinstance(error, TimeoutError):
+            reason, code = f"the build took longer than {seconds:g} seconds", OVERTIME
+        else:
+            # A driver's own bug must not cost the instance its alternates.
+            yield from self._tell("the driver failed", instance, error)
+            reason = f"{type(error).__name__}: {error_text(error)}"
+        return BuildResult(instance, self._host, attempt, reason, code, retryable)
+
+    def _clean_once(self, instance: str) -> Machine[None]:
+        """Remove what was prepared of a guest that never started; what stays takes room, and no more."""
+        try:
+            yield from Ask("driver", DestroyGuest(instance)).do()
+        except Exception as error:
+            yield from self._tell("the driver failed to clean up", instance, error)
+
+    def _tell(self, event: str, instance: str, error: Exception) -> Machine[None]:
+        values = {"host": self._host, "instance": instance, "error": error_text(error)}
+        yield from Log(event, values, "error", error).do()

@@ -1,0 +1,111 @@
+"""The state of a replay, saved beside its databases so that an interrupted replay can be resumed."""
+
+import contextlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from roost.bench.replay.errors import ReplayError
+from roost.bench.replay.samples import UsageSamples
+from roost.process.durable_file import why_no_directory
+from roost.server.all_in_one.layout import FILE as LAYOUT
+
+FILE = "replay.json"
+"""Name of the file in the data directory."""
+
+_DATABASES = ("*.db", "*.db-wal", "*.db-shm", "*.db-journal")
+
+
+class Counts(msgspec.Struct):
+    """Instances by outcome so far. ``refusals`` counts refused instances by reason."""
+
+    placed: int = 0
+    on_alternate: int = 0
+    failed: int = 0
+    departed: int = 0
+    refusals: dict[str, int] = {}
+
+    @property
+    def refused(self) -> int:
+        """Instances for which no host was found."""
+        return sum(self.refusals.values())
+
+
+class ReplayState(msgspec.Struct):
+    """The progress of a replay.
+
+    ``parameters``: the workload and options that identify the replay. ``next_bin``: the index of the first
+    bin that is not finished.
+    """
+
+    parameters: dict[str, str]
+    next_bin: int = 0
+    finished: bool = False
+    counts: Counts = msgspec.field(default_factory=Counts)
+    samples: UsageSamples = msgspec.field(default_factory=UsageSamples)
+
+
+def open_state(directory: Path, parameters: dict[str, str], fresh: bool) -> ReplayState:
+    """Return the saved state of an interrupted replay in ``directory``, or a new state.
+
+    The files of a finished replay are removed; with ``fresh`` also those of an unfinished one.
+
+    Raises:
+        ReplayError: the directory has databases of something else or an unfinished replay with other
+            parameters, or its state cannot be read. Nothing is removed then.
+    """
+    path = directory / FILE
+    there = [found for pattern in _DATABASES for found in directory.glob(pattern)]
+    if not path.exists():
+        if there:
+            raise ReplayError(
+                f"data directory {directory} contains {there[0].name}, which is not of a replay"
+            )
+        return ReplayState(parameters)
+    try:
+        state = msgspec.json.decode(path.read_bytes(), type=ReplayState)
+    except (OSError, msgspec.DecodeError) as error:
+        raise ReplayError(f"cannot read {path}: {error}") from error
+    whole = len(state.samples.spread) == len(state.samples.shares)
+    if not (whole or state.finished or fresh):
+        raise ReplayError(
+            f"{path} is of an earlier version, without the spread over hosts: replace it with --fresh"
+        )
+    if state.finished or fresh:
+        # The state is removed last: after an interruption the directory is still that of a replay.
+        _remove([*there, directory / LAYOUT, path])
+        return ReplayState(parameters)
+    if state.parameters != parameters:
+        differing = ", ".join(
+            f"{name} {state.parameters.get(name)} and not {parameters.get(name)}"
+            for name in sorted(state.parameters.keys() | parameters.keys())
+            if state.parameters.get(name) != parameters.get(name)
+        )
+        raise ReplayError(
+            f"data directory {directory} contains an unfinished replay of {differing}: "
+            "replace it with --fresh, or use another --data-dir"
+        )
+    return state
+
+
+def save_state(directory: Path, state: ReplayState) -> None:
+    """Write the state atomically.
+
+    Raises:
+        ReplayError: the directory cannot be created or written.
+    """
+    path = directory / FILE
+    temporary = path.with_suffix(".new")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(msgspec.json.encode(state))
+        temporary.replace(path)
+    except OSError as error:
+        raise ReplayError(f"data directory {directory} cannot be used: {why_no_directory(error)}") from error
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()

@@ -1,0 +1,402 @@
+"""The endpoint of a cell's agents: machines that answer their questions from the cell's database."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from roost.agent.protocol.digest import SIZE, digest_of
+from roost.agent.protocol.errors import EndpointUnavailable, LateMessage, MessageRefused, SessionTaken
+from roost.agent.protocol.questions import (
+    Closing,
+    Confirm,
+    Opening,
+    Poll,
+    ReadClaims,
+    ReadTree,
+    RenewToken,
+    Reshape,
+    WriteProviders,
+)
+from roost.agent.protocol.tokens import token_of
+from roost.agent.protocol.types import Build, Destroy, Opened, Order, Polled, Position, SessionKey
+from roost.conductor.agent_endpoint.name_owners import NodeNamesJudge
+from roost.conductor.agent_endpoint.new_nodes import NewNodesJudge
+from roost.conductor.agent_endpoint.new_work import Known, new_work
+from roost.conductor.agent_endpoint.offer_limits import NO_LIMITS, OfferLimits
+from roost.conductor.agent_endpoint.polls import NotStored, PollLate, PollStored, StorePoll
+from roost.conductor.agent_endpoint.refusals import ReportRefusals
+from roost.conductor.agent_endpoint.reshaping import settle_cut_off
+from roost.conductor.agent_endpoint.sessions import CloseSession, HoldSession, OpenSession, refusal_of
+from roost.conductor.agent_endpoint.too_old import work_for
+from roost.conductor.agent_endpoint.trees import answer_of_tree
+from roost.conductor.agent_endpoint.works import ConfirmBuild, ReadIdentity, RenewHostToken
+from roost.machine import (
+    Await,
+    Clock,
+    Draw,
+    Log,
+    Machine,
+    Monotonic,
+    Question,
+    Read,
+    Record,
+    Sleep,
+    Wake,
+    Write,
+    lasting,
+)
+from roost.model.instance import DELETING, DestroyOrder
+from roost.model.text import error_text
+from roost.model.token import token_digest
+from roost.state.cell_database.building import AttemptKey
+from roost.state.cell_database.orders import HostWork, orders_topic
+from roost.state.cell_database.owning import work_topic
+from roost.state.cell_database.watching import SESSION
+from roost.state.leases import LeaseTimes, watch_leases
+from roost.storage import DatabaseIdentity, StorageError
+
+SESSION_TIMES = LeaseTimes(look=5.0, lease=60.0, forget=float("inf"))
+"""A host's session is free for another agent when it has stood still for 60 seconds.
+
+Its row is never forgotten: by its epochs an agent tells that the database was taken back.
+"""
+
+
+_NOT_ITS_OWN = "placement has a provider of this uuid that does not carry the name of the host"
+_ANOTHERS = "the node is that of another host"
+
+
+class EndpointTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """The times of an endpoint, in seconds.
+
+    ``poll``: the longest wait of a poll, which is a quarter of ``build`` at most. ``signs``: a poll that
+    brings nothing waits for so long to be stored, so that one transaction stores those of many hosts.
+    ``look``: how often work is looked for that other processes have written. ``build``: within this time a
+    build must be confirmed. ``guests``: so often a host lists its guests, though nothing has changed there:
+    the cell's rows may have.
+    """
+
+    poll: float = 20.0
+    signs: float = 1.0
+    look: float = 0.2
+    build: float = 600.0
+    guests: float = 300.0
+
+
+class _Seen(NamedTuple):
+    """The last poll of a host that was stored, and when one was last stored as a sign of life."""
+
+    session: SessionKey
+    at: float
+    counter: int
+
+
+class _Listed(NamedTuple):
+    """The guests that a host listed last: the epoch of its session, their digest, and when that was."""
+
+    epoch: int
+    digest: int
+    at: float
+
+
+class AgentEndpoint:
+    """Answers questions of agents, each by a machine. Asks the services `PROVIDERS`
+    and `NAMES`.
+
+    What it keeps in memory saves work, and may be lost: digests that were compared, and which polls wait.
+    """
+
+    def __init__(
+        self, cell: str, times: EndpointTimes | None = None, limits: OfferLimits = NO_LIMITS
+    ) -> None:
+        self._limits = limits
+        self.cell = cell
+        self._database = f"cell/{cell}"
+        times = times or EndpointTimes()
+        # A build has its time from the moment when the agent sent the poll that brought it.
+        self._times = msgspec.structs.replace(times, poll=min(times.poll, times.build / 4))
+        self._new_nodes = NewNodesJudge(self._database)
+        self._names = NodeNamesJudge(cell, self._database)
+        self._refusals = ReportRefusals(self._database)
+        self._compared: dict[str, _Listed] = {}
+        self._waiting: dict[str, Known] = {}
+        self._found: dict[str, HostWork] = {}
+        self._seen: dict[str, _Seen] = {}
+        self._identity: DatabaseIdentity | None = None
+
+    def machines(self) -> list[Machine[None]]:
+        """What a process runs beside the answers."""
+        return [
+            lasting("look_for_work", self._look_for_work),
+            lasting("settle_reshapes", lambda: settle_cut_off(self._database, self.cell)),
+            lasting("watch_leases", lambda: watch_leases(self._database, SESSION, SESSION_TIMES)),
+        ]
+
+    def answer(self, question: Question[Any]) -> Machine[Any]:
+        """Answer one question. Raises `AgentProtocolError`."""
+        try:
+            return (yield from self._answer(question))
+        except StorageError as error:
+            # It may be another database when it is back.
+            self._identity = None
+            # Where the database is, is no business of hosts.
+            raise EndpointUnavailable(f"the database of cell {self.cell} does not answer") from error
+
+    def _answer(self, question: Question[Any]) -> Machine[Any]:
+        match question:
+            case Poll():
+                return (yield from self._poll(question))
+            case Opening():
+                return (yield from self._open(question))
+            case Confirm(session, instance, attempt, counted):
+                at = yield from Clock().do()
+                work = ConfirmBuild(session, AttemptKey(instance, attempt), at, counted)
+                wanted = yield from Write(self._database, work).do()
+                if not isinstance(wanted, bool):
+                    raise refusal_of(session, wanted)
+                if not wanted:
+                    # Without room on its node the attempt has failed.
+                    yield from Wake(work_topic(self.cell)).do()
+                return wanted
+            case ReadTree() | ReadClaims() | WriteProviders() | Reshape():
+                return (yield from answer_of_tree(self._database, question))
+            case RenewToken(session):
+                return (yield from self._renew_token(session))
+            case Closing(session):
+                return (yield from Write(self._database, CloseSession(session)).do())
+        raise MessageRefused(f"the endpoint does not answer {type(question).__name__}")
+
+    def _renew_token(self, session: SessionKey) -> Machine[str]:
+        token = token_of((yield from Draw().do()))
+        at = yield from Clock().do()
+        work = RenewHostToken(session, token_digest(token), at)
+        if not (yield from Write(self._database, work).do()):
+            raise refusal_of(session)
+        return token
+
+    def _open(self, opening: Opening) -> Machine[Opened]:
+        at = yield from Clock().do()
+        work = OpenSession(
+            host=opening.host,
+            nonce=opening.nonce,
+            previous=opening.previous,
+            service_version=opening.service_version,
+            at=at,
+            is_held=opening.held is not None,
+        )
+        opened = yield from Write(self._database, work).do()
+        if opened is None:
+            raise SessionTaken(
+                f"another agent has the session of host {opening.host}; it is free when that agent has been "
+                f"silent for {SESSION_TIMES.lease:g} seconds"
+            )
+        self._compared.pop(opening.host, None)
+        self._identity = DatabaseIdentity(opened.before.database, opened.before.incarnation)
+        session = SessionKey(opening.host, opening.nonce, opened.epoch)
+        self._refusals.opened(session)
+        return Opened(
+            session=session,
+            cell=self.cell,
+            position=opened.before,
+            expected=opened.expected,
+            orders=tuple(Destroy(each.instance, each.attempt) for each in opened.orders),
+            poll_seconds=self._times.poll,
+        )
+
+    # Polls
+
+    def _poll(self, poll: Poll) -> Machine[Polled]:
+        host = poll.session.host
+        began = yield from Monotonic().do()
+        reports = poll.reports
+        new = yield from self._new_nodes.judge(poll.session, reports)
+        left_out = new.others | new.unsure
+        kept = tuple(each for each in poll.reports if each.node not in left_out)
+        names = yield from self._names.judge(poll.session, kept)
+        excessive = {e.node: why for e in kept if (why := self._limits.excess_of_report(e)) is not None}
+        if excessive:
+            values = {"host": host, "cell": self.cell, "nodes": excessive}
+            yield from Log("a host reports more than agents may offer", values, "error").do()
+        left_out |= excessive.keys() | names.refused.keys() | names.unsure
+        kept = tuple(each for each in kept if each.node not in left_out)
+        poll = msgspec.structs.replace(poll, reports=kept)
+        stored = yield from self._stored(poll, began)
+        if isinstance(stored, PollLate):
+            raise LateMessage(f"a later poll of host {host} has arrived before poll {poll.counter}")
+        if not isinstance(stored, PollStored):
+            raise refusal_of(poll.session, stored)
+        yield from self._tell(poll, stored)
+        refused = dict.fromkeys(new.others, _NOT_ITS_OWN) | dict.fromkeys(stored.refused, _ANOTHERS)
+        refused |= {**excessive, **names.refused}
+        told = yield from self._refusals.note(poll.session, reports, refused)
+        wants_guests = self._wants_guests(poll, began)
+        wants_reports = stored.is_reported is False and not (stored.refused or left_out)
+        known: Known = frozenset(
+            [(False, *key) for key in poll.building] + [(True, *key) for key in poll.destroying]
+        )
+        left = min(poll.wait_seconds, self._times.poll)
+        orders: tuple[Order, ...] = ()
+        accepted = False
+        if poll.held is not None:
+            at = yield from Clock().do()
+            noted = yield from Write(self._database, HoldSession(poll.session, poll.held, at)).do()
+            if noted is None:
+                raise refusal_of(poll.session)
+            accepted = noted
+        else:
+            orders = yield from self._orders(stored.work, known, poll.service_version)
+        is_wrong = poll.disabled is not None and stored.is_disabled not in (None, poll.disabled)
+        if not (orders or wants_guests or wants_reports or accepted or is_wrong) and left > 0:
+            if poll.held is None:
+                orders = yield from self._wait(poll, known, began + left)
+            else:
+                yield from Sleep(left).do()
+        position = yield from self._position(poll.session.epoch, stored.before)
+        return Polled(
+            position=position,
+            is_counted=stored.is_counted,
+            orders=orders,
+            wants_guests=wants_guests,
+            # After the wait: placement or the API database is away.
+            wants_reports=wants_reports or bool(new.unsure or names.unsure),
+            accepted=accepted,
+            disabled=stored.is_disabled,
+            refused=None if told is None else dict(told),
+        )
+
+    def _stored(self, poll: Poll, now: float) -> Machine[PollStored | NotStored]:
+        """Store a poll. One that brings nothing soon after another costs nothing."""
+        host = poll.session.host
+        brings = poll.results or poll.destroyed or poll.reports or poll.guests is not None
+        seen = self._seen.get(host)
+        is_sign = seen is None or seen.session != poll.session or now - seen.at >= self._times.poll / 4
+        if seen is not None and not (brings or is_sign):
+            # The one look for all hosts finds what there is to do, once this poll waits.
+            yield from Wake(orders_topic(self.cell)).do()
+            return PollStored(seen.counter, HostWork([], []), is_counted=False)
+        if seen is not None and not brings and poll.wait_seconds > 0:
+            yield from self._gather(now)
+        at = yield from Clock().do()
+        work = StorePoll(
+            session=poll.session,
+            counter=poll.counter,
+            counted=poll.counted,
+            results=tuple(each for each in poll.results if each.host == host),
+            destroyed=tuple(DestroyOrder(each.instance, each.attempt, host) for each in poll.destroyed),
+            reports=tuple(msgspec.structs.replace(each, host=host, cell=self.cell) for each in poll.reports),
+            guests=None if poll.guests is None else {each.instance: each.attempt for each in poll.guests},
+            at=at,
+            cell=self.cell,
+            wants_orders=poll.wants_orders,
+            is_sign=is_sign,
+        )
+        stored = yield from Write(self._database, work).do()
+        if isinstance(stored, PollStored):
+            at_last = now if is_sign or seen is None else seen.at
+            self._seen[host] = _Seen(poll.session, at_last, poll.counter)
+        return stored
+
+    def _gather(self, now: float) -> Machine[None]:
+        """Wait for the next moment at which the signs of life of all hosts are stored, or for work of hosts:
+        this poll brings it."""
+        left = self._times.signs - now % self._times.signs
+        # The first time that a machine awaits a topic is over at once.
+        yield from Await(orders_topic(self.cell), 0.0).do()
+        yield from Await(orders_topic(self.cell), left).do()
+
+    def _position(self, epoch: int, counter: int) -> Machine[Position]:
+        if self._identity is None:
+            self._identity = yield from Read(self._database, ReadIdentity()).do()
+        return Position(self._identity.uuid, self._identity.incarnation, epoch, counter)
+
+    def _wait(self, poll: Poll, known: Known, until: float) -> Machine[tuple[Order, ...]]:
+        """Wait for something to do for a host that it does not know."""
+        host = poll.session.host
+        topic = f"{orders_topic(self.cell)}/{host}"
+        self._found.pop(host, None)
+        try:
+            while (left := until - (yield from Monotonic().do())) > 0:
+                self._waiting[host] = known
+                yield from Await(topic, left).do()
+                work = self._found.pop(host, None)
+                if work is None:
+                    continue
+                if orders := (yield from self._orders(work, known, poll.service_version)):
+                    return orders
+            return ()
+        finally:
+            # Of several polls of a host the last one is registered.
+            if self._waiting.get(host) is known:
+                del self._waiting[host]
+
+    def _orders(self, work: HostWork, known: Known, version: int) -> Machine[tuple[Order, ...]]:
+        """What an agent of a version is to do that it does not know."""
+        work = yield from work_for(self._database, self.cell, work, version)
+        orders: list[Order] = []
+        for each in work.instances:
+            if each.state == DELETING:
+                orders.append(Destroy(each.uuid, each.attempt))
+            else:
+                orders.append(Build(each, self._times.build))
+        orders += [Destroy(each.instance, each.attempt) for each in work.orders]
+        return tuple(order for order in orders if (isinstance(order, Destroy), *order.key) not in known)
+
+    def _look_for_work(self) -> Machine[None]:
+        """Find work for the hosts whose polls wait, whenever the cell's topic is woken or time has passed."""
+        failing = False
+        while True:
+            yield from Await(orders_topic(self.cell), self._times.look).do()
+            if not self._waiting:
+                continue
+            try:
+                found = yield from new_work(self._database, dict(self._waiting))
+                failing = False
+            except StorageError as error:
+                if not failing:
+                    values = {"cell": self.cell, "error": error_text(error)}
+                    yield from Log("work of hosts cannot be read", values, "warning").do()
+                failing = True
+                yield from Sleep(self._times.look).do()
+                continue
+            for host, work in found.items():
+                if self._waiting.pop(host, None) is not None:
+                    self._found[host] = work
+                    yield from Wake(f"{orders_topic(self.cell)}/{host}").do()
+
+    def _wants_guests(self, poll: Poll, now: float) -> bool:
+        """Whether the guests of a host have changed other than its results tell, or were listed long ago."""
+        host, epoch = poll.session.host, poll.session.epoch
+        if poll.digest is None:
+            return False
+        listed = self._compared.get(host)
+        is_old = listed is None or listed.epoch != epoch or now - listed.at >= self._times.guests
+        if poll.guests is not None:
+            self._compared[host] = _Listed(epoch, poll.digest, now)
+        elif listed is None or is_old:
+            return True
+        else:
+            came = [(each.instance, each.attempt) for each in poll.results if each.failure is None]
+            gone = [(each.instance, each.guest) for each in poll.destroyed if each.guest is not None]
+            expected = (listed.digest + digest_of(came) - digest_of(gone)) % SIZE
+            if poll.digest != expected:
+                return True
+            self._compared[host] = listed._replace(digest=poll.digest)
+        return False
+
+    def _tell(self, poll: Poll, stored: PollStored) -> Machine[None]:
+        if stored.ended:
+            yield from Record((), stored.ended).do()
+        host = {"host": poll.session.host, "cell": self.cell}
+        if stored.refused:
+            values = {**host, "nodes": sorted(stored.refused)}
+            yield from Log("a host reports nodes that are another host's", values, "error").do()
+        compared = stored.compared
+        if compared is None:
+            return
+        for event, uuids in (
+            ("guests have vanished from a host", compared.lost),
+            ("guests that had vanished from a host are there again", compared.found),
+            ("a host has guests that its cell does not know; they are left alone", compared.unknown),
+        ):
+            if uuids:
+                yield from Log(event, {**host, "instances": sorted(uuids)}, "warning").do()

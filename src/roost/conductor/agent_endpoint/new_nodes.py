@@ -1,0 +1,71 @@
+"""Which nodes a host may report for the first time: a report lets its agent change the tree of the node.
+
+A token is that of one host. With the uuid of the root of another cell's host, or of a provider that an
+operator has made, its agent could take what is not its own. So a root that is in placement before any host of
+the cell has reported it must have the name of the host, or be called by its own uuid like a bare metal node.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from roost.agent.protocol.errors import EndpointUnavailable
+from roost.agent.protocol.types import SessionKey
+from roost.conductor.agent_endpoint.polls import hosts_of
+from roost.conductor.agent_endpoint.relay import PROVIDERS, FindProvider
+from roost.machine import Ask, Log, Machine, Read
+from roost.model.node import NodeReport
+from roost.placement.interface import Provider
+
+
+class NewNodes(NamedTuple):
+    """Nodes that are not to be stored. ``others`` are not the host's; ``unsure``: placement is away."""
+
+    others: frozenset[str]
+    unsure: frozenset[str]
+
+
+class NewNodesJudge:
+    """Judges the nodes that hosts report. It keeps in memory which nodes a session has in the cell's
+    database, so that most reports cost no look."""
+
+    def __init__(self, database: str) -> None:
+        self._database = database
+        self._own: dict[str, tuple[SessionKey, frozenset[str]]] = {}
+
+    def judge(self, session: SessionKey, reports: Sequence[NodeReport]) -> Machine[NewNodes]:
+        """Which of the nodes that a host reports, and no host of the cell has reported, it may not report
+        yet."""
+        of, own = self._own.get(session.host, (session, frozenset()))
+        if of != session:
+            own = frozenset()
+        named = tuple(each.node for each in reports if each.node not in own)
+        if not named:
+            return NewNodes(frozenset(), frozenset())
+        known = yield from Read(self._database, partial(hosts_of, named=named)).do()
+        there = frozenset(node for node, host in known.items() if host == session.host)
+        self._own[session.host] = session, own | there
+        return (yield from _judged(session.host, [node for node in named if node not in known]))
+
+
+def _judged(host: str, nodes: Sequence[str]) -> Machine[NewNodes]:
+    others: dict[str, str] = {}
+    unsure: set[str] = set()
+    for node in nodes:
+        try:
+            provider = yield from Ask(PROVIDERS, FindProvider(node)).do()
+        except EndpointUnavailable:
+            unsure.add(node)
+        else:
+            if provider is not None and not _is_own(host, provider):
+                others[node] = provider.name
+    if others:
+        values = {"host": host, "providers": others}
+        yield from Log("a host reports nodes whose providers do not carry its name", values, "error").do()
+    return NewNodes(frozenset(others), frozenset(unsure))
+
+
+def _is_own(host: str, provider: Provider) -> bool:
+    if provider.parent is not None:
+        return False
+    return provider.name in (host, provider.uuid) or provider.name.startswith(f"{host}.")

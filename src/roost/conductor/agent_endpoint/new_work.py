@@ -1,0 +1,90 @@
+"""What hosts have to do that they do not know yet."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.machine import Machine, Read
+from roost.model.instance import DELETING, DestroyOrder, Instance
+from roost.state.cell_database.arriving import INSTANCES
+from roost.state.cell_database.orders import FOR_HOSTS, HostWork
+from roost.state.cell_database.rows import instance_of
+from roost.state.cell_database.tables import instances, orders
+from roost.storage import in_batches, one_of, one_of_constants
+
+Known = frozenset[tuple[bool, str, int]]
+"""Orders that a host knows: whether to destroy, instance, attempt."""
+
+
+def new_work(database: str, known: Mapping[str, Known]) -> Machine[dict[str, HostWork]]:
+    """What hosts have to do that they do not know yet, by host.
+
+    Reads the keys of all work, and the rest of what is new alone: agents that are busy for long do not make
+    each look longer. Raises `StorageError`.
+    """
+    keys = yield from Read(database, ReadKeys(known)).do()
+    found: dict[str, HostWork] = {}
+    if keys.instances:
+        for host, instance in (yield from Read(database, ReadNew(keys.instances)).do()):
+            # It may have changed since.
+            key = (instance.state == DELETING, instance.uuid, instance.attempt)
+            if host in known and key not in known[host]:
+                found.setdefault(host, HostWork([], [])).instances.append(instance)
+    for order in keys.orders:
+        found.setdefault(order.host, HostWork([], [])).orders.append(order)
+    return found
+
+
+class NewKeys(msgspec.Struct, frozen=True):
+    """Instances that hosts have something to do with and do not know, and orders to destroy of that kind."""
+
+    instances: tuple[str, ...]
+    orders: tuple[DestroyOrder, ...]
+
+
+class ReadKeys(msgspec.Struct, frozen=True):
+    """Read what hosts have to do that they do not know, without the instances' rows. One statement."""
+
+    is_short: ClassVar = True
+
+    known: Mapping[str, Known]
+
+    def __call__(self, connection: Connection) -> NewKeys:
+        found, given = list[str](), list[DestroyOrder]()
+        for uuid, attempt, host, state in connection.execute(_KEYS).all():
+            if host not in self.known or (state in _TO_DESTROY, uuid, attempt) in self.known[host]:
+                continue
+            if state == _ORDER:
+                given.append(DestroyOrder(uuid, attempt, host))
+            else:
+                found.append(uuid)
+        return NewKeys(tuple(found), tuple(given))
+
+
+class ReadNew(msgspec.Struct, frozen=True):
+    """Read instances that hosts have something to do with, with their hosts."""
+
+    is_short: ClassVar = True
+
+    uuids: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> list[tuple[str, Instance]]:
+        return [
+            (row.host, instance_of(row))
+            for some in in_batches(self.uuids)
+            for row in connection.execute(_NAMED, {"uuids": some}).all()
+        ]
+
+
+_ORDER = "order"
+"""In place of a state: an order to destroy what the cell has no instance for any more."""
+_TO_DESTROY = (DELETING, _ORDER)
+_OF_HOSTS = one_of_constants(instances.c.state, FOR_HOSTS)
+_KEYS = sa.union_all(
+    sa.select(instances.c.uuid, instances.c.attempt, instances.c.host, instances.c.state).where(_OF_HOSTS),
+    sa.select(orders.c.instance_uuid, orders.c.attempt, orders.c.host, sa.literal(_ORDER)),
+)
+_NAMED = INSTANCES.where(one_of(instances.c.uuid, "uuids"), _OF_HOSTS)

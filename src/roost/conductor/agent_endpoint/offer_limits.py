@@ -1,0 +1,69 @@
+"""The most that the agents of a cell's hosts may offer: the token of one host is not to draw all requests."""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from roost.agent.protocol.types import ProviderRefusal
+from roost.model.inventory import Inventory
+from roost.model.node import NodeReport
+from roost.model.node_amounts import amounts_of
+from roost.placement.interface import Placement
+
+Offer = Mapping[str, Inventory]
+"""The inventories of one provider by resource class."""
+
+
+class OfferLimits(msgspec.Struct, frozen=True):
+    """The greatest allocation ratio of an inventory, and by resource class the greatest total of a tree.
+
+    ``ratio``: None for any. A class that ``totals`` does not name has any total.
+    """
+
+    ratio: float | None = None
+    totals: Mapping[str, int] = {}
+
+    def excess(self, offered: Mapping[str, tuple[int, float]]) -> str | None:
+        """Why an offer is too much, None if it is not. ``offered``: class -> (total, allocation ratio)."""
+        for name, (total, ratio) in sorted(offered.items()):
+            if self.ratio is not None and not ratio <= self.ratio:
+                return (
+                    f"the allocation ratio {ratio:g} of {name} is above {self.ratio:g}, the greatest that "
+                    "[conductor] agent_ratio_limit allows"
+                )
+            if (most := self.totals.get(name)) is not None and total > most:
+                return (
+                    f"a total of {total} {name} is above {most}, the greatest of a tree that [conductor] "
+                    "agent_total_limits allows"
+                )
+        return None
+
+    def excess_of_report(self, report: NodeReport) -> str | None:
+        """Why the amounts of a node's report are too much, None if they are not."""
+        if self.ratio is None and not self.totals:
+            return None
+        amounts = amounts_of(report)
+        return self.excess({name: (each.total, each.ratio) for name, each in amounts.items()})
+
+    async def judge(
+        self, placement: Placement, tree: Collection[str], new: Mapping[str, Offer]
+    ) -> ProviderRefusal | None:
+        """Judge new inventories of providers (uuid -> offer), with what the others of their tree have."""
+        whole: dict[str, tuple[int, float]] = {}
+        limited = {name for offer in new.values() for name in offer if name in self.totals}
+        offers = [*new.values()]
+        if limited:
+            offers += [await placement.inventories(uuid) for uuid in sorted(tree) if uuid not in new]
+        for number, offer in enumerate(offers):
+            for name, inventory in offer.items():
+                is_new = number < len(new)
+                if not is_new and name not in limited:
+                    continue
+                total, ratio = whole.get(name, (0, 0.0))
+                at = max(ratio, inventory.allocation_ratio) if is_new else ratio
+                whole[name] = total + inventory.total, at
+        excess = self.excess(whole)
+        return None if excess is None else ProviderRefusal(excess)
+
+
+NO_LIMITS = OfferLimits()

@@ -1,0 +1,195 @@
+"""What a cell's database takes of the polls of hosts, and what it answers."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.agent.protocol.types import SessionKey
+from roost.conductor.agent_endpoint.sessions import SessionGone, TakenBack, counters_of, judged
+from roost.model.instance import DESTROYED, BuildResult, DestroyOrder
+from roost.model.node import NodeReport
+from roost.model.record import Attempt
+from roost.state.cell_database.building import ReportResults, state_after
+from roost.state.cell_database.cell_work import CellWork
+from roost.state.cell_database.disabled import HOST_IS_DISABLED
+from roost.state.cell_database.ending import Destroyed
+from roost.state.cell_database.guests import Compared, GuestsReported
+from roost.state.cell_database.node_reports import KeepReports
+from roost.state.cell_database.orders import HostWork, WorkOfHosts
+from roost.state.cell_database.tables import leases, nodes
+from roost.state.cell_database.watching import session_name
+from roost.storage import in_batches, one_of
+
+
+class PollStored(msgspec.Struct, frozen=True):
+    """What came of a poll.
+
+    ``before``: the counter before it. ``ended``: the ends of attempts for the records. ``is_reported``: there
+    is a report of the host; None if that was not looked at. ``refused``: nodes of reports that are another
+    host's. ``is_counted``: the counter is that of this poll now. ``is_disabled``: an operator has disabled
+    the host; None if that was not looked at.
+    """
+
+    before: int
+    work: HostWork
+    ended: list[Attempt] = []
+    compared: Compared | None = None
+    is_reported: bool | None = None
+    refused: frozenset[str] = frozenset()
+    is_counted: bool = True
+    is_disabled: bool | None = None
+
+
+class PollLate(msgspec.Struct, frozen=True):
+    """A later poll of the session has arrived before."""
+
+
+NotStored = SessionGone | TakenBack | PollLate
+"""Why a poll is not stored."""
+
+
+class StorePoll(CellWork, frozen=True, kw_only=True):
+    """Store what a poll brings, if the session is the agent's, its last poll is known, and no later one has
+    arrived.
+
+    ``counted``: the last poll of the session that the agent knows to be counted. ``wants_orders``: what the
+    host has to do is read. ``is_sign``: look whether there is a report of the host.
+    """
+
+    session: SessionKey
+    counter: int
+    counted: int = 0
+    results: tuple[BuildResult, ...]
+    destroyed: tuple[DestroyOrder, ...]
+    reports: tuple[NodeReport, ...]
+    guests: Mapping[str, int] | None
+    at: float
+    cell: str
+    wants_orders: bool = True
+    is_sign: bool = True
+
+    @property
+    def enters(self) -> Collection[str]:
+        entered = {state_after(result) for result in self.results}
+        return entered | {DESTROYED} if self.destroyed else entered
+
+    @property
+    def keys(self) -> Collection[str]:
+        return (self.session.host,)
+
+    def __call__(self, connection: Connection) -> PollStored | NotStored:
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: "Sequence[StorePoll]") -> list[PollStored | NotStored]:
+        counters = counters_of(connection, [work.session for work in works], lock=True)
+        before = [work.judged(counter) for work, counter in zip(works, counters, strict=True)]
+        current = [work for work, judged in zip(works, before, strict=True) if isinstance(judged, int)]
+        stored = iter(_store(connection, current) if current else ())
+        return [
+            msgspec.structs.replace(next(stored), before=judged) if isinstance(judged, int) else judged
+            for judged in before
+        ]
+
+    def judged(self, counter: int | None) -> int | NotStored:
+        """The counter of the session before this poll, if it is to be stored."""
+        known = judged(counter, self.counted)
+        return PollLate() if isinstance(known, int) and known >= self.counter else known
+
+
+def _store(connection: Connection, polls: Sequence[StorePoll]) -> list[PollStored]:
+    """Store polls whose leases are locked, as if one after the other."""
+    stored: list[PollStored] = []
+    while polls:
+        refused = _of_others(connection, polls)
+        # What is another host's may be free once the polls before have replaced it.
+        doubtful = (n for n, nodes in enumerate(refused) if nodes and any(p.reports for p in polls[:n]))
+        cut = next(doubtful, len(polls))
+        stored += _store_together(connection, polls[:cut], refused[:cut])
+        polls = polls[cut:]
+    return stored
+
+
+def _store_together(
+    connection: Connection, polls: Sequence[StorePoll], refused: Sequence[frozenset[str]]
+) -> list[PollStored]:
+    counted = [{"of_name": session_name(p.session.host), "new_counter": p.counter} for p in polls]
+    connection.execute(_COUNT, counted)
+    at = max(poll.at for poll in polls)
+    ended: list[list[Attempt]] = [[] for _ in polls]
+    if any(poll.results for poll in polls):
+        reports = [ReportResults(poll.results, poll.at, poll.cell) for poll in polls]
+        ended = ReportResults.together(connection, reports)
+    if destroyed := tuple(each for poll in polls for each in poll.destroyed):
+        Destroyed(destroyed, at)(connection)
+    kept = tuple(
+        each
+        for poll, others in zip(polls, refused, strict=True)
+        for each in poll.reports
+        if each.node not in others
+    )
+    if kept:
+        # Milliseconds are unlike any number that the node has had before.
+        KeepReports(kept, first=max(int(at * 1000), 1))(connection)
+    looked = [poll.session.host for poll in polls if poll.reports or poll.is_sign]
+    reported = {
+        host: bool(is_disabled)
+        for some in in_batches(looked)
+        for host, is_disabled in connection.execute(_REPORTED, {"hosts": some})
+    }
+    told = [
+        GuestsReported(poll.session.host, poll.guests, poll.at) for poll in polls if poll.guests is not None
+    ]
+    compared = dict(
+        zip([each.host for each in told], GuestsReported.together(connection, told), strict=True)
+        if told
+        else ()
+    )
+    wanting = tuple(poll.session.host for poll in polls if poll.wants_orders)
+    work = WorkOfHosts(wanting)(connection).by_host()
+    return [
+        PollStored(
+            before=0,
+            work=work.get(poll.session.host) or HostWork([], []),
+            ended=of_it,
+            compared=compared.get(poll.session.host),
+            is_reported=poll.session.host in reported if poll.reports or poll.is_sign else None,
+            refused=others,
+            is_disabled=reported.get(poll.session.host),
+        )
+        for poll, of_it, others in zip(polls, ended, refused, strict=True)
+    ]
+
+
+def _of_others(connection: Connection, polls: Sequence[StorePoll]) -> list[frozenset[str]]:
+    """The nodes of the reports of each poll that are another host's."""
+    hosts = hosts_of(connection, [report.node for poll in polls for report in poll.reports])
+    return [
+        frozenset(
+            report.node
+            for report in poll.reports
+            # Of two hosts that report a new node at the same time the first one has it.
+            if hosts.setdefault(report.node, poll.session.host) != poll.session.host
+        )
+        for poll in polls
+    ]
+
+
+def hosts_of(connection: Connection, named: Iterable[str]) -> dict[str, str]:
+    """The hosts of the nodes that the cell knows, by node."""
+    return {
+        node: host
+        for some in in_batches(named)
+        for node, host in connection.execute(_HOSTS_OF, {"nodes": some})
+    }
+
+
+_COUNT = (
+    sa.update(leases)
+    .where(leases.c.name == sa.bindparam("of_name"))
+    .values(counter=sa.bindparam("new_counter"))
+)
+_REPORTED = sa.select(nodes.c.host, HOST_IS_DISABLED).where(one_of(nodes.c.host, "hosts")).distinct()
+_HOSTS_OF = sa.select(nodes.c.node, nodes.c.host).where(one_of(nodes.c.node, "nodes"))

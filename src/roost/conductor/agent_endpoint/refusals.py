@@ -1,0 +1,49 @@
+"""The refusals of reports: who reports what a cell does not take is told so, and operators see it."""
+
+from collections.abc import Mapping, Sequence
+
+from roost.agent.protocol.types import SessionKey
+from roost.machine import Clock, Count, Machine, Read, Write
+from roost.model.node import NodeReport
+from roost.process.metrics import catalogue as metrics
+from roost.state.cell_database.refused_nodes import KeepRefused, RefusedOf
+
+
+class ReportRefusals:
+    """Keeps which nodes of hosts are refused, in the cell's database and for the answers to polls.
+
+    What it has in memory saves looks. ``database``: the cell's.
+    """
+
+    def __init__(self, database: str) -> None:
+        self._database = database
+        self._known: dict[str, tuple[SessionKey, Mapping[str, str]]] = {}
+
+    def opened(self, session: SessionKey) -> None:
+        """A session begins: the database has forgotten what was refused before."""
+        self._known[session.host] = session, {}
+
+    def note(
+        self, session: SessionKey, reports: Sequence[NodeReport], refused: Mapping[str, str]
+    ) -> Machine[Mapping[str, str] | None]:
+        """Note the nodes of some reports that are ``refused`` (uuid -> reason); the others are taken.
+
+        Returns all refused nodes of the host, None if there is nothing new to tell.
+        """
+        of, known = self._known.get(session.host, (None, {}))
+        if of != session:
+            if not reports:
+                return None
+            # Another process had the session until now.
+            known = yield from Read(self._database, RefusedOf(session.host)).do()
+        if not reports:
+            return known or None
+        reported = {each.node for each in reports}
+        present = {**{n: why for n, why in known.items() if n not in reported}, **refused}
+        if present != known:
+            at = yield from Clock().do()
+            yield from Write(self._database, KeepRefused(session.host, present, at)).do()
+            if new := present.keys() - known.keys():
+                yield from Count(metrics.REFUSED_NODES, float(len(new))).do()
+        self._known[session.host] = session, present
+        return present

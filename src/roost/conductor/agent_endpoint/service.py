@@ -1,0 +1,78 @@
+"""A cell's endpoint for agents, run by asyncio: `roost.agent.protocol.endpoint.CellEndpoint` in this
+process."""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection
+from typing import TypeVar
+
+import structlog
+
+from roost.agent.protocol.errors import AgentProtocolError, EndpointUnavailable
+from roost.conductor.agent_endpoint.endpoint import AgentEndpoint, EndpointTimes
+from roost.conductor.agent_endpoint.name_owners import NAMES, NameOwners
+from roost.conductor.agent_endpoint.offer_limits import NO_LIMITS, OfferLimits
+from roost.conductor.agent_endpoint.relay import PROVIDERS, ProviderRelay
+from roost.conductor.agent_endpoint.sessions import FreeSessions
+from roost.machine import Performer, Question
+from roost.model.record import RecordSink
+from roost.placement.interface import Placement
+from roost.state.cell_database import Cell
+from roost.storage import Database
+
+T = TypeVar("T")
+
+_log = structlog.get_logger()
+
+
+class AgentService:
+    """Answers the questions of the agents of one cell.
+
+    ``sharing``: the names of the sharing providers that they may write. ``api``: the API database, which
+    knows the owners of names in all cells; None where this process does not have it.
+    ``limits``: the most that agents may offer.
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        placement: Placement,
+        records: RecordSink | None = None,
+        *,
+        sharing: Collection[str] = (),
+        api: Database | None = None,
+        limits: OfferLimits = NO_LIMITS,
+        times: EndpointTimes | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._cell = cell
+        self._endpoint = AgentEndpoint(cell.name, times, limits)
+        self._performer = Performer(
+            lambda _: cell,
+            {PROVIDERS: ProviderRelay(placement, sharing, limits).ask, NAMES: NameOwners(api).ask},
+            records=records,
+            wakes=cell.wakes,
+            clock=clock,
+        )
+
+    async def ask(self, question: Question[T], /) -> T:
+        """The answer to one of the questions of `roost.agent.protocol.questions`. Raises
+        `AgentProtocolError`."""
+        try:
+            return await self._performer.run(self._endpoint.answer(question))
+        except AgentProtocolError:
+            raise
+        except Exception as error:
+            # As over HTTP: a defect of the endpoint must not end the agents.
+            _log.exception("a question of an agent was not answered", cell=self._cell.name)
+            raise EndpointUnavailable(f"the endpoint failed: {type(error).__name__}") from error
+
+    async def free_sessions(self) -> None:
+        """Take the sessions from agents of an earlier process, which is gone. Raises `StorageError`."""
+        await self._cell.write(FreeSessions())
+
+    async def run(self) -> None:
+        """Do what is done beside the answers, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for machine in self._endpoint.machines():
+                tasks.create_task(self._performer.run(machine))

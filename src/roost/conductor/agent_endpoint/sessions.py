@@ -1,0 +1,182 @@
+"""The sessions of hosts' agents in a cell's database: opened, kept by one agent each, given back."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.agent.protocol.errors import CellTakenBack, SessionLost
+from roost.agent.protocol.types import Position, SessionKey
+from roost.model.instance import ON_ITS_HOST, DestroyOrder, Instance
+from roost.state.cell_database.arriving import INSTANCES
+from roost.state.cell_database.held_hosts import HoldHost, ReleaseHosts
+from roost.state.cell_database.orders import read_orders
+from roost.state.cell_database.refused_nodes import forget_refused
+from roost.state.cell_database.rows import instance_of
+from roost.state.cell_database.tables import instances, leases
+from roost.state.cell_database.watching import SESSION, session_name
+from roost.state.leases import VACANT, AcquireLease, Lease, acquire, read_leases, read_stamps
+from roost.storage import in_batches, one_of, one_of_constants, read_identity
+
+
+class SessionGone(msgspec.Struct, frozen=True):
+    """The session is not the agent's any more."""
+
+
+class TakenBack(msgspec.Struct, frozen=True):
+    """The session has not counted a poll that it had counted: the database was taken back since."""
+
+
+def judged(counter: int | None, counted: int) -> int | SessionGone | TakenBack:
+    """The counter of a message's session, or why the message is refused.
+
+    ``counter``: as of `counters_of`. ``counted``: the last poll that the agent knows to be counted.
+    """
+    if counter is None:
+        return SessionGone()
+    return TakenBack() if counter < counted else counter
+
+
+def refusal_of(
+    session: SessionKey,
+    why: SessionGone | TakenBack = SessionGone(),  # noqa: B008 - it is frozen
+) -> SessionLost | CellTakenBack:
+    """The error of a message that was refused because of its session."""
+    of_it = f"session {session.epoch} of host {session.host}"
+    if isinstance(why, SessionGone):
+        return SessionLost(f"the {of_it} is another agent's or unknown")
+    return CellTakenBack(
+        f"the cell's database knows less of {of_it} than its agent: it was taken back to an earlier state"
+    )
+
+
+def counters_of(
+    connection: Connection, sessions: Sequence[SessionKey], *, lock: bool = False
+) -> list[int | None]:
+    """The counter of each session; None if the session is not the agent's any more.
+
+    ``lock``: the sessions are the agents' until the transaction ends.
+    """
+    names = [session_name(session.host) for session in sessions]
+    stamps = read_stamps(connection, names, lock=lock)
+    return [
+        stamp[2] if stamp is not None and stamp[:2] == (session.nonce, session.epoch) else None
+        for session, stamp in zip(sessions, map(stamps.get, names), strict=True)
+    ]
+
+
+class SessionOpened(msgspec.Struct, frozen=True):
+    """A session that was opened: its epoch, the position before it, and what the cell says is on the host."""
+
+    epoch: int
+    before: Position
+    expected: tuple[Instance, ...]
+    orders: tuple[DestroyOrder, ...]
+
+
+class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
+    """Open the session of a host; None while another agent has it.
+
+    ``previous``: nonces that the same agent drew before. ``at``: seconds since the epoch. ``is_held``: the
+    agent carries out no orders; otherwise the host waits for no operator any more.
+    """
+
+    host: str
+    nonce: str
+    previous: tuple[str, ...]
+    service_version: int
+    at: float
+    is_held: bool = False
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The host."""
+        return (self.host,)
+
+    def __call__(self, connection: Connection) -> SessionOpened | None:
+        return self.together(connection, [self])[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: Sequence["OpenSession"]) -> list[SessionOpened | None]:
+        """Open several sessions: see `roost.storage.batches`. After an outage all hosts of a cell come."""
+        present = read_leases(connection, [session_name(work.host) for work in works], lock=True)
+        acquired = acquire(connection, [work._acquiring(present) for work in works], present)
+        opened = {work.host: lease for work, lease in zip(works, acquired, strict=True) if lease is not None}
+        ReleaseHosts([work.host for work in works if work.host in opened and not work.is_held])(connection)
+        forget_refused(connection, opened)
+        identity = read_identity(connection)
+        expected: defaultdict[str, list[Instance]] = defaultdict(list)
+        given: defaultdict[str, list[DestroyOrder]] = defaultdict(list)
+        for some in in_batches(opened):
+            for row in connection.execute(_EXPECTED, {"hosts": some}):
+                expected[row.host].append(instance_of(row))
+        for order in read_orders(connection, opened):
+            given[order.host].append(order)
+        results: list[SessionOpened | None] = []
+        for work in works:
+            there = present.get(session_name(work.host))
+            before = Position(identity.uuid, identity.incarnation)
+            if there is not None:
+                before = Position(identity.uuid, identity.incarnation, there.epoch, there.counter)
+            results.append(
+                None
+                if work.host not in opened
+                else SessionOpened(
+                    opened[work.host].epoch, before, tuple(expected[work.host]), tuple(given[work.host])
+                )
+            )
+        return results
+
+    def _acquiring(self, present: Mapping[str, Lease]) -> AcquireLease:
+        there = present.get(session_name(self.host))
+        return AcquireLease(
+            name=session_name(self.host),
+            kind=SESSION,
+            holder=self.nonce,
+            host=self.host,
+            service_version=self.service_version,
+            now=self.at,
+            seen=there if there is not None and there.holder in self.previous else None,
+        )
+
+
+_EXPECTED = INSTANCES.where(
+    one_of(instances.c.host, "hosts"), one_of_constants(instances.c.state, ON_ITS_HOST)
+)
+
+
+class HoldSession(msgspec.Struct, frozen=True):
+    """Note that the agent of a session carries out no orders. Answers whether an operator has accepted that;
+    None if the session is not the agent's any more: a later one may carry out orders."""
+
+    session: SessionKey
+    reason: str
+    at: float
+
+    def __call__(self, connection: Connection) -> bool | None:
+        if counters_of(connection, [self.session], lock=True) == [None]:
+            return None
+        return HoldHost(self.session.host, self.reason, self.at)(connection)
+
+
+class FreeSessions(msgspec.Struct, frozen=True):
+    """Take the sessions of all hosts from their agents, which the caller knows to be gone."""
+
+    def __call__(self, connection: Connection) -> None:
+        connection.execute(sa.update(leases).where(leases.c.kind == SESSION).values(holder=VACANT))
+
+
+class CloseSession(msgspec.Struct, frozen=True):
+    """Give a session back. Its row stays: the next session continues its epochs."""
+
+    session: SessionKey
+
+    def __call__(self, connection: Connection) -> None:
+        mine = (
+            leases.c.name == session_name(self.session.host),
+            leases.c.holder == self.session.nonce,
+            leases.c.epoch == self.session.epoch,
+        )
+        connection.execute(sa.update(leases).where(*mine).values(holder=VACANT))

@@ -1,0 +1,46 @@
+"""Builds that the agent of a host would not build whole, because it is of an earlier version.
+
+A request that needs a feature is accepted once all processes know it (`roost.conductor.hosts.features`).
+This is for an agent that comes back without it afterwards: the attempt ends, and the next alternate is tried.
+"""
+
+from roost.machine import Clock, Log, Machine, Record, Write
+from roost.model.instance import ASSIGNED, BuildResult, Instance
+from roost.state.cell_database.building import ReportResults
+from roost.state.cell_database.orders import HostWork
+
+AGENT_TOO_OLD = "AgentTooOld"
+"""The code of such a failure."""
+
+
+def work_for(database: str, cell: str, work: HostWork, version: int) -> Machine[HostWork]:
+    """What an agent of a service version can do of the work of its host. Raises `StorageError`."""
+    late = {each.uuid: needed for each in work.instances if (needed := _needed(each)) > version}
+    if not late:
+        return work
+    host = next(each.host for each in work.instances if each.uuid in late) or ""
+    results = tuple(
+        BuildResult(
+            each.uuid,
+            host,
+            each.attempt,
+            f"the agent of host {host} has service version {version}, and this needs {late[each.uuid]}",
+            AGENT_TOO_OLD,
+        )
+        for each in work.instances
+        if each.uuid in late
+    )
+    at = yield from Clock().do()
+    ended = yield from Write(database, ReportResults(results, at, cell)).do()
+    if ended:
+        yield from Record((), ended).do()
+    values = {"cell": cell, "host": host, "service_version": version, "instances": len(late)}
+    yield from Log("an agent is too old for what it is to build", values, "warning").do()
+    return HostWork([each for each in work.instances if each.uuid not in late], work.orders)
+
+
+def _needed(instance: Instance) -> int:
+    """The version that an instance needs which the agent has not begun to start."""
+    if instance.state != ASSIGNED or instance.spec is None:
+        return 0
+    return instance.spec.needs_version

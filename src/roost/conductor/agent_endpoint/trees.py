@@ -1,0 +1,111 @@
+"""What an endpoint answers of the trees of providers of hosts' nodes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from roost.agent.protocol.errors import AccessRefused
+from roost.agent.protocol.questions import ReadClaims, ReadTree, Reshape, WriteProviders
+from roost.agent.protocol.types import (
+    CreateProvider,
+    MoveProvider,
+    ProviderRefusal,
+    ProviderState,
+    ProviderWrite,
+    SessionKey,
+    Written,
+)
+from roost.conductor.agent_endpoint.relay import (
+    PROVIDERS,
+    ReadProviders,
+    ReadSharing,
+    ReadTreeClaims,
+    RelayWrites,
+)
+from roost.conductor.agent_endpoint.reshaping import reshape, settle
+from roost.conductor.agent_endpoint.sessions import SessionGone, refusal_of
+from roost.conductor.agent_endpoint.works import ReachesRoot
+from roost.machine import Ask, Machine, Read, Write
+from roost.state.cell_database.hosts import HostsCalled, NoteProviders
+from roost.state.cell_database.reshapes import FindReshapeMark, ReshapeMark
+
+
+def answer_of_tree(database: str, question: ReadTree | ReadClaims | WriteProviders | Reshape) -> Machine[Any]:
+    """Answer a question about a tree, if it is that of a node of the session's host.
+
+    Raises `AgentProtocolError`, `StorageError`.
+    """
+    session, root = question.session, question.root
+    tree = yield from _read_tree(database, session, root)
+    match question:
+        case ReadTree(sharing=wanted):
+            serving = frozenset().union(*(each.aggregates for each in tree))
+            return (*tree, *(yield from Ask(PROVIDERS, ReadSharing(serving, wanted)).do()))
+        case ReadClaims():
+            return (yield from Ask(PROVIDERS, ReadTreeClaims(root)).do()) if tree else {}
+        case Reshape():
+            return (yield from reshape(database, question, {each.uuid: each for each in tree}))
+    if not tree:
+        yield from _check_new_root(database, session, root, question.writes)
+    given = {each.name for each in question.writes if isinstance(each, CreateProvider | MoveProvider)}
+    if names := tuple(sorted(given - {session.host})):
+        for name in (yield from Read(database, HostsCalled(names)).do()):
+            return Written(
+                0, ProviderRefusal(f"a provider cannot have the name {name}: it is another host's")
+            )
+    made = tuple(
+        each.uuid
+        for each in question.writes
+        if isinstance(each, CreateProvider) and (each.parent is not None or each.uuid == root)
+    )
+    if made:
+        # Before they are there, so that none is left when the host is removed. Sharing providers stay.
+        yield from Write(database, NoteProviders(root, made)).do()
+    return (yield from Ask(PROVIDERS, RelayWrites(root, question.writes)).do())
+
+
+class FindTree(msgspec.Struct, frozen=True):
+    """`ReachesRoot`, and the mark of a reshape of the tree that may be under way."""
+
+    session: SessionKey
+    root: str
+
+    def __call__(self, connection: Connection) -> tuple[bool | SessionGone | None, ReshapeMark | None]:
+        reaches = ReachesRoot(self.session, self.root)(connection)
+        return reaches, None if reaches is False else FindReshapeMark(self.root)(connection)
+
+
+def _read_tree(database: str, session: SessionKey, root: str) -> Machine[tuple[ProviderState, ...]]:
+    """The tree of a node, if the session's host may reach it.
+
+    It is not the tree of a moment before a reshape that an earlier agent has asked for.
+    """
+    reaches, mark = yield from Read(database, FindTree(session, root)).do()
+    if isinstance(reaches, SessionGone):
+        raise refusal_of(session)
+    if mark is not None:
+        yield from settle(database, mark)
+    tree: tuple[ProviderState, ...] = ()
+    if reaches is not False:
+        tree = yield from Ask(PROVIDERS, ReadProviders(root)).do()
+        # A node that was never reported is the host's own, which has its name.
+        reaches = reaches or all(each.name == session.host for each in tree if each.uuid == root)
+    if not reaches:
+        raise AccessRefused(f"provider {root} is no node of host {session.host}")
+    return tree
+
+
+def _check_new_root(
+    database: str, session: SessionKey, root: str, writes: Sequence[ProviderWrite]
+) -> Machine[None]:
+    """Raises `AccessRefused` if a root would be made under a name that is not the host's to give."""
+    names = [each.name for each in writes if isinstance(each, CreateProvider) and each.uuid == root]
+    if any(name != session.host for name in names):
+        reaches = yield from Read(database, ReachesRoot(session, root)).do()
+        if reaches is not True:
+            raise AccessRefused(
+                f"provider {root} is no node that host {session.host} has reported: "
+                f"it cannot be made as {names[0]!r}"
+            )

@@ -1,0 +1,161 @@
+"""Whether a guest topology fits on a node, and which host cells, CPUs, pages and devices it gets.
+
+Source: ``numa_fit_instance_to_host`` of ``nova/virt/hardware.py``, which tries permutations of host cells in
+an order of preference and takes the first that fits.
+
+Why not try permutations: eight cells have 40,320, and where devices are close to the wrong cells all fail.
+Whether the remaining guest cells find a place depends only on *which* host cells are taken, not on how. So a
+depth-first search remembers the sets that failed, of which there are 2^8, and finds the same permutation.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from roost.fleet.hardware.cell_fit import Limits, fit_cell
+from roost.fleet.hardware.guest_topology import GuestTopology
+from roost.fleet.hardware.host_topology import HostCell, HostTopology
+from roost.fleet.hardware.lack import CellLack
+from roost.model.assignment import AssignedCell, AssignedDevices
+from roost.model.spec import NetworkMetadata
+
+MOST_STEPS = 10_000
+"""Guest cells placed in one search. A search that takes more finds nothing: it has failed with thousands of
+sets of host cells for the same devices or networks."""
+
+
+class Devices(Protocol):
+    """The PCI devices of a node for one list of requests."""
+
+    requested: bool
+    """Whether any device is requested."""
+
+    def free_by_cell(self) -> Mapping[int | None, int]:
+        """The number of free devices by the id of their host cell."""
+
+    def choose(self, host_cells: Collection[int]) -> tuple[AssignedDevices, ...] | None:
+        """Devices for all requests where the guest is on these host cells, None if there are not enough."""
+
+
+class Fit(NamedTuple):
+    """What a guest gets: a part of a host cell for each of its cells, and devices."""
+
+    cells: tuple[AssignedCell, ...]
+    devices: tuple[AssignedDevices, ...] = ()
+
+
+def fit(
+    host: HostTopology,
+    guest: GuestTopology,
+    limits: Limits,
+    *,
+    pack: bool = False,
+    network: NetworkMetadata | None = None,
+    devices: Devices | None = None,
+) -> Fit | None:
+    """What a guest gets of a node; None if it does not fit.
+
+    ``pack``: used host cells are preferred to unused ones.
+    """
+    if len(host.cells) < len(guest.cells):
+        return None
+    cells = list(host.cells)
+    if len(cells) > len(guest.cells):
+        cells = preferred(cells, guest, pack=pack, devices=devices)
+    return _Search(host, cells, guest, limits, network, devices).run()
+
+
+def preferred(
+    cells: Sequence[HostCell], guest: GuestTopology, *, pack: bool, devices: Devices | None
+) -> list[HostCell]:
+    """Host cells in the order in which they are tried.
+
+    First those with most devices if the guest wants some, else those with fewest; then by CPUs that are in
+    use, then by free memory.
+    """
+    near: Mapping[int | None, int] = Counter() if devices is None else devices.free_by_cell()
+    wants_devices = devices is not None and devices.requested
+    sign = -1 if pack else 1
+
+    def key(cell: HostCell) -> tuple[int, int, int]:
+        free = near.get(cell.id, 0)
+        used = -cell.free_cpus.bit_count() if guest.pins else cell.cpu_usage
+        return (-free if wants_devices else free, sign * used, -sign * cell.free_memory_mb)
+
+    return sorted(cells, key=key)
+
+
+class _Search:
+    def __init__(
+        self,
+        host: HostTopology,
+        cells: Sequence[HostCell],
+        guest: GuestTopology,
+        limits: Limits,
+        network: NetworkMetadata | None,
+        devices: Devices | None,
+    ) -> None:
+        self._host = host
+        self._cells = cells
+        self._guest = guest
+        self._limits = limits
+        self._network = network
+        self._devices = devices if devices is not None and devices.requested else None
+        self._fitted: dict[tuple[int, int], AssignedCell | CellLack] = {}
+        self._failed: set[int] = set()
+        self._steps = 0
+
+    def run(self) -> Fit | None:
+        return self._place(0, 0, ())
+
+    def _place(self, number: int, taken: int, chosen: tuple[AssignedCell, ...]) -> Fit | None:
+        """Place the guest cells from ``number`` on, where the host cells in the set ``taken`` are taken."""
+        if number == len(self._guest.cells):
+            return self._complete(chosen)
+        for at in range(len(self._cells)):
+            after = taken | 1 << at
+            if after == taken or after in self._failed:
+                continue
+            cell = self._fit(at, number)
+            if isinstance(cell, CellLack):
+                continue
+            self._steps += 1
+            if self._steps > MOST_STEPS:
+                return None
+            found = self._place(number + 1, after, (*chosen, cell))
+            if found is not None:
+                return found
+            self._failed.add(after)
+        return None
+
+    def _fit(self, at: int, number: int) -> AssignedCell | CellLack:
+        found = self._fitted.get((at, number))
+        if found is None:
+            found = fit_cell(self._cells[at], self._guest, number, self._limits)
+            self._fitted[at, number] = found
+        return found
+
+    def _complete(self, chosen: tuple[AssignedCell, ...]) -> Fit | None:
+        on = frozenset(cell.host for cell in chosen)
+        if self._network is not None and not is_close(self._host, on, self._network):
+            return None
+        if self._devices is None:
+            return Fit(chosen)
+        devices = self._devices.choose(on)
+        return None if devices is None else Fit(chosen, devices)
+
+
+def is_close(host: HostTopology, on: Collection[int], network: NetworkMetadata) -> bool:
+    """Whether a guest on the host cells ``on`` is close to its networks, as far as cells say they are.
+
+    A network that no cell is close to may be anywhere.
+    Source: ``_numa_cells_support_network_metadata``.
+    """
+    chosen = [cell for cell in host.cells if cell.id in on]
+    others = [cell for cell in host.cells if cell.id not in on]
+    elsewhere = network.physnets.difference(*(cell.physnets for cell in chosen))
+    if any(elsewhere & cell.physnets for cell in others):
+        return False
+    if not network.tunneled or any(cell.tunneled for cell in chosen):
+        return True
+    return not any(cell.tunneled for cell in others)

@@ -1,0 +1,173 @@
+"""Where log records go, and from which level on."""
+
+import logging
+import logging.config
+import logging.handlers
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import structlog
+
+from roost.model.errors import OperatorError
+from roost.process.logs.format import LineFormatter
+
+ACCESS_LOGGER = "roost.access"
+"""The logger of the access lines."""
+
+REPORT_LOGGER = "roost.process.report"
+"""The logger of the reports that an operator asks for by a signal. They are written at every level."""
+
+QUIET = (
+    "aiohttp", "alembic", "asyncio", "dogpile", "hpack", "httpcore", "httpx", "keystoneauth",
+    "keystonemiddleware", "oslo_policy", "sqlalchemy", "stevedore", "urllib3",
+)  # fmt: skip
+"""The libraries of which only warnings and errors are logged, unless the options say otherwise."""
+
+_ERRORS_ONLY = ("oslo_config", "psycopg")
+"""The libraries of which only errors are logged, unless the options say otherwise.
+
+oslo.config calls an option deprecated that is taken from the group where upstream has it.
+
+psycopg warns of each pipeline that an error has ended. The error itself is raised, and is logged or answered:
+most often it is a commit that another process was faster with, of which there are hundreds an hour.
+"""
+
+_SILENT = ("sushy",)
+"""The libraries of which nothing is logged, unless the options say otherwise.
+
+sushy logs each request that fails. It raises the error as well, and a trouble of a BMC is told once.
+"""
+
+_SYSLOG = "/dev/log"
+_FLOORS = {"httpcore": logging.INFO, "hpack": logging.INFO}
+"""Lowest levels of loggers that would write tokens below them."""
+
+
+class _Syslog(logging.handlers.SysLogHandler):
+    """Sends lines to syslog, with the program's name in front, by which syslog files them."""
+
+    ident = "roost: "
+
+
+class LogOptions(msgspec.Struct, frozen=True):
+    """How a process logs.
+
+    - ``debug``: whether all messages are logged, or only warnings and errors.
+    - ``levels``: pairs of a logger and its level.
+    - ``file``: a path; None: no file. ``stderr``: also to standard error, which gets the records that go
+      nowhere else. ``syslog_facility``: the facility of syslog, such as ``daemon``; None: not to syslog.
+    - ``as_json``: JSON in place of text. ``date_format``: of the local time, for strftime; None: ISO 8601.
+    - ``access``: whether each request has a line.
+    """
+
+    debug: bool = False
+    levels: tuple[tuple[str, int], ...] = ()
+    file: str | None = None
+    stderr: bool = False
+    syslog_facility: str | None = None
+    as_json: bool = False
+    date_format: str | None = None
+    access: bool = False
+
+
+def configure_logs(options: LogOptions | None = None) -> None:
+    """Send all log records where the options say. Each process calls this at its start.
+
+    Raises:
+        OperatorError: The file or syslog cannot be opened.
+    """
+    options = options or LogOptions()
+    # The standard library's handler would report every single line instead.
+    if options.syslog_facility is not None and not Path(_SYSLOG).is_socket():
+        raise OperatorError(f"use_syslog: there is no socket {_SYSLOG}")
+    try:
+        logging.config.dictConfig(logging_config(options))
+    except ValueError as error:
+        if not isinstance(error.__cause__, OSError):
+            raise
+        reason = error.__cause__.strerror
+        raise OperatorError(f"log file {options.file} cannot be opened: {reason}") from error
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=structlog.stdlib.LoggerFactory(),
+    )
+    logging.captureWarnings(True)
+    # No line shows these, and finding them out for each record takes time.
+    logging.logThreads = logging.logMultiprocessing = False
+
+
+def logging_config(options: LogOptions | None = None) -> dict[str, Any]:
+    """Return the standard library's logging configuration, for servers that apply it themselves."""
+    options = options or LogOptions()
+    handlers = _handlers(options)
+    levels = dict.fromkeys(QUIET, logging.WARNING) | dict.fromkeys(_ERRORS_ONLY, logging.ERROR)
+    levels |= dict.fromkeys(_SILENT, logging.CRITICAL)
+    levels |= dict(options.levels)
+    levels |= {name: max(floor, levels[name]) for name, floor in _FLOORS.items()}
+    levels[ACCESS_LOGGER] = logging.INFO if options.access else logging.CRITICAL
+    levels[REPORT_LOGGER] = logging.INFO
+    form = {"()": LineFormatter, "as_json": options.as_json, "date_format": options.date_format}
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": form},
+        "handlers": {name: {**handler, "formatter": "line"} for name, handler in handlers.items()},
+        "loggers": {name: {"level": level} for name, level in levels.items()},
+        "root": {"handlers": list(handlers), "level": logging.DEBUG if options.debug else logging.WARNING},
+    }
+
+
+def silence(logger: str) -> None:
+    """Drop all further records of a library's logger in this process."""
+    logging.getLogger(logger).disabled = True
+
+
+@contextmanager
+def collected_messages(logger: str) -> Iterator[list[str]]:
+    """Collect the errors of a library's logger in a list instead of writing them, during the context.
+
+    They are collected whatever level is set for the library.
+    """
+    messages: list[str] = []
+
+    def collect(record: logging.LogRecord) -> bool:
+        messages.append(record.getMessage())
+        return False
+
+    source = logging.getLogger(logger)
+    level = source.level
+    source.setLevel(logging.ERROR)
+    source.addFilter(collect)
+    try:
+        yield messages
+    finally:
+        source.removeFilter(collect)
+        source.setLevel(level)
+
+
+def _handlers(options: LogOptions) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    if options.file is not None:
+        # It opens the file anew when a program such as logrotate has moved it. All processes append to it.
+        found["file"] = {
+            "class": "logging.handlers.WatchedFileHandler",
+            "filename": options.file,
+            "encoding": "utf-8",
+            "errors": "backslashreplace",
+        }
+    if options.syslog_facility is not None:
+        found["syslog"] = {
+            "()": _Syslog,
+            "address": _SYSLOG,
+            "facility": options.syslog_facility,
+        }
+    if options.stderr or not found:
+        found["stderr"] = {"class": "logging.StreamHandler", "stream": "ext://sys.stderr"}
+    return found

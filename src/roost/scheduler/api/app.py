@@ -1,0 +1,60 @@
+"""The scheduler's operations as an ASGI application."""
+
+import falcon.asgi
+from oslo_policy.policy import RuleDefault
+
+from roost.ledger import LedgerBusy
+from roost.placement.options import PlacementOptions
+from roost.records.errors import RecordsUnavailable
+from roost.scheduler.api.conventions import SchedulingConventions
+from roost.scheduler.api.document import DOCUMENT
+from roost.scheduler.api.kept_answers import SchedulerAnswers
+from roost.scheduler.api.operations import DEFAULT_RULES, OPERATIONS
+from roost.scheduler.api.service import Service
+from roost.storage import StorageError
+from roost.web.app import Kernel
+from roost.web.app import create_app as create_web_app
+from roost.web.auth import Authenticator
+from roost.web.auth.rules import Rules
+from roost.web.cors import Cors
+from roost.web.forwarded import through_proxies
+from roost.web.idempotency import KeptAnswers
+from roost.web.policy import Policy
+from roost.web.request import Request
+
+
+def default_rules() -> list[RuleDefault]:
+    """The rules without a policy file."""
+    return [RuleDefault(name, check, scope_types=["project"]) for name, check in DEFAULT_RULES.items()]
+
+
+def create_app(
+    service: Service,
+    authenticator: Authenticator,
+    rules: Rules | None = None,
+    options: PlacementOptions | None = None,
+    *,
+    answers: KeptAnswers | None = None,
+    documented: bool = False,
+) -> falcon.asgi.App:  # type: ignore[type-arg]
+    """The API of a scheduler.
+
+    ``rules`` are by default those without a policy file. ``answers``: where those to requests with a key are
+    kept, by default in memory. ``documented``: it has the OpenAPI document of these operations, as in a
+    process that serves nothing else.
+    """
+    operations = (*OPERATIONS, DOCUMENT) if documented else OPERATIONS
+    options = options or PlacementOptions()
+    proxies = options.proxies
+    kernel = Kernel(
+        service,
+        authenticator,
+        Policy(rules or Rules(default_rules(), None, True)),
+        SchedulingConventions("scheduler"),
+        unavailable=(LedgerBusy, StorageError, RecordsUnavailable),
+        request_type=Request if proxies is None else through_proxies(Request, proxies),
+        middleware=(Cors(options.cors),) if options.cors.allowed_origin else (),
+        body_seconds=options.limits.body_seconds,
+        answers=answers or SchedulerAnswers(),
+    )
+    return create_web_app(operations, kernel)

@@ -1,0 +1,230 @@
+"""``/v1/select_destinations`` and ``/v1/use_alternate``: hosts are chosen and claimed."""
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from roost.model.spec import Destination, Operation, RequestSpec
+from roost.model.vocabulary import MAX_NAME
+from roost.placement.errors import ConcurrentUpdate
+from roost.placement.wire.uuids import DASHED_UUID, LONGEST_UUID, canonical_uuid
+from roost.scheduler.api.refusals import BadSpec, as_http
+from roost.scheduler.api.repeated import recorded
+from roost.scheduler.api.service import Service
+from roost.scheduler.api.standing_claims import recorded_claims, standing_claims
+from roost.scheduler.api.wire.answers import ShownDestinations, ShownReplacement
+from roost.scheduler.api.wire.language import language_of
+from roost.scheduler.errors import NoValidHost
+from roost.web.request import Request, Response
+
+MOST_INSTANCES = 1000
+"""Instances of one request at most. A larger count is refused."""
+
+MOST_ALTERNATES = 100
+"""Alternates of one instance at most. A larger number is refused."""
+
+LONGEST_REASON = 8192
+"""Characters of the reason of a failure at most. A longer one is refused."""
+
+FLUSH_SECONDS = 5.0
+"""Seconds that the search for a run in the records waits until they are written."""
+
+_Uuid = Annotated[str, Meta(pattern=DASHED_UUID, max_length=LONGEST_UUID)]
+_Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, pattern=r"^[^\x00]*\Z")]
+_Spec = Annotated[
+    dict[str, Any],
+    Meta(
+        description="A request spec of Roost, or Nova's RequestSpec as oslo.versionedobjects serialises it."
+    ),
+]
+_Selection = Annotated[dict[str, Any], Meta(description="A selection, in the language of the request spec.")]
+
+
+class WantedDestinations(msgspec.Struct, forbid_unknown_fields=True):
+    """A request for hosts for `count` equal instances.
+
+    `instances` are their uuids, which are made up if they are left out. Both are by default what Nova's
+    RequestSpec says, else one instance. If fewer than `min_count` can be placed (by default `count`), none
+    is. `num_alternates` are found for each. `generations` are those of the instances that hold something
+    already: what they hold counts as free for them, and is replaced. `operation` says what the host is
+    chosen for, if the request spec does not, as Nova's. `request_id` is that of the user's request, for the
+    records, by default the one of this request.
+
+    `run` is the id of the run, by which the same request may be sent again when its response was lost, then
+    with `repeated`. The response is that of the run, from memory or the records. If nobody knows the run, it
+    is decided under a new id; a 409 with the code `placement.concurrent_update` then says that an instance
+    holds something: free it before you ask under another id. Such a request names its `instances`.
+
+    A request with the header Idempotency-Key needs no `run` to be sent again. If it names no `instances`, the
+    key names them.
+    """
+
+    request_spec: _Spec
+    count: Annotated[int, Meta(ge=1, le=MOST_INSTANCES)] | None = None
+    instances: Annotated[tuple[_Uuid, ...], Meta(min_length=1, max_length=MOST_INSTANCES)] | None = None
+    num_alternates: Annotated[int, Meta(ge=0, le=MOST_ALTERNATES)] = 0
+    min_count: Annotated[int, Meta(ge=1, le=MOST_INSTANCES)] | None = None
+    operation: Operation | None = None
+    request_id: _Name | None = None
+    generations: dict[str, Annotated[int, Meta(ge=1, le=2**63 - 1)]] = {}
+    run: _Uuid | None = None
+    repeated: bool = False
+
+    def __post_init__(self) -> None:
+        if self.instances is not None:
+            if len({canonical_uuid(each) for each in self.instances}) != len(self.instances):
+                raise ValueError("instances names one instance twice")
+            if self.count not in (None, len(self.instances)):
+                raise ValueError(f"count is {self.count}, and instances has {len(self.instances)} uuids")
+        if not self.generations.keys() <= set(self.instances or ()):
+            raise ValueError("generations names an instance that instances does not")
+
+
+class WantedAlternate(msgspec.Struct, forbid_unknown_fields=True):
+    """A request for another host for one instance: the claim on `failed` is swapped to an alternate.
+
+    `alternates` are those that are left, best first. `reason` says why the host failed. `run` is the id of
+    the run that chose the hosts, `request_id` that of the user's request. `attempt` is the number of the
+    attempt that failed, from 1, which Nova's selections do not say.
+    """
+
+    request_spec: _Spec
+    instance: _Uuid
+    failed: _Selection
+    alternates: Annotated[tuple[_Selection, ...], Meta(max_length=MOST_ALTERNATES)]
+    reason: Annotated[str, Meta(min_length=1, max_length=LONGEST_REASON)]
+    run: _Name
+    attempt: Annotated[int, Meta(ge=1)] = 1
+    operation: Operation | None = None
+    request_id: _Name | None = None
+
+
+def same_request(wanted: WantedDestinations) -> WantedDestinations:
+    """The part of a request for hosts that is the same when the request is sent again."""
+    return msgspec.structs.replace(wanted, repeated=False)
+
+
+async def select_destinations(service: Service, req: Request, resp: Response) -> ShownDestinations:
+    """Choose hosts for equal instances and claim them in placement.
+
+    Each destination has the selected host, which is claimed, and alternates in the same cell, which are not.
+    The response to a request that comes to nothing names the run, the hosts that each step left, and why.
+    """
+    wanted: WantedDestinations = req.body
+    # A conductor of before warnings names its run, has no key, and refuses answers with a field it does
+    # not know. Schedulers are exchanged before conductors.
+    warn = wanted.run is None or req.idempotency_key is not None
+    with as_http(req.viewer, warn=warn):
+        language = language_of(wanted.request_spec, service.scheduler.table)
+        asked = language.read_spec(wanted.request_spec, wanted.operation)
+        instances = wanted.instances or (asked.instances if wanted.count is None else None)
+        count = len(instances) if instances is not None else wanted.count or asked.count
+        if count > MOST_INSTANCES:
+            raise BadSpec(f"{count} instances are asked for, at most {MOST_INSTANCES} may be")
+        if wanted.min_count is not None and wanted.min_count > count:
+            raise BadSpec(f"min_count {wanted.min_count} is more than count {count}")
+        key = req.idempotency_key
+        names = None if instances is None else tuple(map(canonical_uuid, instances))
+        is_named_by_key = names is None and wanted.run is None and key is not None
+        if is_named_by_key and key is not None:
+            names = tuple(key.uuid(str(number)) for number in range(count))
+
+        async def decide(run_id: str | None) -> tuple[Destination, ...]:
+            await service.refresh()
+            return await service.scheduler.select_destinations(
+                asked.spec,
+                count,
+                wanted.num_alternates,
+                instances=names,
+                min_count=wanted.min_count,
+                request_id=wanted.request_id or req.request_id,
+                global_request_id=req.observation.ids.of_caller,
+                generations={canonical_uuid(each): number for each, number in wanted.generations.items()},
+                run_id=run_id,
+                strict=not asked.of_nova,
+                of_nova=asked.of_nova,
+            )
+
+        if is_named_by_key:
+            least = count if wanted.min_count is None else wanted.min_count
+            found = await _claimed_once(service, asked.spec, names or (), least, decide)
+        elif wanted.run is None:
+            found = await decide(None)
+        elif names is None:
+            raise BadSpec("a request that names its run names its instances")
+        else:
+            found = await _once(service, canonical_uuid(wanted.run), names, wanted.repeated, decide)
+    shown = language.show_destinations(found)
+    if warn and not asked.of_nova:
+        shown.warnings = service.scheduler.unread(asked.spec)
+    return shown
+
+
+async def _claimed_once(
+    service: Service,
+    spec: RequestSpec,
+    names: tuple[str, ...],
+    least: int,
+    decide: Callable[[str | None], Coroutine[Any, Any, tuple[Destination, ...]]],
+) -> tuple[Destination, ...]:
+    """Return the outcome of a request whose consumers are named by its key: its claims are made once."""
+    try:
+        return await decide(None)
+    except (ConcurrentUpdate, NoValidHost):
+        # The same request, sent before, may hold what this one wants, or have taken the last room itself.
+        held = {} if service.placement is None else await service.placement.holdings(names)
+        if service.placement is None or not held:
+            raise
+        await service.records.flush(FLUSH_SECONDS)
+        known = await recorded_claims(service.records.backend, names)
+        if known is not None:
+            return known
+        zone = service.options.default_availability_zone
+        in_order = {name: held[name] for name in names if name in held}
+        return await standing_claims(service.placement, service.scheduler.table, spec, in_order, least, zone)
+
+
+async def _once(
+    service: Service,
+    run: str,
+    names: tuple[str, ...],
+    repeated: bool,
+    decide: Callable[[str | None], Coroutine[Any, Any, tuple[Destination, ...]]],
+) -> tuple[Destination, ...]:
+    """What comes of a run that the caller named; see `roost.scheduler.api.repeated`."""
+
+    async def found() -> tuple[Destination, ...]:
+        if not repeated:
+            return await decide(run)
+        known = await recorded(service.records.backend, run, names)
+        return await decide(None) if known is None else known
+
+    return await service.repeats.once(run, found)
+
+
+async def use_alternate(service: Service, req: Request, resp: Response) -> ShownReplacement:
+    """Claim the next alternate of an instance in place of the host that failed it.
+
+    Each alternate is judged again on the present state. The swap is one write: the instance holds something
+    at any time. The call may be repeated: if the claim was moved already, that alternate is the response.
+    """
+    wanted: WantedAlternate = req.body
+    with as_http(req.viewer):
+        language = language_of(wanted.request_spec, service.scheduler.table)
+        spec = language.read_spec(wanted.request_spec, wanted.operation).spec
+        failed = language.read_selection(wanted.failed)
+        if not failed.ordinal:
+            failed = msgspec.structs.replace(failed, ordinal=wanted.attempt)
+        await service.refresh()
+        found = await service.scheduler.use_alternate(
+            spec,
+            canonical_uuid(wanted.instance),
+            failed,
+            wanted.reason,
+            [language.read_selection(each) for each in wanted.alternates],
+            run=wanted.run,
+            request_id=wanted.request_id or req.request_id,
+        )
+    return language.show_replacement(found)

@@ -1,0 +1,59 @@
+"""``/v1/scheduler/explain``: what would come of a request, and why."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from roost.model.reasons import Reasons
+from roost.model.spec import Operation
+from roost.model.unread import UnreadKey
+from roost.model.visibility import seen, seen_by_project
+from roost.scheduler.api.refusals import as_http
+from roost.scheduler.api.service import Service
+from roost.scheduler.api.wire.language import language_of
+from roost.web.errors import Unavailable
+from roost.web.request import Request, Response
+
+MOST_INSTANCES = 100
+"""Instances of an explained request at most."""
+
+
+class ToExplain(msgspec.Struct, forbid_unknown_fields=True):
+    """A request for hosts for `count` equal instances, in the language of Roost or of Nova."""
+
+    request_spec: dict[str, Any]
+    count: Annotated[int, Meta(ge=1, le=MOST_INSTANCES)] = 1
+    operation: Operation | None = None
+
+
+class ExplainedRequest(Reasons, frozen=True, kw_only=True, omit_defaults=True):
+    """What would come of a request, and why. `warnings` are the keys of the request that have no effect."""
+
+    warnings: tuple[UnreadKey, ...] = ()
+
+
+@seen_by_project(ExplainedRequest)
+def _explained(found: ExplainedRequest) -> ExplainedRequest:
+    fields = {name: getattr(found, name) for name in Reasons.__struct_fields__}
+    return ExplainedRequest(**msgspec.structs.asdict(seen(Reasons(**fields))), warnings=found.warnings)
+
+
+async def explain(service: Service, req: Request, resp: Response) -> ExplainedRequest:
+    """Explain what would come of a request: the whole funnel, near misses, and changes with which it fits.
+
+    The request is really decided, on a copy of the state: nothing is claimed, and nothing is recorded. Of a
+    request that fits, the response has what the best hosts weigh.
+    """
+    wanted: ToExplain = req.body
+    with as_http(req.viewer):
+        language = language_of(wanted.request_spec, service.scheduler.table)
+        asked = language.read_spec(wanted.request_spec, wanted.operation)
+        await service.refresh()
+        warnings = () if asked.of_nova else await service.scheduler.check_request(asked.spec)
+        reasons = await service.scheduler.explain(asked.spec, wanted.count)
+    if reasons is None:
+        raise Unavailable(
+            "The request cannot be explained now: too many wait, or hosts come from the cells' databases."
+        )
+    return ExplainedRequest(**msgspec.structs.asdict(reasons), warnings=warnings)

@@ -1,0 +1,146 @@
+"""The table of the scheduler's operations, their policy rules and paths.
+
+A new operation is one row of `OPERATIONS`, with a rule in `DEFAULT_RULES`. Its path begins with one of
+`PATHS`.
+"""
+
+from typing import Final
+
+from roost.model.record import Attempt
+from roost.model.what_if import WhatIf
+from roost.placement.errors import ConcurrentUpdate
+from roost.records import RunWithAttempts
+from roost.scheduler.api.check import ToCheck, check
+from roost.scheduler.api.destinations import (
+    WantedAlternate,
+    WantedDestinations,
+    same_request,
+    select_destinations,
+    use_alternate,
+)
+from roost.scheduler.api.explain import ExplainedRequest, ToExplain, explain
+from roost.scheduler.api.records import RecordPage, RecordsQuery, list_records, show_record
+from roost.scheduler.api.refusals import (
+    OF_ALTERNATES,
+    OF_RUNS,
+    BadSpec,
+    Fault,
+    PlacementAway,
+    PlacementRefuses,
+)
+from roost.scheduler.api.results import EndedAttempt, HasEnded, end_attempt
+from roost.scheduler.api.what_if import Supposed, what_if
+from roost.scheduler.api.wire.answers import CheckedRequest, ShownDestinations, ShownReplacement
+from roost.web.errors import BadRequest, Forbidden, NotFound, Unavailable
+from roost.web.idempotency import Creation
+from roost.web.operation import Operation
+from roost.web.policy import PROJECT_READER, Rule
+from roost.web.query import Query
+
+SERVICE: Final = "role:admin or role:service"
+"""The check of rules for administrators and services."""
+
+DEFAULT_RULES: Final = {
+    "scheduler:select_destinations": SERVICE,
+    "scheduler:use_alternate": SERVICE,
+    "scheduler:explain": SERVICE,
+    "scheduler:check": SERVICE,
+    "scheduler:what_if": SERVICE,
+    "scheduler:results": SERVICE,
+    "scheduler:records": f"{PROJECT_READER} or role:service",
+    "scheduler:records:all_projects": SERVICE,
+}
+"""The policy rules as they are without a policy file."""
+
+PATHS: Final = ("/v1/select_destinations", "/v1/use_alternate", "/v1/scheduler")
+"""The paths of a scheduler: these, and all below them."""
+
+
+def _rule(verb: str) -> Rule:
+    """The rule of an operation. What its answer tells of hosts is for those who see the records of all
+    projects."""
+    return Rule(f"scheduler:{verb}", all_projects="scheduler:records:all_projects")
+
+
+_RECORDS: Final = _rule("records")
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    Operation(
+        "POST",
+        "/v1/select_destinations",
+        _rule("select_destinations"),
+        select_destinations,
+        body=WantedDestinations,
+        takes=(),  # curl -d says that its data is a form
+        answer=ShownDestinations,
+        raises=(*OF_RUNS, ConcurrentUpdate),
+        creates=Creation(atomic=False, canonical=same_request),
+    ),
+    Operation(
+        "POST",
+        "/v1/use_alternate",
+        _rule("use_alternate"),
+        use_alternate,
+        body=WantedAlternate,
+        takes=(),
+        answer=ShownReplacement,
+        raises=(*OF_ALTERNATES, ConcurrentUpdate),
+    ),
+    Operation(
+        "POST",
+        "/v1/scheduler/explain",
+        _rule("explain"),
+        explain,
+        body=ToExplain,
+        takes=(),
+        answer=ExplainedRequest,
+        raises=(BadSpec, Fault, Unavailable),
+    ),
+    Operation(
+        "POST",
+        "/v1/scheduler/check",
+        Rule("scheduler:check"),
+        check,
+        body=ToCheck,
+        takes=(),
+        answer=CheckedRequest,
+        raises=(BadSpec, Fault, PlacementRefuses, PlacementAway),
+    ),
+    Operation(
+        "POST",
+        "/v1/scheduler/what-if",
+        _rule("what_if"),
+        what_if,
+        body=Supposed,
+        takes=(),
+        answer=WhatIf,
+        raises=(BadSpec, Fault, Unavailable),
+    ),
+    Operation(
+        "POST",
+        "/v1/scheduler/results",
+        _rule("results"),
+        end_attempt,
+        body=EndedAttempt,
+        takes=(),
+        answer=Attempt,
+        raises=(BadRequest, NotFound, HasEnded, Unavailable),
+    ),
+    Operation(
+        "GET",
+        "/v1/scheduler/records",
+        _RECORDS,
+        list_records,
+        query=Query(RecordsQuery),
+        answer=RecordPage,
+        raises=(BadRequest, Forbidden),
+    ),
+    Operation(
+        "GET",
+        "/v1/scheduler/records/{run}",
+        _RECORDS,
+        show_record,
+        answer=RunWithAttempts,
+        raises=(NotFound,),
+    ),
+)

@@ -1,0 +1,102 @@
+"""The answer to a request with a key whose claims were made by the same request, sent before.
+
+A request with a key names its consumers by it, unless it names instances itself. So if these hold something,
+the same request has claimed it, and its answer was lost: with the process, or because the database did not
+answer in time. The claims are not made again. The answer is that of the records; where they do not have it,
+what the consumers hold tells it, without alternates.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import ClassVar
+
+import structlog
+
+from roost.ledger import Held
+from roost.model.spec import Destination, RequestSpec, Selection
+from roost.placement.interface import Placement
+from roost.records import RecordsError, Search, SearchableRecords
+from roost.records.records import Records
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.run_id import new_run_id
+from roost.scheduler.selection.outcome import zone_of
+from roost.web.errors import Conflict
+
+_UNSUFFIXED = ""
+
+_OF_GROUPS = re.compile(r"(resources|trait|member_of|in_tree)[^:]+:|pci_passthrough:|accel:")
+"""Extra specs that ask for request groups beside the unsuffixed one."""
+
+_log = structlog.get_logger()
+
+
+class ClaimedBefore(Conflict):
+    """The request with this key has claimed hosts, and its answer is not known any more.
+
+    The text names the consumers: free them, and take a new key.
+    """
+
+    code: ClassVar[str] = "scheduler.claimed_before"
+
+
+async def recorded_claims(records: Records, instances: tuple[str, ...]) -> tuple[Destination, ...] | None:
+    """The destinations of the run that placed these instances; None if none of the last is recorded."""
+    if not isinstance(records, SearchableRecords):
+        return None
+    try:
+        found = await records.find(Search(instance=instances[0]))
+    except RecordsError as error:
+        _log.warning("whether a run is recorded cannot be read", error=str(error))
+        return None
+    placed = (each.run for each in found if each.run.instances == instances and each.run.destinations)
+    return next((run.destinations for run in placed), None)
+
+
+async def standing_claims(
+    placement: Placement,
+    table: NodeTable,
+    spec: RequestSpec,
+    held: Mapping[str, Held],
+    least: int,
+    zone: str,
+) -> tuple[Destination, ...]:
+    """The destinations of the instances that hold something, by what they hold.
+
+    ``held``: that, by instance. ``least``: how many must hold something. ``zone``: that of hosts without one.
+
+    Raises:
+        ClaimedBefore: fewer hold something, or what they hold does not tell which request group it serves.
+    """
+    roots = await _roots(placement, {provider for each in held.values() for provider in each.allocations})
+    run, found = new_run_id(), []
+    has_groups = bool(spec.requested_resources) or any(map(_OF_GROUPS.match, spec.flavor.extra_specs))
+    for instance, of_instance in held.items():
+        allocations, consumer = of_instance.allocations, of_instance.consumer
+        indexes = (table.index_of_node(roots.get(provider, provider)) for provider in allocations)
+        places = {index for index in indexes if index is not None}
+        if len(places) == 1 and not has_groups:
+            [index] = places
+            selection = Selection(
+                host=table.hosts[index],
+                node=table.nodes[index],
+                cell=table.cells[table.cell.item(index)],
+                allocations=allocations,
+                mappings={_UNSUFFIXED: sorted(allocations)},
+                weight=0.0,
+                zone=zone_of(table, index, zone),
+                assignment=consumer.assignment,
+                generation=consumer.generation,
+            )
+            found.append(Destination(run, instance, selection))
+    if len(found) < max(least, len(held)):
+        raise ClaimedBefore(
+            f"the request with this Idempotency-Key has claimed for {', '.join(held)}, and its answer is not "
+            "known any more: free these consumers, and send the request with a new key"
+        )
+    return tuple(found)
+
+
+async def _roots(placement: Placement, providers: set[str]) -> dict[str, str]:
+    """The root of each of the providers that exist."""
+    known = [await placement.provider(uuid) for uuid in sorted(providers)]
+    return {each.uuid: each.root for each in known if each is not None}

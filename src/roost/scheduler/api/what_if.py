@@ -1,0 +1,73 @@
+"""``/v1/scheduler/what-if``: how many more instances of a request fit."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from roost.model.spec import Operation
+from roost.model.vocabulary import MAX_NAME
+from roost.model.what_if import MoreHosts, Scenario, WhatIf
+from roost.scheduler.api.refusals import as_http
+from roost.scheduler.api.service import Service
+from roost.scheduler.api.wire.language import language_of
+from roost.web.errors import Unavailable
+from roost.web.request import Request, Response
+
+MOST_INSTANCES = 10_000
+"""Instances that are placed at most."""
+MOST_NAMES = 1_000
+"""Hosts that a question drains at most, by name."""
+MOST_KINDS = 10
+"""Hosts that added ones may be like, at most."""
+MOST_ADDED = 1_000
+"""Added hosts of one kind at most."""
+
+_Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
+
+
+class AddedHosts(msgspec.Struct, forbid_unknown_fields=True):
+    """`number` hosts more that are as the host `like`, without its use."""
+
+    like: _Name
+    number: Annotated[int, Meta(ge=1, le=MOST_ADDED)] = 1
+
+
+class Supposed(msgspec.Struct, forbid_unknown_fields=True):
+    """A request, in the language of Roost or of Nova, of which up to `limit` instances are placed.
+
+    Hosts of `drained` are not offered, those of `added` are there. A name is that of a compute service (all
+    of its nodes), that of a node, or the uuid of a node's root provider.
+    """
+
+    request_spec: dict[str, Any]
+    limit: Annotated[int, Meta(ge=1, le=MOST_INSTANCES)] = 1_000
+    drained: Annotated[tuple[_Name, ...], Meta(max_length=MOST_NAMES)] = ()
+    added: Annotated[tuple[AddedHosts, ...], Meta(max_length=MOST_KINDS)] = ()
+    operation: Operation | None = None
+
+
+async def what_if(service: Service, req: Request, resp: Response) -> WhatIf:
+    """Say how many more instances of a request fit, where, and what keeps the next one away.
+
+    The instances are really placed one after another, on a copy of the state, with hosts drained and added
+    as asked: nothing is claimed, and nothing is recorded.
+    """
+    wanted: Supposed = req.body
+    scenario = Scenario(wanted.drained, tuple(MoreHosts(each.like, each.number) for each in wanted.added))
+    with as_http(req.viewer):
+        language = language_of(wanted.request_spec, service.scheduler.table)
+        asked = language.read_spec(wanted.request_spec, wanted.operation)
+        await service.refresh()
+        warnings = () if asked.of_nova else await service.scheduler.check_request(asked.spec)
+        found = await service.scheduler.what_if(asked.spec, wanted.limit, scenario)
+    if found is None and service.ledger is None:
+        raise Unavailable(
+            "Instances are placed on a copy of the ledger, and this scheduler reaches placement over HTTP: "
+            "ask one that has the ledger."
+        )
+    if found is None:
+        raise Unavailable(
+            "The question cannot be answered now: too many wait, or hosts come from the cells' databases."
+        )
+    return msgspec.structs.replace(found, warnings=warnings)

@@ -1,0 +1,103 @@
+"""Nova's Selection objects, from and to Roost's selections.
+
+Nova has no weight and no assignment in a Selection. A cell is named by a uuid there: a cell of Roost, which
+has a name, has the uuid that is made of the name.
+
+Source: ``nova.objects.Selection`` and ``nova.objects.SchedulerLimits``, Nova 34.0.
+"""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from roost.model.spec import Selection
+from roost.placement.wire.uuids import is_uuid_like
+from roost.scheduler.api.wire.nova_object import NovaFields, nova_object
+from roost.scheduler.errors import BadRequestSpec
+
+_CELLS: Final = uuid.UUID("6e5b3f0e-54d7-4c0b-9c5c-0a4d6a1f3b52")
+"""The namespace of the uuids that are made of the names of cells."""
+
+_LIMITS: Final = ("numa_topology", "vcpu", "disk_gb", "memory_mb")
+
+CLAIMED_AT: Final = "1.36"
+"""The microversion at which Nova's conductors claim an alternate. They name no type of the consumer, which
+versions from 1.38 demand."""
+
+
+class _Amounts(msgspec.Struct, forbid_unknown_fields=True):
+    resources: dict[str, int]
+
+
+class _AllocationRequest(msgspec.Struct):
+    allocations: dict[str, _Amounts]
+    mappings: dict[str, list[str]] = {}
+
+
+def nova_selection(selection: Selection, nodename: str) -> dict[str, Any]:
+    """A selection as Nova has it. ``nodename``: the name of its node."""
+    request = {
+        "allocations": {
+            provider: {"resources": amounts} for provider, amounts in selection.allocations.items()
+        },
+        "mappings": selection.mappings,
+    }
+    return nova_object(
+        "Selection",
+        "1.1",
+        {
+            "compute_node_uuid": selection.node,
+            "service_host": selection.host,
+            "nodename": nodename,
+            "cell_uuid": cell_uuid(selection.cell),
+            "limits": _limits(selection.limits),
+            "allocation_request": msgspec.json.encode(request).decode(),
+            "allocation_request_version": CLAIMED_AT,
+            "availability_zone": selection.zone,
+        },
+    )
+
+
+def selection_of(data: Mapping[str, Any]) -> Selection:
+    """A selection that was shown before. Raises: `BadRequestSpec`."""
+    fields = NovaFields(data, "Selection", "selection")
+    try:
+        text = fields.need("allocation_request", str)
+        request = msgspec.json.decode(text, type=_AllocationRequest)
+    except msgspec.DecodeError as error:
+        raise BadRequestSpec(f"selection.allocation_request: {error}") from error
+    return Selection(
+        host=fields.need("service_host", str),
+        node=fields.need("compute_node_uuid", str),
+        cell=fields.need("cell_uuid", str),
+        allocations={provider: each.resources for provider, each in request.allocations.items()},
+        mappings=request.mappings,
+        weight=0.0,
+        zone=fields.get("availability_zone", str),
+        allocation_request_version=fields.get("allocation_request_version", str) or "1.39",
+    )
+
+
+def cell_uuid(cell: str) -> str:
+    """The uuid of a cell: its name, if that is one."""
+    return cell if is_uuid_like(cell) else str(uuid.uuid5(_CELLS, cell))
+
+
+def _limits(limits: Mapping[str, object]) -> dict[str, Any]:
+    values: dict[str, object] = {name: limits.get(name) for name in _LIMITS}
+    numa = limits.get("numa_topology")
+    if isinstance(numa, Mapping):
+        values["numa_topology"] = _numa_limits(numa)
+    return nova_object("SchedulerLimits", "1.0", values)
+
+
+def _numa_limits(limits: Mapping[str, object]) -> dict[str, Any]:
+    values = {
+        name: limits[name] for name in ("cpu_allocation_ratio", "ram_allocation_ratio") if name in limits
+    }
+    network = limits.get("network_metadata")
+    if isinstance(network, Mapping):
+        values["network_metadata"] = nova_object("NetworkMetadata", "1.0", network)
+    return nova_object("NUMATopologyLimits", "1.1", values)

@@ -1,0 +1,92 @@
+"""The numbers of weighers that are asked for one request, beside those that are kept."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from roost.fleet.columns import Float64, Rows
+from roost.scheduler.cache.board import Board
+from roost.scheduler.cache.columns import Columns, MoreColumns, OwnColumn
+from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.errors import SchedulerFault
+from roost.scheduler.plugins.asking import ask_weigher
+from roost.scheduler.plugins.declarations import has_domain, minval_of
+from roost.scheduler.plugins.plugins import Weigher
+from roost.scheduler.pool.weighing import clean_numbers, multiplier_of
+from roost.scheduler.request.question import Progress, Question
+
+
+class OwnColumns:
+    """Asks the weighers that judge a request and whose answers are not kept.
+
+    ``weighers``: each with its number among all weighers. Where none of them has anything to say, the columns
+    are the board's.
+    """
+
+    def __init__(self, board: Board, weighers: Sequence[tuple[int, Weigher]], question: Question) -> None:
+        self._board = board
+        self._question = question
+        self._weighers = weighers
+        self._found: list[tuple[Weigher, OwnColumn]] = []
+        self._columns: Columns = board
+
+    def numbers(self, place: int) -> list[float]:
+        """The numbers of one host."""
+        return self._columns.numbers(place)
+
+    def asked(
+        self, allowed: int, places: Callable[[], Rows], progress: Progress
+    ) -> tuple[Columns, Sequence[int]]:
+        """The columns of the request, and the number of each on the board (-1: not there).
+
+        ``places``: of the ``allowed`` hosts, in the order that breaks ties. A single host is not weighed.
+        """
+        board = self._board
+        self._found, self._columns = [], board
+        if self._weighers and allowed > 1:
+            chosen = places()
+            view = HostView(board.table, board.totals, chosen)
+            for rank, weigher in self._weighers:
+                raw = ask_weigher(weigher, view, self._question, progress)
+                if raw is not None:
+                    self._found.append((weigher, self._column(rank, weigher, view, chosen)))
+                    self._put(self._found[-1], chosen, raw)
+        if not self._found:
+            return board, range(len(board.raws))
+        more = MoreColumns(board, board.ranks, [column for _, column in self._found])
+        self._columns = more
+        return more, more.origins
+
+    def ask_again(self, places: Iterable[int], progress: Progress, allows: Callable[[int], bool]) -> bool:
+        """Ask again about hosts that a claim has changed and that are allowed.
+
+        Returns whether the numbers of all hosts must be had anew.
+        """
+        if any(has_domain(weigher) for weigher, _ in self._found):
+            return True
+        chosen = np.array(sorted(filter(allows, places)), dtype=np.intp)
+        if not self._found or not len(chosen):
+            return False
+        view = HostView(self._board.table, self._board.totals, chosen)
+        for found in self._found:
+            raw = ask_weigher(found[0], view, self._question, progress)
+            if raw is None:
+                name = found[0].name
+                raise SchedulerFault(
+                    f"weigher {name} failed: it had numbers for this request, and now has none"
+                )
+            self._put(found, chosen, raw)
+        return False
+
+    def _column(self, rank: int, weigher: Weigher, view: HostView, chosen: Rows) -> OwnColumn:
+        size = len(self._board.layout)
+        multiplier = multiplier_of(view, weigher, self._question)
+        if not isinstance(multiplier, float):
+            column: Float64 = np.zeros(size)
+            column[chosen] = multiplier
+            multiplier = column
+        return OwnColumn(weigher.name, rank, size, multiplier, minval_of(weigher))
+
+    def _put(self, found: tuple[Weigher, OwnColumn], places: Rows, raw: Float64) -> None:
+        column = found[1]
+        column.raw[places] = clean_numbers(np.asarray(raw, dtype=np.float64), column.minval)

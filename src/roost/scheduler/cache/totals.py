@@ -1,0 +1,214 @@
+"""What each host's whole tree has and uses, kept current."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from roost.fleet import Fleet
+from roost.fleet.columns import Bools, Float64, Int32, Int64, Rows
+from roost.fleet.fits import meets_units
+from roost.model.assignment import Assigned
+from roost.model.vocabulary import MAX_INT
+from roost.scheduler.cache.known import Room, Rooms
+from roost.scheduler.candidates.offers import Chosen, ProviderLevels
+from roost.scheduler.nodes.labels import Indexes
+from roost.scheduler.nodes.tree_providers import providers_of, with_trait
+
+
+class KeptTotals:
+    """`Totals` of all hosts by place, for the classes that somebody has asked for.
+
+    ``row_at``: intp[places], the fleet's row of each host's root provider, -1 where there is none.
+    """
+
+    def __init__(self, fleet: Fleet, index: Indexes, row_at: Rows) -> None:
+        self.index = index
+        self._fleet = fleet
+        self._row_at = row_at
+        self._classes: dict[str, _Class] = {}
+
+    def both(self, resource_class: str) -> tuple[Int64, Int64]:
+        """Capacity and use."""
+        one = self._class(resource_class)
+        return one.capacity, one.used
+
+    def free(self, resource_class: str, chosen: Chosen) -> Float64:
+        """What the hosts at some places have left: float64[n], a new array."""
+        one = self._class(resource_class)
+        if chosen is None:
+            return _free(one.capacity, one.used)
+        return _free(one.capacity[chosen], one.used[chosen])
+
+    def providers(self, resource_class: str) -> ProviderLevels:
+        """The providers in the hosts' trees that have a class."""
+        return providers_of(self._fleet, self._row_at, resource_class)
+
+    def with_trait(self, trait: str, chosen: Chosen) -> Bools:
+        """The hosts at some places: whether a provider in their tree has a trait, bool[n]."""
+        rows = self._row_at if chosen is None else self._row_at[chosen]
+        return with_trait(self._fleet, rows, trait)
+
+    def assigned(self, node: str) -> Assigned:
+        """The assignments on the node with a root provider."""
+        return self._fleet.assigned.on(node)
+
+    def provider_name(self, provider: str) -> str | None:
+        """The name of a provider by its uuid."""
+        return self._fleet.name(self._fleet.row(provider))
+
+    def left(self, resource_class: str, minval: float) -> Float64:
+        """What each host has left, ``minval`` at least: float64[places], a column that is kept current."""
+        return self._class(resource_class).left_from(minval)
+
+    def room(self, resource_class: str) -> Int32:
+        """What each host has left: int32[places], -1 where that is less than nothing.
+
+        A quarter of the bytes that capacity and use have: what is looked through at once for all hosts.
+        """
+        one = self._class(resource_class)
+        if one.room is None:
+            one.room = _room(one.capacity, one.used)
+        return one.room
+
+    def any_takes(self, resource_class: str, amount: int) -> bool:
+        """Whether the units of each provider that has the class allow an amount; False if in doubt."""
+        columns, one = self._fleet.inventory_columns(resource_class), self._class(resource_class)
+        if not columns.n or columns.stepped:
+            return False
+        if not meets_units(amount, one.min_unit, one.max_unit, 1):
+            one.min_unit = int(columns.min_unit[: columns.n].max())
+            one.max_unit = int(columns.max_unit[: columns.n].min())
+        return bool(meets_units(amount, one.min_unit, one.max_unit, 1))
+
+    def level(self, provider: str, resource_class: str) -> tuple[int, int]:
+        """Capacity and use of one provider."""
+        room = room_at(self._fleet, resource_class, self._fleet.row(provider))
+        return (0, 0) if room is None else (room[1], room[0])
+
+    def refresh_one(self, place: int) -> Rooms:
+        """Sum up again at a place; returns the room there, where the tree is a root alone."""
+        fleet, row = self._fleet, self._row_at.item(place)
+        rooms: Rooms = {}
+        if row < 0:
+            for one in self._classes.values():
+                one.put(place, _NOTHING)
+            return rooms
+        if fleet.children(row):
+            totals = fleet.totals_of_tree([*self._classes], row)
+            for one, (capacity, used) in zip(self._classes.values(), totals, strict=True):
+                one.put(place, (used, capacity, 0, MAX_INT, 1))
+            return rooms
+        for name, one in self._classes.items():
+            rooms[name] = room = room_at(fleet, name, row)
+            one.put(place, _NOTHING if room is None else room)
+        return rooms
+
+    def refresh(self, places: Sequence[int]) -> None:
+        """Sum up again at many places."""
+        rows = self._row_at[places]
+        for name, one in self._classes.items():
+            capacity, used = self._totals(name, rows)
+            one.capacity[places], one.used[places] = capacity, used
+            free = _free(capacity, used)
+            for minval, column in one.left:
+                column[places] = np.maximum(free, minval)
+            if one.room is not None:
+                one.room[places] = _room(capacity, used)
+            one.forget_units()
+
+    def _class(self, name: str) -> "_Class":
+        one = self._classes.get(name)
+        if one is None:
+            one = self._classes[name] = _Class(*self._totals(name, self._row_at))
+        return one
+
+    def _totals(self, name: str, rows: Rows) -> tuple[Int64, Int64]:
+        """Capacity and use of the trees with these roots; 0 where the row is -1."""
+        capacity, used = self._fleet.tree_totals(name, rows)
+        homeless = rows < 0
+        capacity[homeless] = used[homeless] = 0
+        return capacity, used
+
+
+class _Class:
+    """One resource class, columns by place.
+
+    ``left``: what the weighers see as free, for each minval that one of them has a column float64[places].
+    ``min_unit`` and ``max_unit``: an amount between them is within the units of all providers; there may be
+    none.
+    """
+
+    __slots__ = ("capacity", "left", "max_unit", "min_unit", "room", "used")
+
+    def __init__(self, capacity: Int64, used: Int64) -> None:
+        self.capacity = capacity
+        self.used = used
+        self.left: list[tuple[float, Float64]] = []
+        self.room: Int32 | None = None
+        self.forget_units()
+
+    def left_from(self, minval: float) -> Float64:
+        """The column of what is left, ``minval`` at least."""
+        for known, column in self.left:
+            if known == minval:
+                return column
+        column = _free(self.capacity, self.used)
+        if minval > -math.inf:
+            np.maximum(column, minval, out=column)
+        self.left.append((minval, column))
+        return column
+
+    def put(self, place: int, room: Room) -> None:
+        """Take in what one host has now."""
+        used, capacity, min_unit, max_unit, _ = room
+        self.capacity[place] = capacity
+        self.used[place] = used
+        # As `_free` does it: very large numbers are rounded before they are subtracted.
+        free = float(capacity) - float(used)
+        for minval, column in self.left:
+            column[place] = free if free > minval else minval
+        if self.room is not None:
+            left = capacity - used
+            self.room[place] = -1 if left < 0 else left if left < MAX_INT else MAX_INT
+        if min_unit > self.min_unit or max_unit < self.max_unit:
+            self.forget_units()
+
+    def forget_units(self) -> None:
+        """Let the units be sought when somebody asks: with a million hosts it takes as long as the rest."""
+        self.min_unit, self.max_unit = MAX_INT, 0
+
+
+_NOTHING: Room = (0, 0, 0, MAX_INT, 1)
+
+
+def room_at(fleet: Fleet, name: str, row: int) -> Room | None:
+    """The room at a row, None if it has nothing of the class."""
+    columns = fleet.inventory_columns(name)
+    slot = columns.slot(row)
+    if slot < 0:
+        return None
+    return (
+        columns.used.item(slot),
+        columns.capacity.item(slot),
+        columns.min_unit.item(slot),
+        columns.max_unit.item(slot),
+        columns.step_size.item(slot),
+    )
+
+
+def rows_at(fleet: Fleet, index: Indexes, host_at_row: Rows) -> Rows:
+    """The row of each of the hosts ``index``, given the host at each row: -1 where there is none."""
+    row_of = np.full(int(index.max(initial=-1)) + 1, -1, dtype=np.intp)
+    rows = np.flatnonzero(host_at_row >= 0)
+    row_of[host_at_row[rows]] = rows
+    return row_of[index]
+
+
+def _free(capacity: Int64, used: Int64) -> Float64:
+    return np.subtract(capacity, used, dtype=np.float64)
+
+
+def _room(capacity: Int64, used: Int64) -> Int32:
+    room: Int32 = np.clip(capacity - used, -1, MAX_INT).astype(np.int32)
+    return room

@@ -1,0 +1,61 @@
+"""The order in which a host's allocation candidates are claimed: filters drop and order, weighers rank."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from roost.model.allocation import Candidate
+from roost.scheduler.candidates.offers import OneHost
+from roost.scheduler.plugins.asking import ask_key, ask_to_narrow, ask_to_rank
+from roost.scheduler.plugins.declarations import in_order
+from roost.scheduler.plugins.plugins import Filter, Weigher
+from roost.scheduler.pool.weighing import multiplier_of
+from roost.scheduler.request.question import Question
+
+MOST_CANDIDATES = 1_000
+"""Candidates of one host that plugins are shown; more than that are not claimed where a plugin has a say."""
+
+
+class CandidateOrder:
+    """What filters and weighers say about the candidates of single hosts, for one request."""
+
+    def __init__(self, filters: Sequence[Filter], weighers: Sequence[Weigher], question: Question) -> None:
+        self._question = question
+        narrowing = [each for each in filters if hasattr(each, "narrow")]
+        self._narrowing: list[Any] = [each for each in in_order(narrowing) if self._judges(each)]
+        self._ranking: list[Any] = [each for each in weighers if hasattr(each, "rank") and self._judges(each)]
+        self.matters = bool(self._narrowing or self._ranking)
+
+    def of(self, host: OneHost, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
+        """A host's candidates, best first.
+
+        Raises: `SchedulerFault`.
+        """
+        listed: Sequence[Candidate] = list(islice(candidates, MOST_CANDIDATES))
+        for plugin in self._narrowing:
+            if not listed:
+                break
+            listed = ask_to_narrow(plugin, host, listed, self._question)
+        if len(listed) > 1:
+            listed = self._ranked(host, listed)
+        return iter(listed)
+
+    def _ranked(self, host: OneHost, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+        totals = [0.0] * len(candidates)
+        for plugin in self._ranking:
+            numbers = ask_to_rank(plugin, host, candidates, self._question)
+            if numbers is None or min(numbers) == max(numbers):
+                continue
+            multiplier = multiplier_of(host, plugin, self._question)
+            factor = multiplier if isinstance(multiplier, float) else multiplier.item(0)
+            least, span = min(numbers), max(numbers) - min(numbers)
+            totals = [
+                total + factor * (number - least) / span
+                for total, number in zip(totals, numbers, strict=True)
+            ]
+        # A stable sort: of equal candidates the first stays first.
+        order = sorted(range(len(candidates)), key=lambda at: -totals[at])
+        return [candidates[at] for at in order]
+
+    def _judges(self, plugin: Filter | Weigher) -> bool:
+        return ask_key(plugin, self._question) is not None

@@ -1,0 +1,226 @@
+"""A scheduler over HTTP, with the calls of `roost.scheduler.Scheduler` that conductors make."""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import httpx
+import msgspec
+
+from roost.model.spec import Destination, RequestSpec, Selection
+from roost.model.unread import UnreadKey
+from roost.placement.errors import ConcurrentUpdate
+from roost.scheduler.api.destinations import LONGEST_REASON
+from roost.scheduler.api.wire.answers import CheckedRequest, ShownDestinations, ShownReplacement
+from roost.scheduler.client.errors import Moving, error_of, is_in_work
+from roost.scheduler.errors import SchedulerRefused, SchedulerUnavailable
+from roost.scheduler.run_id import new_run_id
+from roost.scheduler.scheduler import NO_GENERATIONS
+from roost.scheduler.selection.claim_result import named
+from roost.scheduler.selection.outcome import Try
+from roost.scheduler.selection.replacement import Replacement
+from roost.web.auth import IdentityUnavailable, Source
+from roost.web.auth.calling import Caller
+from roost.web.auth.credentials import Credentials
+from roost.web.idempotency import HEADER
+
+GROUP = "scheduler_service"
+"""The group with the options of keystoneauth1 by which a scheduler is reached."""
+
+SERVICE_TYPE = "scheduler"
+"""The type that the scheduler has in the catalogue of services, unless ``service_type`` says otherwise."""
+
+ANSWER_SECONDS = 90.0
+"""Seconds that the scheduler may take for a response: longer than a run may take by default."""
+
+CHECK_SECONDS = 3.0
+"""Seconds that the scheduler may take to check a request, for whose answer a user waits."""
+
+CONNECT_SECONDS = 10.0
+"""Seconds to connect."""
+
+ATTEMPTS = 4
+"""Times that a request is sent in all, if there is no response to it."""
+
+FIRST_PAUSE = 0.25
+"""Seconds before a request is sent again; each further pause is twice as long."""
+
+LOOKS = 90
+"""Times that a request is sent again while the scheduler still works on the same one."""
+
+LOOK_PAUSE = 1.0
+"""Seconds between two of these."""
+
+T = TypeVar("T")
+
+_encode = msgspec.json.Encoder().encode
+
+
+class HttpScheduler:
+    """Asks a scheduler over HTTP. Close it, or use it as an async context manager.
+
+    A request without a response is sent again. That is safe: a request for hosts names its run, and a
+    scheduler that knows the run responds as it did; the use of an alternate may be repeated anyway.
+
+    Args:
+        credentials: The root URL of the scheduler, and tokens for it.
+        client: The httpx client to send requests with; by default a new one.
+        sleep: Waits for some seconds.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        client: httpx.AsyncClient | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._caller = Caller(credentials, client or httpx.AsyncClient(timeout=_timeout()))
+        self._sleep = sleep
+
+    @classmethod
+    def configured(cls, source: Source) -> "HttpScheduler":
+        """A client by the options of keystoneauth1 in `GROUP`. Raises `OperatorError`."""
+        # Imported only here: its import takes as long as all others together.
+        from roost.web.auth.keystone_credentials import read_client_options
+
+        options = read_client_options(source, GROUP, SERVICE_TYPE)
+        return cls(options.credentials, client=httpx.AsyncClient(timeout=_timeout(), verify=options.verify))
+
+    async def __aenter__(self) -> "HttpScheduler":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._caller.close()
+
+    async def select_destinations(
+        self,
+        spec: RequestSpec,
+        count: int,
+        num_alternates: int = 0,
+        *,
+        instances: Sequence[str] | None = None,
+        min_count: int | None = None,
+        request_id: str | None = None,
+        global_request_id: str | None = None,
+        generations: Mapping[str, int] = NO_GENERATIONS,
+        run_id: str | None = None,
+    ) -> tuple[Destination, ...]:
+        """As `roost.scheduler.Scheduler.select_destinations`.
+
+        ``global_request_id`` goes with the request if it is that of the present one.
+
+        Raises what that raises, and:
+            SchedulerUnavailable: There was no response, and the instances may be claimed nevertheless: free
+                them before they are asked for again.
+            ConcurrentUpdate: An instance holds something, perhaps by a request whose response was lost, which
+                nobody knows any more: free it before it is asked for again.
+            SchedulerRefused: The scheduler refuses the token, or there is none at the URL.
+        """
+        run = run_id or new_run_id()
+        body = {
+            "request_spec": spec,
+            "count": count,
+            "num_alternates": num_alternates,
+            "instances": instances or [str(uuid.uuid4()) for _ in range(count)],
+            "min_count": min_count,
+            "request_id": request_id,
+            "generations": dict(generations),
+            "run": run,
+        }
+        found = await self._asked("/v1/select_destinations", body, ShownDestinations, Moving(), key=run)
+        return found.destinations or ()
+
+    async def check_request(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
+        """As `roost.scheduler.Scheduler.check_request`. It is asked once, and for a few seconds.
+
+        Raises what that raises, and `SchedulerUnavailable` and `SchedulerRefused`.
+        """
+        body = {"request_spec": spec}
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                found = await self._once("/v1/scheduler/check", body, CheckedRequest, Moving(), None)
+        except TimeoutError as error:
+            raise SchedulerUnavailable(f"the scheduler gives no answer in {CHECK_SECONDS:.0f} s") from error
+        return found.warnings
+
+    async def use_alternate(
+        self,
+        spec: RequestSpec,
+        instance: str,
+        failed: Selection,
+        reason: str,
+        alternates: Sequence[Selection],
+        *,
+        run: str,
+        request_id: str,
+    ) -> Replacement:
+        """As `roost.scheduler.Scheduler.use_alternate`.
+
+        Raises what that raises, and `SchedulerUnavailable` and `SchedulerRefused`.
+        """
+        body = {
+            "request_spec": spec,
+            "instance": instance,
+            "failed": failed,
+            "alternates": alternates,
+            "reason": reason[:LONGEST_REASON] or "unknown",
+            "run": run or "unknown",
+            "request_id": request_id or None,
+        }
+        found = await self._asked(
+            "/v1/use_alternate", body, ShownReplacement, Moving(instance, failed.generation)
+        )
+        tries = tuple(Try(instance, each.host, "", each.cell, 0.0, each.refusal) for each in found.tried)
+        return Replacement(selected=found.selected, alternates=found.alternates or (), tries=tries)
+
+    async def _asked(
+        self, path: str, body: dict[str, Any], form: type[T], moving: Moving, *, key: str | None = None
+    ) -> T:
+        """The response to a request. ``key``: of the request; None for one that may be repeated anyway."""
+        repeated = False
+        for left in reversed(range(ATTEMPTS)):
+            try:
+                return await self._once(path, body, form, moving, key)
+            except (SchedulerUnavailable, ConcurrentUpdate) as error:
+                # A conflict says nothing yet if the first request is still under way in another process.
+                if not left or (isinstance(error, ConcurrentUpdate) and not repeated):
+                    raise
+            await self._sleep(FIRST_PAUSE * 2.0 ** (ATTEMPTS - 1 - left))
+            repeated = True
+            if key is not None:
+                body = {**body, "repeated": True}
+        raise AssertionError
+
+    async def _once(
+        self, path: str, body: dict[str, Any], form: type[T], moving: Moving, key: str | None
+    ) -> T:
+        headers = {"accept": "application/json", "content-type": "application/json"}
+        if key is not None:
+            headers[HEADER] = key
+        try:
+            response = await self._caller.send("POST", path, headers, _encode(body))
+            for _ in range(LOOKS):
+                if not is_in_work(response):
+                    break
+                # The first one is still being decided, after its connection was lost.
+                await self._sleep(LOOK_PAUSE)
+                response = await self._caller.send("POST", path, headers, _encode(body))
+            if response.is_error:
+                raise error_of(response, moving)
+            return msgspec.json.decode(response.content, type=form)
+        except IdentityUnavailable as error:
+            raise SchedulerUnavailable(str(error)) from error
+        except (httpx.InvalidURL, msgspec.MsgspecError) as error:
+            raise SchedulerRefused(f"this is no scheduler: {named(error)}") from error
+        except (httpx.HTTPError, OSError) as error:
+            raise SchedulerUnavailable(f"the scheduler cannot be reached: {named(error)}") from error
+
+
+def _timeout() -> httpx.Timeout:
+    return httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)

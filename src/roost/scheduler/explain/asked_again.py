@@ -1,0 +1,36 @@
+"""The question of a request whose spec is another one than that of the run."""
+
+from msgspec.structs import replace
+
+from roost.fleet import Fleet
+from roost.model.spec import RequestSpec
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.request.query import PlacementQueries, placement_queries
+from roost.scheduler.request.question import Question
+from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.request.request_filters.routed_networks import segments_of
+
+
+def queries_for(
+    fleet: Fleet, table: NodeTable, spec: RequestSpec, options: SchedulerOptions
+) -> PlacementQueries:
+    """What placement is asked for a request, where its state is a fleet. Raises: `SchedulerError`."""
+    aggregates = {
+        segment: frozenset(fleet.aggregates_of(fleet.row(segment)) if segment in fleet else ())
+        for segment in segments_of(spec, options)
+    }
+    return placement_queries(spec, Facts(table, options, aggregates=aggregates))
+
+
+def asked_again(fleet: Fleet, table: NodeTable, question: Question, spec: RequestSpec) -> Question:
+    """The question with another spec. Raises: `SchedulerError`."""
+    asked = queries_for(fleet, table, spec, question.options)
+    return replace(
+        question,
+        spec=spec,
+        query=asked.query,
+        fallbacks=asked.fallbacks,
+        limit=asked.limit,
+        places=asked.places,
+    )

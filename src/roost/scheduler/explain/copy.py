@@ -1,0 +1,106 @@
+"""The copy of a scheduler's state in the process that explains its refusals.
+
+The process is forked from the scheduler's, so it begins with the same fleet and node table. From then on it
+follows both by what moves them: commits of the ledger, and events of the node table.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from roost.fleet import Fleet
+from roost.ledger.feed import Commit, decode_changes
+from roost.model.node_event import NodeEvent
+from roost.model.reasons import Reasons
+from roost.model.spec import RequestSpec
+from roost.scheduler.errors import SchedulerError
+from roost.scheduler.explain.asked_again import queries_for
+from roost.scheduler.explain.explained import explained
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.request.question import Question
+from roost.scheduler.selection.selection import Plugins
+
+SECONDS_EACH = 2.0
+"""After which no further changes of one request are tried."""
+
+
+class Refused(msgspec.Struct, frozen=True, array_like=True):
+    """A refused request, with what of its `Question` is not made anew from the copy's state.
+
+    ``placed``: so many of the first instances hold their hosts. ``silent``: see `NodeTable.silent`.
+    """
+
+    spec: RequestSpec
+    instances: tuple[str, ...]
+    min_count: int
+    now: float
+    seed: int
+    placed: int
+    silent: dict[str, float]
+
+
+class Message(msgspec.Struct, frozen=True, array_like=True):
+    """What has happened since the last message, and a request to explain then.
+
+    ``node_version``: that of the node table after the events.
+    """
+
+    commits: Sequence[Commit]
+    events: Sequence[NodeEvent]
+    node_version: int | None
+    refused: Refused | None = None
+
+
+encode_message = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Message).decode
+_encode = msgspec.msgpack.Encoder().encode
+_answers: msgspec.msgpack.Decoder[Reasons | None] = msgspec.msgpack.Decoder(Reasons | None)
+decode_answer = _answers.decode
+
+
+class Copy:
+    """The copy, and what it answers. Fleet and table must be nobody else's."""
+
+    def __init__(self, fleet: Fleet, table: NodeTable, plugins: Plugins, options: SchedulerOptions) -> None:
+        self.fleet = fleet
+        self.table = table
+        self._plugins = plugins
+        self._options = options
+        table.become_copy()
+
+    def handle(self, message: bytes) -> bytes | None:
+        """Follow, and explain what is asked. Raises if the state is another than that of the scheduler."""
+        told = _decode(message)
+        for commit in told.commits:
+            self.fleet.advance(commit.seq, decode_changes(commit.changes), commit.at)
+        for event in told.events:
+            self.table.apply(event)
+        self.table.version = told.node_version
+        return None if told.refused is None else _encode(self._reasons(told.refused))
+
+    def _reasons(self, refused: Refused) -> Reasons | None:
+        fleet, table, options, spec = self.fleet, self.table, self._options, refused.spec
+        table.set_silent(refused.silent)
+        try:
+            asked = queries_for(fleet, table, spec, options)
+            question = Question(
+                run="",
+                spec=spec,
+                query=asked.query,
+                fallbacks=asked.fallbacks,
+                limit=asked.limit,
+                places=asked.places,
+                instances=refused.instances,
+                num_alternates=0,
+                min_count=refused.min_count,
+                now=refused.now,
+                options=options,
+                seed=refused.seed,
+            )
+            return explained(
+                fleet, question, table, self._plugins, placed=refused.placed, seconds=SECONDS_EACH
+            )
+        except SchedulerError:
+            # A plugin fails on the state as it is now. The run itself has been refused without a fault.
+            return None

@@ -1,0 +1,122 @@
+"""Explains a refused run: the funnel, the near misses, the relaxations and the sentence."""
+
+from collections.abc import Collection
+
+from msgspec.structs import replace
+
+from roost.fleet import Fleet
+from roost.fleet.constraint import constraints_of
+from roost.model.reasons import Reasons, Stage
+from roost.scheduler.explain.hardware import lowered
+from roost.scheduler.explain.misses import near, nearest
+from roost.scheduler.explain.pairs import pairs
+from roost.scheduler.explain.proposal import working
+from roost.scheduler.explain.relaxing import proposals
+from roost.scheduler.explain.scratch import Scratch, without_limits
+from roost.scheduler.explain.sentence import sentences, user_way_out, way_out
+from roost.scheduler.explain.survey import Clock, Survey, constraint_name
+from roost.scheduler.explain.weighed import weighed_hosts
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.request.question import Question
+from roost.scheduler.selection.selection import Plugins
+
+MOST_MISSES = 5
+MOST_RELAXATIONS = 5
+MOST_PAIRS = 3
+MOST_WEIGHED = 3
+NEAR_EACH = 4
+"""Hosts of each condition that changes of the request are tried on."""
+
+
+def explained(
+    fleet: Fleet,
+    question: Question,
+    table: NodeTable,
+    plugins: Plugins,
+    *,
+    placed: int = 0,
+    seconds: float = 5.0,
+) -> Reasons:
+    """Why a question is refused on a fleet; of one that is not, what it finds.
+
+    Fleet and table must be nobody else's: the instances are really placed on them. ``placed``: so many of the
+    question's first instances hold their hosts already. ``seconds``: after so long no further near misses and
+    relaxations are looked for.
+
+    Raises: `SchedulerError` if the request cannot be judged.
+    """
+    clock = Clock(seconds)
+    question = _remaining(without_limits(question), placed)
+    wanted = placed + len(question.instances)
+    scratch = Scratch(fleet, table, plugins)
+    with scratch.trying():
+        outcome = scratch.decide(question)
+        more = len(scratch.claims)
+        if more < len(question.instances):
+            instance = question.instances[more]
+            refused = {each.host for each in outcome.tries if each.instance == instance and each.refusal}
+            survey = _survey(scratch, question, more, refused, clock)
+            found = near(survey, NEAR_EACH + len(question.instances))
+            scratch.one_by_one = survey.can_weigh(plugins.weighers)
+            stages, misses = survey.stages(), nearest(found, MOST_MISSES)
+            told = sentences(survey, misses, placed + more, wanted, outcome.refusal or "")
+    if more == len(question.instances):
+        return _fits(scratch, question, placed, clock)
+    # Of equal changes those first that the user can make.
+    proposed = [*lowered(scratch, question, survey, clock)]
+    proposed += proposals(question, survey, found, plugins.filters, 0 if placed else more)
+    proposed.sort(key=lambda each: round(each.distance, 4))
+    relaxations = tuple(working(scratch, proposed, MOST_RELAXATIONS, clock))
+    if not relaxations:
+        both = working(scratch, pairs(question, survey, plugins.filters), MOST_PAIRS, clock)
+        relaxations = tuple(sorted(both, key=lambda each: each.distance))
+    sentence, public = told
+    return replace(
+        _counted(survey, stages, sentence + way_out(relaxations), public + user_way_out(relaxations)),
+        placed=placed + more,
+        misses=misses,
+        relaxations=relaxations,
+        complete=survey.complete and not clock.over(),
+    )
+
+
+def _fits(scratch: Scratch, question: Question, placed: int, clock: Clock) -> Reasons:
+    survey = _survey(scratch, question, 0, (), clock)
+    weighed = weighed_hosts(scratch.fleet, question, scratch.table, scratch.plugins, MOST_WEIGHED)
+    left = int(survey.left.sum())
+    number = "1 host" if left == 1 else f"{left} hosts"
+    sentence = f"it fits: {number} may be used, and {weighed[0].host} is the best"
+    reasons = _counted(survey, survey.stages(), sentence, "it fits")
+    placed += len(question.instances)
+    return replace(reasons, placed=placed, weighed=weighed, complete=survey.complete)
+
+
+def _survey(
+    scratch: Scratch, question: Question, before: int, refused: Collection[str], clock: Clock
+) -> Survey:
+    """The survey for one instance, with those before it placed."""
+    one = replace(question, instances=question.instances[before : before + 1], min_count=1)
+    return Survey(scratch.fleet, one, scratch.table, scratch.plugins.filters, refused, clock)
+
+
+def _counted(survey: Survey, stages: tuple[Stage, ...], sentence: str, public: str) -> Reasons:
+    return Reasons(
+        sentence=sentence,
+        public=public,
+        version=survey.fleet.version,
+        node_version=survey.table.version,
+        query=tuple(constraint_name(each, survey.fleet) for each in constraints_of(survey.asked.query)),
+        hosts=survey.hosts,
+        trees=len(survey.roots),
+        providers=len(survey.fleet),
+        stages=stages,
+        left=int(survey.left.sum()),
+        trees_left=int(survey.offered.sum()),
+    )
+
+
+def _remaining(question: Question, placed: int) -> Question:
+    if not placed:
+        return question
+    rest = question.instances[placed:]
+    return replace(question, instances=rest, min_count=len(rest))

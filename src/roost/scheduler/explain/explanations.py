@@ -1,0 +1,81 @@
+"""The explanations under way of one scheduler: begun with the refusal, waited for, or taken in later."""
+
+import asyncio
+import contextlib
+
+import structlog
+
+from roost.model.reasons import Reasons
+from roost.model.record import RecordSink, RunReasons
+from roost.scheduler.gateways import Gateway
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.request.question import Question
+from roost.scheduler.request.rebuild import is_rebuild
+from roost.scheduler.selection.outcome import BOUND, WORK, Outcome
+from roost.scheduler.selection.selection import Plugins
+
+Explaining = asyncio.Task[Reasons | None]
+
+_log = structlog.get_logger()
+
+
+class Explanations:
+    """Has refusals explained by the gateway that has decided them. The records get the reasons in any case,
+    whether or not somebody still waits for them."""
+
+    def __init__(self, gateway: Gateway, table: NodeTable, plugins: Plugins, records: RecordSink) -> None:
+        self._gateway = gateway
+        self._table = table
+        self._plugins = plugins
+        self._records = records
+        self._under_way: dict[Explaining, float] = {}
+
+    def begin(self, question: Question, outcome: Outcome) -> Explaining | None:
+        """Begin to find out why instances were not placed; None if all were, or if it is not to be found out.
+
+        Call it while the table is being read.
+        """
+        seconds = question.options.explain_seconds
+        out_of_time = outcome.cause == BOUND and question.expired()
+        if outcome.refusal is None or not seconds or out_of_time or is_rebuild(question.spec):
+            return None
+        if outcome.cause == WORK:
+            # Each change that might help would be tried with as much work again.
+            return None
+        reading = contextlib.ExitStack()
+        reading.enter_context(self._table.reading())
+        placed = len(outcome.destinations)
+        task = asyncio.create_task(self._gateway.explain(question, self._table, self._plugins, placed))
+        self._under_way[task] = seconds
+
+        def ended(task: Explaining) -> None:
+            reading.close()
+            del self._under_way[task]
+            if not task.cancelled() and (error := task.exception()) is not None:
+                _log.error("a refusal could not be explained", run=question.run, exc_info=error)
+            if (reasons := reasons_of(task)) is not None:
+                self._records.put([], [], [RunReasons(question.run, reasons)])
+
+        task.add_done_callback(ended)
+        return task
+
+    async def wait(self, explaining: Explaining | None) -> Reasons | None:
+        """The reasons, if they come in time."""
+        if explaining is None:
+            return None
+        await asyncio.wait((explaining,), timeout=self._under_way.get(explaining))
+        return reasons_of(explaining)
+
+
+def reasons_of(explaining: Explaining) -> Reasons | None:
+    """The reasons that an explanation has found; None if it has not ended, or failed."""
+    done = explaining.done() and not explaining.cancelled() and explaining.exception() is None
+    return explaining.result() if done else None
+
+
+def told(outcome: Outcome, reasons: Reasons | None, wanted: int) -> str:
+    """The reason of a refusal in one sentence, the plain one of the run if there are no reasons."""
+    plain = outcome.refusal or ""
+    if reasons is None:
+        return plain
+    return f"{plain}; by now {reasons.sentence}" if reasons.placed == wanted else reasons.sentence

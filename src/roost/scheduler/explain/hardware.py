@@ -1,0 +1,152 @@
+"""Changes of what a request asks of hardware: fewer PCI devices of an alias, smaller NUMA cells.
+
+How much a host has for a guest follows from many conditions together, so it is found by deciding: the largest
+amount below the one that is asked for with which the host takes the instance.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from msgspec.structs import replace
+
+from roost.fleet.hardware.guest_topology import GuestTopology
+from roost.model.reasons import RelaxationKind
+from roost.model.spec import RequestSpec
+from roost.scheduler.errors import SchedulerError
+from roost.scheduler.explain.asked_again import asked_again
+from roost.scheduler.explain.misses import nearest_positions
+from roost.scheduler.explain.proposal import Proposal
+from roost.scheduler.explain.scratch import Scratch
+from roost.scheduler.explain.survey import Clock, Condition, Survey
+from roost.scheduler.filters.numa_topology import NUMATopologyFilter
+from roost.scheduler.filters.pci_passthrough import PciPassthroughFilter
+from roost.scheduler.request.demand.guest_topology import wanted_topology
+from roost.scheduler.request.demand.pci import ALIAS, pci_requests
+from roost.scheduler.request.question import Question
+
+MOST_HOSTS = 3
+"""Hosts that the largest amounts are looked for on."""
+
+_Changed = Callable[[int], RequestSpec]
+"""The spec with another amount."""
+
+
+def lowered(scratch: Scratch, question: Question, survey: Survey, clock: Clock) -> Iterator[Proposal]:
+    """Changes of the hardware that is asked for, on hosts that lack nothing else."""
+    hardware = [each for each in survey.conditions if _is_hardware(each)]
+    hosts: Sequence[int | None] = [survey.index.item(each) for each in _lacking_only(survey, hardware)]
+    requests = pci_requests(question.spec, question.options)
+    # Where the devices are part of the query, each in a group of its own, no host is known to lack just them.
+    if hosts or (requests and question.options.pci.in_placement):
+        hosts = scratch.to_try(question, hosts)
+    for each in requests:
+        if each.alias is None or each.count < 2:
+            continue
+        alias, count = each.alias, each.count
+
+        def fewer(number: int, alias: str = alias) -> RequestSpec:
+            return _with_count(question.spec, alias, number)
+
+        for found, host in _largest(scratch, question, hosts, range(1, count), fewer, clock):
+            text = f"{found} PCI {'device' if found == 1 else 'devices'} of alias {alias} instead of {count}"
+            yield _proposal(scratch, "devices", alias, text, (count, found), question, fewer(found), host)
+    guest = wanted_topology(question.spec)
+    if guest is None or not any(isinstance(each.subject, NUMATopologyFilter) for each in hardware):
+        return
+    flavor = question.spec.flavor
+    for name, wanted, step, unit in (
+        ("vcpus", flavor.vcpus, len(guest.cells), "vCPUs"),
+        ("memory_mb", flavor.memory_mb, _memory_step(guest), "MiB of memory"),
+    ):
+
+        def smaller(number: int, name: str = name) -> RequestSpec:
+            return replace(question.spec, flavor=replace(flavor, **{name: number}))
+
+        for found, host in _largest(scratch, question, hosts, range(step, wanted, step), smaller, clock):
+            text = f"{found} {unit} instead of {wanted}"
+            yield _proposal(scratch, "cells", name, text, (wanted, found), question, smaller(found), host)
+
+
+def _is_hardware(condition: Condition) -> bool:
+    return isinstance(condition.subject, NUMATopologyFilter | PciPassthroughFilter)
+
+
+def _lacking_only(survey: Survey, hardware: Sequence[Condition]) -> list[int]:
+    """The positions of the hosts nearest to having the hardware, of those that lack nothing else."""
+    if not hardware:
+        return []
+    failed = np.zeros(len(survey.roots), dtype=np.int32)
+    removed = np.zeros(len(survey.roots), dtype=np.bool_)
+    for each in hardware:
+        removed |= each.removed if each.failing is None else each.failing
+        if each.failing is not None:
+            failed += each.failing
+    only = survey.offered & survey.is_host & removed & (survey.failures == failed)
+    return nearest_positions(survey, hardware, only, MOST_HOSTS)
+
+
+def _largest(
+    scratch: Scratch,
+    question: Question,
+    hosts: Sequence[int | None],
+    amounts: range,
+    changed: _Changed,
+    clock: Clock,
+) -> Iterator[tuple[int, int | None]]:
+    """For each host that takes the instance with one of the ascending amounts, the largest of them."""
+    for host in hosts:
+        low, high = 0, len(amounts)
+        while low < high and not clock.over():
+            middle = (low + high) // 2
+            if _works(scratch, question, changed(amounts[middle]), host):
+                low = middle + 1
+            else:
+                high = middle
+        if low:
+            yield amounts[low - 1], host
+
+
+def _works(scratch: Scratch, question: Question, spec: RequestSpec, host: int | None) -> bool:
+    try:
+        changed = asked_again(scratch.fleet, scratch.table, question, spec)
+    except SchedulerError:
+        # Flavor and image tell of single cells, or of CPUs by number: they contradict another amount.
+        return False
+    return scratch.works(changed, None, host) is not None
+
+
+def _proposal(
+    scratch: Scratch,
+    kind: RelaxationKind,
+    name: str,
+    text: str,
+    numbers: tuple[int, int],
+    question: Question,
+    spec: RequestSpec,
+    host: int | None,
+) -> Proposal:
+    before, after = numbers
+    changed = asked_again(scratch.fleet, scratch.table, question, spec)
+    distance = (before - after) / before
+    return Proposal(kind, name, text, distance, changed, (host,), None, None, before, after)
+
+
+def _with_count(spec: RequestSpec, alias: str, count: int) -> RequestSpec:
+    """The spec with another number of devices of an alias, wherever it has it."""
+    if any(each.alias is not None for each in spec.pci_requests):
+        requests = tuple(
+            replace(each, count=count) if each.alias == alias else each for each in spec.pci_requests
+        )
+        return replace(spec, pci_requests=requests)
+    parts = [each.partition(":") for each in spec.flavor.extra_specs[ALIAS].split(",")]
+    text = ",".join(
+        f"{name.strip()}:{count if name.strip() == alias else before.strip()}" for name, _, before in parts
+    )
+    flavor = replace(spec.flavor, extra_specs={**spec.flavor.extra_specs, ALIAS: text})
+    return replace(spec, flavor=flavor)
+
+
+def _memory_step(guest: GuestTopology) -> int:
+    """MiB by which a guest's memory can be lowered: each cell has the same, in whole pages."""
+    size = guest.page_size or 0
+    return len(guest.cells) * max(1, size // 1024)

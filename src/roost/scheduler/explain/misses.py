@@ -1,0 +1,159 @@
+"""Near misses of a request: hosts that one condition alone keeps from it, in the query or among filters."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from roost.fleet.columns import Bools
+from roost.fleet.near_misses import NearMiss, RelaxedQuery, nearest_of, relaxed_queries
+from roost.model.reasons import Miss
+from roost.model.secrets import redacted_text
+from roost.scheduler.explain.survey import Condition, Survey
+from roost.scheduler.explain.wording import lack_of, negated, plural
+from roost.scheduler.plugins.asking import fault
+from roost.scheduler.plugins.plugins import Lack
+
+UNMEASURED = 0.5
+"""The distance of a host that fails a condition without a measure."""
+
+MOST_ASKED = 20
+"""Hosts of one condition that a filter is asked about, to find the nearest ones."""
+
+
+@dataclass(slots=True)
+class Near:
+    """A condition and the hosts that fail it alone, nearest first.
+
+    ``index``: of each host. ``raw``: the miss in the query, None for other conditions. ``relaxed``: the query
+    without the constraint.
+    """
+
+    condition: Condition
+    misses: list[Miss]
+    index: list[int]
+    raw: list[NearMiss]
+    relaxed: RelaxedQuery | None = None
+
+
+def near(survey: Survey, each: int) -> list[Near]:
+    """The conditions that some host fails alone, with at most ``each`` hosts of each. Also sets the ``sole``
+    of constraints of the query."""
+    return [*_of_query(survey, each), *_of_others(survey, each)]
+
+
+def nearest(found: list[Near], most: int) -> tuple[Miss, ...]:
+    """The nearest misses of all conditions."""
+    misses = sorted((miss for one in found for miss in one.misses), key=lambda miss: miss.distance)
+    return tuple(misses[:most])
+
+
+def _of_query(survey: Survey, each: int) -> list[Near]:
+    fleet, asked = survey.fleet, survey.asked
+    among = np.zeros(fleet.n_rows, dtype=np.bool_)
+    among[survey.roots[survey.passing() & ~survey.offered]] = True
+    relaxed = relaxed_queries(fleet, asked.query, survey.reach, asked.steps, among)
+    for condition in survey.conditions:
+        if condition.kind == "query":
+            condition.sole = 0
+    found = []
+    for query in relaxed:
+        condition = next(one for one in survey.conditions if one.subject == query.constraint)
+        condition.sole = len(query.anchors)
+        if survey.clock.over():
+            survey.complete = False
+            break
+        raw = nearest_of(fleet, [query], each)
+        if raw:
+            index = [survey.table.index_of_node(miss.root) for miss in raw]
+            known = [one for one in index if one is not None]
+            misses = [_miss_of(survey, condition, miss) for miss in raw]
+            found.append(Near(condition, misses, known, raw, query))
+    return found
+
+
+def _miss_of(survey: Survey, condition: Condition, miss: NearMiss) -> Miss:
+    fleet, constraint = survey.fleet, miss.constraint
+    position = int(np.searchsorted(survey.roots, fleet.row(miss.root)))
+    amount = constraint.is_amount
+    return Miss(
+        host=survey.name(position),
+        kind=condition.kind,
+        name=condition.name,
+        text=lack_of(miss, fleet),
+        distance=round(miss.distance, 4),
+        provider=None if miss.provider is None else fleet.name(fleet.row(miss.provider)),
+        resource_class=constraint.names[0] if amount else None,
+        wanted=constraint.amount if amount else None,
+        free=miss.free,
+    )
+
+
+def _of_others(survey: Survey, each: int) -> list[Near]:
+    found = []
+    for condition in survey.conditions:
+        if condition.kind == "query":
+            continue
+        positions = survey.positions(survey.failing_only(condition))[:MOST_ASKED]
+        lacks = [(_lack(survey, condition, position), position) for position in positions]
+        lacks.sort(key=lambda pair: pair[0].distance)
+        misses = [
+            Miss(
+                host=survey.name(position),
+                kind=condition.kind,
+                name=condition.name,
+                text=lack.text,
+                distance=round(lack.distance, 4),
+            )
+            for lack, position in lacks[:each]
+        ]
+        if misses:
+            index = [survey.index.item(position) for _, position in lacks[:each]]
+            found.append(Near(condition, misses, index, []))
+    return found
+
+
+def nearest_positions(survey: Survey, conditions: Sequence[Condition], among: Bools, most: int) -> list[int]:
+    """The positions of the ``most`` hosts that lack least of some conditions of filters that say how much."""
+    positions = survey.positions(among)[:MOST_ASKED]
+
+    def distance(position: int) -> float:
+        failed = [
+            each
+            for each in conditions
+            if bool((each.removed if each.failing is None else each.failing)[position])
+        ]
+        return max(_lack(survey, each, position).distance for each in failed)
+
+    return sorted(positions, key=distance)[:most]
+
+
+def nearest_removed(survey: Survey, condition: Condition) -> Miss | None:
+    """The host that lacks least of a filter that removes it, where each host fails another one as well."""
+    if not hasattr(condition.subject, "lack"):
+        return None
+    positions = survey.positions(condition.removed & survey.is_host)[:MOST_ASKED]
+    lacks = [(_lack(survey, condition, position), position) for position in positions]
+    lack, position = min(lacks, key=lambda pair: pair[0].distance)
+    return Miss(
+        host=survey.name(position),
+        kind=condition.kind,
+        name=condition.name,
+        text=lack.text,
+        distance=round(lack.distance, 4),
+    )
+
+
+def _lack(survey: Survey, condition: Condition, position: int) -> Lack:
+    plugin: Any = condition.subject
+    said: Lack | None = None
+    if hasattr(plugin, "lack"):
+        try:
+            said = plugin.lack(survey.one(position), survey.question, survey.progress)
+        except Exception as error:
+            # An explanation does not fail because a plugin cannot explain itself.
+            said = Lack(str(fault("filter", plugin, None, error)))
+    if said is None:
+        said = Lack(negated(plural(condition, survey)), UNMEASURED)
+    return Lack(redacted_text(said.text), min(1.0, max(0.0, said.distance)))

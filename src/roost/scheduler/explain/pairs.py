@@ -1,0 +1,99 @@
+"""Pairs of changes with which a request is placed, where no single change works."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from msgspec.structs import replace
+
+from roost.fleet.columns import Bools
+from roost.fleet.constraint import Constraint
+from roost.model.reasons import Relaxation
+from roost.scheduler.explain.proposal import Proposal
+from roost.scheduler.explain.relaxing import changed_on
+from roost.scheduler.explain.survey import Condition, Survey
+from roost.scheduler.plugins.plugins import Filter
+from roost.scheduler.request.question import Question
+
+MOST_PAIRS = 6
+"""Pairs of conditions that are tried, those first that keep most hosts away."""
+MOST_HOSTS = 3
+"""Hosts that each pair is tried on."""
+
+
+@dataclass(slots=True, eq=False)
+class _Failed:
+    """A condition, and which hosts fail it."""
+
+    condition: Condition
+    hosts: Bools
+
+
+def pairs(question: Question, survey: Survey, filters: Sequence[Filter]) -> Iterator[Proposal]:
+    """Changes of two conditions at once, on hosts that fail these two and no other one."""
+    failed = _failed(survey)
+    number = np.zeros(len(survey.roots), dtype=np.int32)
+    for each in failed:
+        number += each.hosts
+    two = number == 2
+    found: list[tuple[int, _Failed, _Failed, Bools]] = []
+    for one, other in combinations([each for each in failed if (each.hosts & two).any()], 2):
+        both: Bools = one.hosts & other.hosts & two
+        if both.any():
+            found.append((-int(both.sum()), one, other, both))
+    found.sort(key=lambda each: each[0])
+    for _, one, other, both in found[:MOST_PAIRS]:
+        for position in survey.positions(both)[:MOST_HOSTS]:
+            proposal = _together(question, survey, filters, (one.condition, other.condition), position)
+            if proposal is not None:
+                yield proposal
+
+
+def _failed(survey: Survey) -> list[_Failed]:
+    """All conditions with the hosts that fail them; of hosts that only whole candidates tell of, none."""
+    known = survey.is_host.copy()
+    failed: list[_Failed] = []
+    in_query = np.zeros(len(survey.roots), dtype=np.bool_)
+    for each in survey.conditions:
+        if each.kind != "query":
+            hosts = each.removed if each.failing is None else each.failing
+        elif each.failing is None:
+            continue
+        else:
+            # A tree that another query offers meets this one's constraints well enough.
+            hosts = each.failing & ~survey.offered
+            in_query |= hosts
+        failed.append(_Failed(each, hosts & survey.is_host))
+    known &= survey.offered | in_query
+    return [_Failed(each.condition, each.hosts & known) for each in failed]
+
+
+def _together(
+    question: Question,
+    survey: Survey,
+    filters: Sequence[Filter],
+    conditions: tuple[Condition, Condition],
+    position: int,
+) -> Proposal | None:
+    if any(isinstance(each.subject, Constraint) for each in conditions):
+        question = replace(question, query=survey.asked.query, fallbacks=())
+    left: Sequence[Filter] = filters
+    parts: list[Relaxation] = []
+    for condition in conditions:
+        change = changed_on(question, survey, condition, left, position)
+        if change is None:
+            return None
+        question, left = change.question, left if change.filters is None else change.filters
+        parts.append(change.relaxation(""))
+    first, second = parts
+    return Proposal(
+        kind="pair",
+        name=f"{first.name} and {second.name}",
+        text=f"{first.text} and {second.text}",
+        distance=min(1.0, first.distance + second.distance),
+        question=question,
+        hosts=(survey.index.item(position),),
+        filters=left,
+        parts=(first, second),
+    )

@@ -1,0 +1,78 @@
+"""Proposals: changes of a request that may work, each tried by really deciding it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from roost.model.reasons import Relaxation, RelaxationKind
+from roost.scheduler.explain.every_host import name_of
+from roost.scheduler.explain.scratch import Scratch
+from roost.scheduler.explain.survey import Clock
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.plugins.plugins import Filter
+from roost.scheduler.request.question import Question
+
+
+@dataclass(slots=True)
+class Proposal:
+    """A changed question that may work, and the hosts to try it on, nearest first.
+
+    ``filters``: in place of all filters; None for those that are enabled. A host None stands for all hosts.
+    """
+
+    kind: RelaxationKind
+    name: str
+    text: str
+    distance: float
+    question: Question
+    hosts: Sequence[int | None]
+    filters: Sequence[Filter] | None = None
+    group: str | None = None
+    before: int | None = None
+    after: int | None = None
+    parts: tuple[Relaxation, ...] = ()
+
+    def relaxation(self, host: str) -> Relaxation:
+        """The result, where it works."""
+        return Relaxation(
+            kind=self.kind,
+            name=self.name,
+            text=self.text,
+            distance=round(self.distance, 4),
+            host=host,
+            group=self.group,
+            before=self.before,
+            after=self.after,
+            parts=self.parts,
+        )
+
+
+def working(scratch: Scratch, proposed: Iterable[Proposal], most: int, clock: Clock) -> Iterator[Relaxation]:
+    """The changes that do work, smallest first, at most ``most``, while there is time.
+
+    Of one amount the first that works is the smallest change: others of it are left out.
+    """
+    done: set[tuple[str, str, str | None]] = set()
+    for each in proposed:
+        key = (each.kind, each.name, each.group)
+        if len(done) == most or clock.over():
+            return
+        if key in done:
+            continue
+        host = _host_of(scratch, each)
+        if host is not None:
+            done.add(key)
+            yield each.relaxation(host)
+
+
+def _host_of(scratch: Scratch, proposal: Proposal) -> str | None:
+    """The host of the last instance, where a proposal works."""
+    for host in scratch.to_try(proposal.question, proposal.hosts):
+        node = scratch.works(proposal.question, proposal.filters, host)
+        if node is not None:
+            return _name(scratch.table, node)
+    return None
+
+
+def _name(table: NodeTable, node: str) -> str:
+    index = table.index_of_node(node)
+    return node if index is None else name_of(table, index)

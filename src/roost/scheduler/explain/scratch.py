@@ -1,0 +1,129 @@
+"""Decisions on a fleet that nobody else uses: a fork, or a fleet in a forked process."""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from roost.fleet import Fleet
+from roost.ledger import State
+from roost.scheduler.candidates.paired_offers import fleet_offers
+from roost.scheduler.errors import SchedulerError
+from roost.scheduler.gateways.claiming import Driven, claimed
+from roost.scheduler.nodes.outstanding import taken_by
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.plugins.plugins import Filter
+from roost.scheduler.pool.field import Field
+from roost.scheduler.pool.group_members import progress_at_start
+from roost.scheduler.pool.offered_field import OfferedField
+from roost.scheduler.request.question import Question
+from roost.scheduler.selection.outcome import Claim, Outcome
+from roost.scheduler.selection.selection import Draw, Plugins, choose
+
+
+class Scratch:
+    """Decides as `roost.scheduler.gateways.local.Decide` does, by the same selection and the same claims.
+
+    Claims stay on the fleet and in the table until they are taken back. ``one_by_one``: False if a host that
+    a request may use can fail the request, so that what works on one host says nothing of all.
+    """
+
+    def __init__(self, fleet: Fleet, table: NodeTable, plugins: Plugins) -> None:
+        self.fleet = fleet
+        self.table = table
+        self.plugins = plugins
+        self._state = State(fleet, {}, 0.0)
+        self._claims: list[Claim] = []
+        self.one_by_one = True
+
+    def decide(
+        self,
+        question: Question,
+        filters: Sequence[Filter] | None = None,
+        only: int | None = None,
+        *,
+        kept: bool = False,
+    ) -> Outcome:
+        """Choose hosts and claim them; the claims of a refused run stay as well.
+
+        ``filters``: in place of those of the plugins. ``only``: the index of the one host to look at.
+        ``kept``: by what the plugins' keeper keeps, which pays for runs of many instances.
+
+        Raises: `SchedulerError`.
+        """
+        question = without_limits(question)
+        self._state.name(question.instances)
+        driven = Driven(
+            choose(question, self.table, self._field(question, filters, only, kept), Draw(question.seed))
+        )
+        while (claim := driven.claim) is not None:
+            result = claimed(self._state, question, claim)
+            if result.reason is None:
+                self._claims.append(claim)
+            driven.answer(result)
+        if not driven.outcome.destinations:
+            # The selection has released what the run had placed; here it stays.
+            self._count_again(question)
+        return driven.outcome
+
+    @property
+    def claims(self) -> Sequence[Claim]:
+        """The claims that are made and not taken back."""
+        return self._claims
+
+    @contextmanager
+    def trying(self) -> Iterator[None]:
+        """What is claimed while this lasts is taken back at its end."""
+        mark, before = len(self._state.changes), len(self._claims)
+        try:
+            yield
+        finally:
+            self._state.take_back(mark)
+            self.table.release(*(claim.instance for claim in self._claims[before:]))
+            del self._claims[before:]
+
+    def to_try(self, question: Question, hosts: Sequence[int | None]) -> Sequence[int | None]:
+        """Which of some hosts to try a changed question on, each alone; None, for all hosts together, where
+        one alone does not tell. Of several instances any may go anywhere."""
+        alone = self.one_by_one and len(question.instances) == 1
+        return hosts if alone and hosts else (None,)
+
+    def works(self, question: Question, filters: Sequence[Filter] | None, only: int | None) -> str | None:
+        """The host that the last instance of a question goes to; None if it is refused, or a plugin fails."""
+        with self.trying():
+            try:
+                destinations = self.decide(question, filters, only).destinations
+            except SchedulerError:
+                return None
+            return destinations[-1].selected.node if destinations else None
+
+    def index_of(self, claim: Claim) -> int | None:
+        """The index of the host that a claim is on."""
+        fleet = self.fleet
+        hosts = fleet.hosts_of(fleet.row(provider) for provider in claim.candidate.allocations)
+        return self.table.index_of_node(fleet.uuid(hosts[0])) if hosts else None
+
+    def _field(
+        self, question: Question, filters: Sequence[Filter] | None, only: int | None, kept: bool
+    ) -> Field:
+        fleet, table, plugins = self.fleet, self.table, self.plugins
+        if kept and (field := plugins.keeper.field(fleet, question, table)) is not None:
+            return field
+        offers = fleet_offers(fleet, question, table, only)
+        progress = progress_at_start(question, table, fleet)
+        chosen = plugins.filters if filters is None else filters
+        return OfferedField(question, table, offers, chosen, plugins.weighers, progress)
+
+    def _count_again(self, question: Question) -> None:
+        memory_mb, disk_mb = taken_by(question.spec)
+        for claim in self._claims:
+            index = self.index_of(claim) if claim.instance in question.instances else None
+            if index is not None:
+                assignment = claim.candidate.assignment
+                self.table.claim(claim.instance, index, memory_mb, disk_mb, assignment)
+
+
+def without_limits(question: Question) -> Question:
+    """The question without a time limit, and without alternates."""
+    return msgspec.structs.replace(question, deadline=math.inf, num_alternates=0)

@@ -1,0 +1,174 @@
+"""The reason of a refusal in one sentence, for who asked."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from roost.fleet.columns import Bools
+from roost.fleet.constraint import SPLIT_RESOURCES, TOGETHER, Constraint
+from roost.fleet.splitting import parts_by_tree
+from roost.model.reasons import Miss, Relaxation
+from roost.scheduler.explain.misses import nearest_removed
+from roost.scheduler.explain.survey import Condition, Survey
+from roost.scheduler.explain.wording import listed, negated, plural, publicly, singular
+
+MOST_NAMED = 3
+"""Conditions that the sentence names as met; the others of a long request are not named."""
+
+
+def sentences(
+    survey: Survey, misses: Sequence[Miss], placed: int, wanted: int, refusal: str
+) -> tuple[str, str]:
+    """The sentence with names and numbers of hosts, and without, while the survey's fleet is as it was.
+
+    ``refusal``: the plain reason of the run, for where hosts are left that were not tried.
+    """
+    first = f"only {placed} of {wanted} instances fit: " if placed else ""
+    known = int(survey.is_host.sum())
+    if not known:
+        return first + _without_hosts(survey), first + "no host is there"
+    binding, before = _binding(survey)
+    if binding is None:
+        return refusal, first + "a limit of the scheduler was met before all hosts were tried"
+    words = plural(binding, survey)
+    met = [plural(each, survey) for each, _ in before]
+    own = next((each for each in misses if each.name == binding.name and each.kind == binding.kind), None)
+    closest = own or (misses[0] if misses else nearest_removed(survey, binding))
+    most = "" if own is not None else _most(survey, binding, before)
+    n = before[-1][1] if met else known
+    if met:
+        named = met[-MOST_NAMED:]
+        more = " (and more)" if len(met) > MOST_NAMED else ""
+        verbs = listed(named if n > 1 else list(map(singular, named)))
+        text = f"{n} of {known} hosts {verbs}{more}; "
+        told = [publicly(each, survey) for each, _ in before][-MOST_NAMED:]
+        public = f"no host that {listed(list(map(singular, told)))} {singular(publicly(binding, survey))}"
+    else:
+        text, public = "", f"no host {singular(publicly(binding, survey))}"
+    if n == 1:
+        one = "that one" if met else "the only host known"
+        # The closest host that only this condition keeps from the request must be that one.
+        text += f"{one} {negated(words)}{most}" if own is None else f"{one}, {own.host}, {own.text}"
+        closest = None if own is not None else closest
+    else:
+        text += f"none of {'these' if met else f'{known} hosts'} {singular(words)}{most}"
+    if closest is not None:
+        text += f"; the closest, {closest.host}, {closest.text}"
+    missing = survey.hosts - known
+    if missing:
+        text += f"; {missing} of {survey.hosts} hosts that report have no provider in placement"
+    return first + text, first + public
+
+
+def _without_hosts(survey: Survey) -> str:
+    if not survey.hosts:
+        return "no host is known"
+    number = survey.hosts
+    return f"placement is being filled: {number} of {number} hosts that report have no provider there"
+
+
+def _binding(survey: Survey) -> tuple[Condition | None, list[tuple[Condition, int]]]:
+    """The condition that no host is left after, and those before it that remove hosts, with how many remain.
+
+    Unlike in the funnel, amounts come after what else the query asks for: an amount is what can change.
+    """
+    conditions = [each for each in survey.conditions if each.kind == "query"]
+    conditions.sort(key=_order)
+    left: Bools = survey.is_host
+    before: list[tuple[Condition, int]] = []
+    for each in conditions:
+        if each.failing is None:
+            continue
+        after = left & (~each.failing | survey.offered)
+        if not after.any():
+            return each, before
+        if int(after.sum()) < int(left.sum()):
+            before.append((each, int(after.sum())))
+        left = after
+    if not (left & survey.offered).any():
+        whole = [each for each in conditions if each.failing is None]
+        together = Constraint(None, TOGETHER)
+        return (whole[-1] if whole else Condition("query", str(together), together, left)), before
+    if int((left & survey.offered).sum()) < int(left.sum()):
+        together = Constraint(None, TOGETHER)
+        before.append((Condition("query", str(together), together, left), int((left & survey.offered).sum())))
+    left = left & survey.offered
+    for each in survey.conditions:
+        if each.kind == "query":
+            continue
+        after = left & ~each.removed
+        if not after.any():
+            return each, before
+        if int(after.sum()) < int(left.sum()):
+            before.append((each, int(after.sum())))
+        left = after
+    return None, before
+
+
+def _most(survey: Survey, binding: Condition, before: Sequence[tuple[Condition, int]]) -> str:
+    """The host that has most of what none has enough of, where it lacks something else too."""
+    subject = binding.subject
+    if not isinstance(subject, Constraint) or not subject.is_amount:
+        return ""
+    left: Bools = survey.is_host
+    for each, _ in before:
+        if each.failing is not None:
+            left = left & ~each.failing
+    fleet, name = survey.fleet, subject.names[0]
+    if subject.kind == SPLIT_RESOURCES:
+        _, _, together = parts_by_tree(fleet, name, subject.amount)
+        places = np.flatnonzero(left)
+        if not len(places):
+            return ""
+        best = int(together[survey.roots[places]].argmax())
+        most = together.item(survey.roots.item(places.item(best)))
+        return f"; the most, on {survey.name(places.item(best))}, is {most}"
+    columns = fleet.inventory_columns(name)
+    rows = columns.row[: columns.n].astype(np.intp)
+    position = np.full(fleet.n_rows, -1, dtype=np.intp)
+    position[survey.roots[left]] = np.flatnonzero(left)
+    at = position[fleet.roots(rows)]
+    mine = np.flatnonzero(at >= 0)
+    if not len(mine):
+        return ""
+    amounts = columns.largest_in(columns.slots(rows[mine]))
+    best = int(amounts.argmax())
+    return f"; the most, on {survey.name(at.item(mine.item(best)))}, is {int(amounts.item(best))}"
+
+
+def _order(condition: Condition) -> int:
+    subject = condition.subject
+    if not isinstance(subject, Constraint) or condition.failing is None:
+        return 2
+    return int(subject.is_amount)
+
+
+def way_out(relaxations: Sequence[Relaxation]) -> str:
+    """The end of the sentence: what may be changed. Of single changes one that the user can make."""
+    mine = user_way_out(relaxations)
+    pair = next((each for each in relaxations if each.kind == "pair"), None)
+    if mine or pair is None:
+        return mine
+    first, second = pair.parts
+    return f"; no single change works, both of these do: {_with(first)}, and {_with(second)}"
+
+
+def user_way_out(relaxations: Sequence[Relaxation]) -> str:
+    """The end of the sentence for the user: what may be changed, nothing that names hosts or filters."""
+    mine = next((each for each in relaxations if each.kind in _SAID), None)
+    if mine is not None:
+        return f"; it fits {_with(mine)}"
+    pairs = [each.parts for each in relaxations if each.kind == "pair"]
+    pair = next((parts for parts in pairs if all(each.kind in _SAID for each in parts)), None)
+    if pair is None:
+        return ""
+    first, second = pair
+    return f"; no single change works, both of these do: {_with(first)}, and {_with(second)}"
+
+
+_SAID = ("amount", "group", "devices", "cells")
+
+
+def _with(relaxation: Relaxation) -> str:
+    text = relaxation.text
+    return text if text.startswith(("with ", "without ")) else f"with {text}"

@@ -1,0 +1,159 @@
+"""The words of conditions: what hosts have that meet one, and what a near miss lacks."""
+
+from roost.fleet import Fleet
+from roost.fleet.constraint import (
+    FORBIDDEN,
+    FORBIDDEN_AGGREGATES,
+    IN_TREE,
+    ISOLATE,
+    ISOLATED,
+    MEMBER_OF,
+    REQUIRED,
+    RESOURCES,
+    ROOT_FORBIDDEN,
+    ROOT_REQUIRED,
+    SAME_SUBTREE,
+    TOGETHER,
+    Constraint,
+)
+from roost.fleet.near_misses import NearMiss
+from roost.model.vocabulary import DISABLED_TRAIT
+from roost.scheduler.explain.survey import CLAIMS, Condition, Survey
+from roost.scheduler.request.demand.wanted_hardware import WORDS
+from roost.scheduler.request.demand.wanted_hardware import listed as listed
+
+_SINGULAR = {"have": "has", "are": "is", "pass": "passes", "fit": "fits"}
+
+_PLACES = {
+    "ignore_hosts": "are none of the ignored hosts",
+    "retried_hosts": "are none of the hosts that have failed the request",
+    "force_hosts": "are the host that the request names",
+    "force_nodes": "are the node that the request names",
+    "requested_destination": "are the requested destination",
+    "requested_cell": "are in the requested cell",
+    "aggregates": "are in the aggregates that the request is limited to",
+}
+
+_FILTERS = {
+    "ComputeFilter": "are enabled and up",
+    "ServerGroupAntiAffinityFilter": "have room for another member of the server group (anti-affinity)",
+    "ServerGroupAffinityFilter": "are where the members of the server group (affinity) are",
+}
+
+
+def plural(condition: Condition, survey: Survey) -> str:
+    """What hosts do that meet a condition, in words: ``have 8 VCPU free``."""
+    subject = condition.subject
+    if condition.name == CLAIMS:
+        return "have taken the claim"
+    if isinstance(subject, Constraint):
+        return of_constraint(subject, survey.fleet)
+    if condition.kind == "place":
+        return _PLACES.get(condition.name, f"are allowed by {condition.name}")
+    if condition.kind == "candidate":
+        return f"fit by {condition.name}"
+    if condition.name == "AvailabilityZoneFilter":
+        return f"are in the availability zone {survey.question.spec.availability_zone}"
+    if condition.name in WORDS:
+        return WORDS[condition.name](survey.question.spec, survey.question.options)
+    return _FILTERS.get(condition.name, f"pass {condition.name}")
+
+
+def publicly(condition: Condition, survey: Survey) -> str:
+    """As `plural`, for the project: without names of hosts and aggregates, which an administrator or a
+    filter may have put into the request."""
+    subject = condition.subject
+    if isinstance(subject, Constraint) and subject.kind in (IN_TREE, MEMBER_OF, FORBIDDEN_AGGREGATES):
+        return "are where the request may be placed"
+    return plural(condition, survey)
+
+
+def singular(words: str) -> str:
+    """The same of one host: ``has 8 VCPU free``."""
+    verb, _, rest = words.partition(" ")
+    return f"{_SINGULAR[verb]} {rest}"
+
+
+def negated(words: str) -> str:
+    """That a host does not do what the others do: ``does not have 8 VCPU free``."""
+    verb, _, rest = words.partition(" ")
+    if verb != "are":
+        return f"does not {verb} {rest}"
+    return f"is one {rest.removeprefix('none ')}" if rest.startswith("none of") else f"is not {rest}"
+
+
+def of_constraint(constraint: Constraint, fleet: Fleet) -> str:
+    """What hosts do that meet a constraint of the query."""
+    names = _named(constraint, fleet)
+    kind = constraint.kind
+    if kind in (FORBIDDEN, ROOT_FORBIDDEN) and constraint.names == (DISABLED_TRAIT,):
+        return "are enabled"
+    where = f" for group {constraint.group}" if constraint.group else ""
+    if constraint.is_amount:
+        one = " on one provider" if fleet.has_trees and kind == RESOURCES else ""
+        return f"have {constraint.amount} {names} free{one}{where}"
+    words = _CONSTRAINTS.get(kind, "have a provider")
+    return words.format(names=names, groups=", ".join(constraint.names)) + where
+
+
+_CONSTRAINTS = {
+    REQUIRED: "have the trait {names}",
+    FORBIDDEN: "are without the trait {names}",
+    MEMBER_OF: "are in the aggregate {names}",
+    FORBIDDEN_AGGREGATES: "are outside of the aggregate {names}",
+    IN_TREE: "are in the tree of {names}",
+    ROOT_REQUIRED: "have the trait {names} at the root",
+    ROOT_FORBIDDEN: "are without the trait {names} at the root",
+    SAME_SUBTREE: "have the groups {groups} in one subtree",
+    ISOLATE: "have a provider for each group by itself",
+    ISOLATED: "have a provider for each of the groups {groups} by itself",
+    TOGETHER: "have all that is asked for at once",
+}
+
+_LACKS = {
+    REQUIRED: "lacks the trait {names}",
+    FORBIDDEN: "has the forbidden trait {names}",
+    MEMBER_OF: "is not in the aggregate {names}",
+    FORBIDDEN_AGGREGATES: "is in the forbidden aggregate {names}",
+    IN_TREE: "is not in the tree of {names}",
+    ROOT_REQUIRED: "lacks the trait {names} at its root",
+    ROOT_FORBIDDEN: "has the forbidden trait {names} at its root",
+    SAME_SUBTREE: "has no common subtree for the groups {groups}",
+    ISOLATE: "has no provider for each group by itself",
+    ISOLATED: "has no provider for each of the groups {groups} by itself",
+}
+
+
+def lack_of(miss: NearMiss, fleet: Fleet) -> str:
+    """What the host of a near miss of the query lacks."""
+    constraint = miss.constraint
+    names = _named(constraint, fleet)
+    on = ""
+    if miss.provider is not None and miss.provider != miss.root:
+        on = f" on {fleet.name(fleet.row(miss.provider))}"
+    if not constraint.is_amount:
+        if constraint.names == (DISABLED_TRAIT,):
+            return "is disabled"
+        return _LACKS[constraint.kind].format(names=names, groups=", ".join(constraint.names)) + on
+    wanted, free = constraint.amount, miss.free or 0
+    if miss.unit is None:
+        return f"has {free} of the {wanted} {names} wanted{on}"
+    return f"has an inventory whose {miss.unit} forbids {wanted} {names}{on}"
+
+
+def without_what(constraint: Constraint, fleet: Fleet | None = None) -> str:
+    """A constraint that is left out, in words. ``fleet`` has the names of providers, if that is known."""
+    if constraint.names == (DISABLED_TRAIT,):
+        return "with disabled hosts"
+    if constraint.kind == IN_TREE and fleet is not None:
+        return f"without the place {_named(constraint, fleet)}"
+    return f"without {constraint}"
+
+
+def _named(constraint: Constraint, fleet: Fleet) -> str:
+    """The names of a constraint; of a provider its name in place of its uuid."""
+    if constraint.kind == IN_TREE:
+        return " or ".join(
+            fleet.name(fleet.row(each)) if each in fleet else each for each in constraint.names
+        )
+    return " or ".join(constraint.names)

@@ -1,0 +1,80 @@
+"""The hosts of a scheduler as a service: its node table, which is kept up to date."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from roost.ledger import LedgerError
+from roost.placement.errors import PlacementError
+from roost.scheduler.errors import SchedulerError
+from roost.scheduler.nodes.feed import NodeFeed
+from roost.scheduler.nodes.roots import Roots, RootSource
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.nodes.unreported_roots import UnreportedNodes
+from roost.scheduler.selection.claim_result import one_line
+from roost.storage import StorageError
+
+EVERY_SECONDS = 1.0
+"""Seconds between two looks at what the cells' databases and placement tell."""
+
+_log = structlog.get_logger()
+
+
+class Hosts:
+    """Keeps a node table up to date.
+
+    ``feed``: the conductor's, which reads the cells' databases; None: there are none. ``roots``: the hosts of
+    placement, for nodes that nobody reports for; None: only nodes that report are hosts.
+    """
+
+    def __init__(
+        self,
+        table: NodeTable,
+        feed: NodeFeed | None,
+        roots: RootSource | None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.table = table
+        self._feed = feed
+        self._roots = roots
+        self._sleep = sleep
+        self._unreported = UnreportedNodes(table)
+        self._known: Roots | None = None
+        self._structure = -1
+        self.failure: str | None = None
+
+    async def refresh(self) -> None:
+        """Bring the table up to date with placement, as far as that is cheap.
+
+        A failure is logged, and ``failure`` says it: the table has the hosts that were read last.
+        """
+        if self._roots is None:
+            return
+        try:
+            found = await self._roots.changed()
+        except (StorageError, LedgerError, PlacementError, SchedulerError) as error:
+            if self.failure is None:
+                _log.warning("the hosts of placement cannot be read", error=one_line(error))
+            self.failure = one_line(error)
+            return
+        self.failure = None
+        self._known = self._known if found is None else found
+        # A node of whose agent nobody knows any more is a host of placement again.
+        if self._known is not None and (found is not None or self._structure != self.table.structure):
+            self._unreported.take(self._known)
+            self._structure = self.table.structure
+
+    async def refresh_all(self) -> None:
+        """Bring the table up to date once, with the cells' databases too."""
+        await self.refresh()
+        if self._roots is not None:
+            self._unreported.settle()
+        if self._feed is not None:
+            await self._feed.refresh()
+
+    async def run(self) -> None:
+        """Keep the table up to date until cancelled."""
+        while True:
+            await self._sleep(EVERY_SECONDS)
+            await self.refresh_all()

@@ -1,0 +1,134 @@
+"""Node tables of the past, made again from the journals of the nodes."""
+
+import uuid
+from collections.abc import Sequence
+
+from roost.model.node_event import NodeEvent
+from roost.process.lane import Lane
+from roost.scheduler.nodes.table import NodeTable
+from roost.state.api_database.node_events_codec import EventDecoder, EventEncoder
+from roost.state.api_database.node_journal import Batch, NodeJournals, insert_batches, journal_too_short
+from roost.storage import Database
+
+
+class PastTable:
+    """The node table of a journal, moved from one of its versions to another."""
+
+    def __init__(self, journals: NodeJournals, journal: str) -> None:
+        self._journals = journals
+        self._journal = journal
+        self._table: NodeTable | None = None
+        self._version = 0
+        self._batch = 0
+        self._ahead: list[NodeEvent] = []
+        self._decoder = EventDecoder()
+
+    async def at(self, version: int) -> NodeTable:
+        """The table at a version; the next call changes it, and whoever changes it must undo that first.
+
+        Raises:
+            JournalMissing: the journal does not tell it.
+        """
+        if self._table is None or version < self._version:
+            base = await self._journals.base(self._journal, version)
+            self._table, self._version, self._batch = NodeTable(), base.last, base.batch
+            self._ahead = []
+            for event in self._decoder.decode_base(base.body):
+                self._table.apply(event)
+        table = self._table
+        while self._version < version:
+            if not self._ahead:
+                await self._read_on(version)
+            table.apply(self._ahead.pop())
+            self._version += 1
+        return table
+
+    async def _read_on(self, version: int) -> None:
+        batches = await self._journals.after(self._journal, self._batch)
+        if not batches:
+            raise journal_too_short(self._journal, self._version, version)
+        self._batch = batches[-1].batch
+        events = [event for each in batches for event in self._decoder.decode(each.body)]
+        self._ahead = events[::-1]
+
+
+LEAST_BEFORE_BASE = 1024 * 1024
+"""Bytes of events after which a base is written, if the base before it was small."""
+
+
+TIMES_BASE = 8
+"""A base is written after so many times its predecessor's bytes of events. So bases add an eighth to the
+journal, and to make a state again takes at most so many times as long as to read a base."""
+
+
+MOST_WAITING = 64 * 1024 * 1024
+"""Bytes of batches that wait for a database that cannot be written. Beyond, they are dropped and a new
+journal begins: the runs between cannot be decided again."""
+
+
+class JournalWriter:
+    """Writes the journal of one node table. Raises `StorageError` if the database cannot be used."""
+
+    def __init__(self, database: Database, table: NodeTable) -> None:
+        self._database = database
+        self._table = table
+        # The event loop must not encode the reports of ten thousand nodes, nor a transaction last so long.
+        self._lane = Lane("node-journal")
+        self._journal = ""
+        self._encoder = EventEncoder()
+        self._waiting: list[Batch] = []
+        self._number = 0
+        self._size_of_base = self._size_of_events = 0
+        self._begin()
+
+    async def close(self) -> None:
+        """End the writer's thread."""
+        await self._lane.close(None)
+
+    async def write(self, at: float) -> None:
+        """Write the events since the last call. What cannot be written waits for the next call.
+
+        ``at``: seconds since the epoch.
+        """
+        if sum(len(batch.body or b"") for batch in self._waiting) > MOST_WAITING:
+            self._begin()
+        table = self._table
+        version = table.version or 0
+        events = table.take_events()
+        if events and self._number:
+            self._add(events, version, at, base=False)
+        if self._size_of_events > max(LEAST_BEFORE_BASE, TIMES_BASE * self._size_of_base) or not self._number:
+            self._add(table.state(), version, at, base=True)
+        waiting = [*self._waiting]
+        if waiting:
+            await self._lane.run(lambda: self._encode(waiting))
+            await self._database.write(lambda connection: insert_batches(connection, self._journal, waiting))
+            self._waiting = [batch for batch in self._waiting if batch not in waiting]
+
+    def _begin(self) -> None:
+        self._journal = str(uuid.uuid4())
+        self._table.record(self._journal)
+        self._encoder = EventEncoder()
+        self._waiting = []
+        self._number = 0
+        self._size_of_base = self._size_of_events = 0
+
+    def _add(self, events: Sequence[NodeEvent], last: int, at: float, *, base: bool) -> None:
+        self._number += 1
+        self._waiting.append(Batch(self._number, events, last, at, base))
+        if base:
+            self._size_of_events = 0
+
+    def _encode(self, batches: Sequence[Batch]) -> None:
+        """Encode batches that are not encoded yet, in the lane's thread. A call that was cancelled has gone
+        on there before the next one begins."""
+        for batch in batches:
+            if batch.body is not None:
+                continue
+            if batch.base:
+                batch.body = self._encoder.encode_base(batch.events)
+                self._size_of_base = len(batch.body)
+            else:
+                batch.body = self._encoder.encode(batch.events)
+                self._size_of_events += len(batch.body)
+            batch.events = ()

@@ -1,0 +1,253 @@
+"""How nodes are found: by root provider, by names, and by the rows of a fleet."""
+
+import weakref
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+
+import numpy as np
+
+from roost.fleet import Fleet
+from roost.fleet.columns import Rows
+from roost.model.node import NodeReport
+from roost.scheduler.nodes.labels import Indexes
+
+
+class FewHolders:
+    """The nodes that have something that few nodes have, such as an instance or a name: by its name, in the
+    order in which the nodes reported it."""
+
+    def __init__(self) -> None:
+        self._holders: dict[str, tuple[int, ...]] = {}
+
+    def of(self, name: str) -> tuple[int, ...]:
+        """The indexes of the nodes that have it."""
+        return self._holders.get(name, ())
+
+    def add(self, name: str, index: int) -> None:
+        """A node has it that had it not."""
+        self._holders[name] = (*self._holders.get(name, ()), index)
+
+    def drop(self, name: str, index: int) -> None:
+        """A node has it no longer."""
+        others = tuple(each for each in self._holders[name] if each != index)
+        if others:
+            self._holders[name] = others
+        else:
+            del self._holders[name]
+
+    def put(self, index: int, old: Collection[str], new: Collection[str]) -> None:
+        """Set all that a node has that had ``old``."""
+        for name in old:
+            if name not in new:
+                self.drop(name, index)
+        for name in new:
+            if name not in old:
+                self.add(name, index)
+
+
+class ManyHolders:
+    """The nodes that have something that thousands of nodes may have, such as an image: by its name."""
+
+    def __init__(self) -> None:
+        self._holders: dict[str, set[int]] = {}
+
+    def of(self, name: str) -> Collection[int]:
+        """The indexes of the nodes that have it."""
+        return self._holders.get(name, ())
+
+    def put(self, index: int, old: frozenset[str], new: frozenset[str]) -> None:
+        """Set all that a node has that had ``old``."""
+        for name in old - new:
+            there = self._holders[name]
+            there.remove(index)
+            if not there:
+                del self._holders[name]
+        for name in new - old:
+            self._holders.setdefault(name, set()).add(index)
+
+
+class NodeNames:
+    """The names of nodes, by index and the other way round.
+
+    ``hosts`` (names of compute services), ``nodes`` (uuids of root providers) and ``nodenames`` are lists by
+    index; a free row keeps the names of the node that it had.
+    """
+
+    def __init__(self) -> None:
+        self.hosts: list[str] = []
+        self.nodes: list[str] = []
+        self.nodenames: list[str] = []
+        self._index: dict[str, int] = {}
+        self._named: dict[tuple[str, str], int] = {}
+        self._with_nodename = FewHolders()
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        """Each node and its index."""
+        return iter(self._index.items())
+
+    def index_of_node(self, node: str) -> int | None:
+        """The index of the node with a root provider, None if there is none."""
+        return self._index.get(node)
+
+    def named(self, host: str, nodename: str) -> int | None:
+        """The index of the node with both names, None if there is none."""
+        return self._named.get((host, nodename))
+
+    def with_nodename(self, nodename: str) -> tuple[int, ...]:
+        """The indexes of the nodes with a name of their own."""
+        return self._with_nodename.of(nodename)
+
+    def put(self, index: int, node: str) -> None:
+        """A node has come: at the end, or in the row of one that was removed."""
+        if index == len(self.nodes):
+            for names in (self.hosts, self.nodes, self.nodenames):
+                names.append("")
+        self._index[node] = index
+        self.nodes[index] = node
+
+    def drop(self, node: str) -> None:
+        """A node has gone."""
+        del self._index[node]
+
+    def join(self, index: int, report: NodeReport) -> None:
+        """Put a node under its names."""
+        host, name = names_of(report)
+        self.hosts[index], self.nodenames[index] = host, name
+        self._named[host, name] = index
+        self._with_nodename.add(name, index)
+
+    def leave(self, index: int, old: NodeReport) -> None:
+        """A node has its names no longer."""
+        host, name = names_of(old)
+        del self._named[host, name]
+        self._with_nodename.drop(name, index)
+
+
+class ServiceNodes:
+    """The nodes of each compute service, and the number of each service that has nodes."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, dict[int, None]] = {}
+        self._number: dict[str, int] = {}
+        self._hosts: list[str] = []
+        self._free: list[int] = []
+
+    def nodes_of(self, host: str) -> Collection[int]:
+        """The indexes of the nodes of a service."""
+        return self._nodes.get(host, ())
+
+    def host(self, service: int) -> str:
+        """The name of a service by its number."""
+        return self._hosts[service]
+
+    def members(self, service: int) -> Collection[int]:
+        """The indexes of the nodes of a service by its number."""
+        return self._nodes[self._hosts[service]]
+
+    def join(self, host: str, index: int) -> int:
+        """Add a node; returns the number of its service."""
+        number = self._number.get(host)
+        if number is None:
+            self._nodes[host] = {}
+            if self._free:
+                number = self._free.pop()
+                self._hosts[number] = host
+            else:
+                number = len(self._hosts)
+                self._hosts.append(host)
+            self._number[host] = number
+        self._nodes[host][index] = None
+        return number
+
+    def leave(self, host: str, index: int) -> bool:
+        """Remove a node; returns whether its service has none any more."""
+        nodes = self._nodes[host]
+        del nodes[index]
+        if nodes:
+            return False
+        del self._nodes[host]
+        self._free.append(self._number.pop(host))
+        return True
+
+
+class NodesInCells:
+    """The number of each cell, and how many nodes it has. ``cells``: the names by number."""
+
+    def __init__(self) -> None:
+        self.cells: list[str] = []
+        self._number: dict[str, int] = {}
+        self._nodes: Counter[str] = Counter()
+
+    def join(self, cell: str) -> int:
+        """Add a node; returns the number of its cell."""
+        number = self._number.setdefault(cell, len(self.cells))
+        if number == len(self.cells):
+            self.cells.append(cell)
+        self._nodes[cell] += 1
+        return number
+
+    def leave(self, cell: str) -> None:
+        """Remove a node."""
+        self._nodes[cell] -= 1
+
+    def count(self, cell: str) -> int:
+        """How many nodes a cell has."""
+        return self._nodes[cell]
+
+
+class NodesAtRows:
+    """The index of the node at each row of a fleet, kept until a provider or a node comes or goes."""
+
+    def __init__(self) -> None:
+        self._at_row: Rows = np.zeros(0, dtype=np.intp)
+        self._fleet: weakref.ref[Fleet] | None = None
+        self._roster = 0
+
+    def forget(self) -> None:
+        """A node has come or gone."""
+        self._fleet = None
+
+    def of(self, fleet: Fleet, rows: Rows, nodes: Iterable[tuple[str, int]]) -> Rows:
+        """The node at each of some rows: intp[len(rows)], -1 where none of ``nodes`` has that root."""
+        if self._fleet is None or self._fleet() is not fleet or self._roster != fleet.provider_set_version:
+            self._at_row = np.full(fleet.n_rows, -1, dtype=np.intp)
+            for node, index in nodes:
+                if node in fleet:
+                    self._at_row[fleet.row(node)] = index
+            self._fleet, self._roster = weakref.ref(fleet), fleet.provider_set_version
+        return self._at_row.take(rows)
+
+
+class TieOrder:
+    """The order that breaks ties between nodes: by the uuid of the root provider.
+
+    It is the same in every process and after every restart, as an index is not: that depends on which nodes
+    came and went before. ``nodes``: the uuids by index, which change only before `forget`.
+    """
+
+    def __init__(self, nodes: list[str]) -> None:
+        self._nodes = nodes
+        self._in_order: list[int] = []
+        self._ranks: Indexes | None = None
+
+    def forget(self) -> None:
+        """A node has come."""
+        self._ranks = None
+
+    def ranks(self) -> Indexes:
+        """The position of each node in the order: intp[size]."""
+        if self._ranks is None:
+            # Sorting what was sorted but for a few is ten times as quick as sorting anew.
+            self._in_order.extend(range(len(self._in_order), len(self._nodes)))
+            self._in_order.sort(key=self._nodes.__getitem__)
+            self._ranks = np.empty(len(self._nodes), dtype=np.intp)
+            self._ranks[self._in_order] = np.arange(len(self._nodes))
+        return self._ranks
+
+
+def names_of(report: NodeReport) -> tuple[str, str]:
+    """The names of a node: of its compute service, and its own."""
+    return report.host, report.nodename or report.host

@@ -1,0 +1,138 @@
+"""The NUMA topologies of all nodes, as they are used now: what reports say, and what claims took since."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+from roost.fleet.columns import Bools
+from roost.fleet.hardware.cell_fit import Limits
+from roost.fleet.hardware.guest_topology import GuestTopology
+from roost.fleet.hardware.host_topology import HostTopology
+from roost.fleet.hardware.usage import with_assigned
+from roost.model.assignment import Assigned, AssignedDevices
+from roost.model.node import NodeReport
+from roost.model.pci import PciRequest
+from roost.model.spec import NetworkMetadata
+from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.nodes.cell_numbers import numbers_of
+from roost.scheduler.nodes.near_cells import NearCells, device_demands
+from roost.scheduler.nodes.numa_columns import NumaCells, NumaColumns, is_exact
+from roost.scheduler.nodes.pci_columns import Counted, FreeDevices
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.nodes.unreported import unreported
+
+
+@dataclass(slots=True)
+class _Node:
+    """One node as it was when it was last looked at.
+
+    ``assigned``: all assignments on it. ``used``: the topology of the report with all that is assigned beside
+    it. ``devices``: those that are assigned and that the report counts as free; ``counted``: what is left of
+    its pools without them, once somebody has asked for it.
+    """
+
+    report: NodeReport
+    assigned: Assigned
+    used: HostTopology | None
+    devices: Sequence[AssignedDevices] = ()
+    counted: Counted | None = None
+
+
+class NumaTopologies:
+    """The topologies of the nodes of one table.
+
+    A node is looked at again when a guest with a topology is judged and the node has reported since, or its
+    assignments are others. So a cloud whose flavors ask for no topology has no columns of them. Several
+    threads may ask, each with its own state of the ledger.
+    """
+
+    def __init__(self) -> None:
+        self._nodes: dict[int, _Node] = {}
+        self._columns = NumaColumns()
+        self._lock = Lock()
+
+    def fits(self, guest: GuestTopology, hosts: HostView) -> Bools:
+        """The hosts that a guest fits on by their cells, see `NumaColumns.fits`: bool[len(hosts)]."""
+        with self._lock:
+            self._look_at_all(hosts)
+            return self._columns.fits(guest, hosts.index)
+
+    def fits_close(
+        self,
+        guest: GuestTopology,
+        network: NetworkMetadata | None,
+        requests: Sequence[PciRequest],
+        hosts: HostView,
+    ) -> Bools | None:
+        """The hosts that a guest fits on close to its devices and networks: bool[len(hosts)].
+
+        None where columns do not decide that, see `near_cells`.
+        """
+        if not is_exact(guest):
+            return None
+        with self._lock:
+            self._look_at_all(hosts)
+            free = self._free_devices(hosts) if requests else None
+            near = NearCells(
+                self._columns.places(hosts.index), self._columns.needed(guest, hosts.index), free
+            )
+        demands = device_demands(requests, hosts.table.pci)
+        return None if demands is None else near.fit(len(guest.cells), network, demands)
+
+    def _free_devices(self, hosts: HostView) -> FreeDevices:
+        """The free devices of each host, without those that claims took since its report."""
+        pci = hosts.table.pci
+        free = pci.free_devices(hosts.index)
+        for position, index in enumerate(hosts.index.tolist()):
+            node = self._nodes[index]
+            if node.devices:
+                if node.counted is None:
+                    node.counted = pci.counted_of(pci.pools(index).without(node.devices))
+                free.replace(position, node.counted)
+        return free
+
+    def _look_at_all(self, hosts: HostView) -> None:
+        """Take in what hosts report and what is assigned on them."""
+        table, known = hosts.table, self._nodes.get
+        report, nodes, assigned_on = table.report, table.nodes, hosts.all_assigned
+        indexes = hosts.index.tolist()
+        changed = []
+        for index in indexes:
+            node, assigned = known(index), assigned_on(nodes[index])
+            # Nearly all nodes are as they were, and each of ten thousand is asked here.
+            if node is None or node.report is not report(index) or node.assigned is not assigned:
+                changed.append(self._look_at(table, index, assigned))
+        self._columns.put([each for each in changed if each is not None])
+
+    def topology(self, hosts: HostView, position: int = 0) -> HostTopology | None:
+        """The topology of a host with all that is used of it; None if the host reports none."""
+        index = hosts.index.item(position)
+        table = hosts.table
+        with self._lock:
+            changed = self._look_at(table, index, hosts.all_assigned(table.nodes[index]))
+            if changed is not None:
+                self._columns.put([changed])
+            return self._nodes[index].used
+
+    def _look_at(self, table: NodeTable, index: int, assigned: Assigned) -> NumaCells | None:
+        """Take in what a node reports and what is assigned on it. Returns it if it differs from before."""
+        node, report = self._nodes.get(index), table.report(index)
+        if node is not None and node.report is report and node.assigned == assigned:
+            node.assigned = assigned
+            return None
+        used, numbers = table.numa.of(index), table.numa.numbers(index)
+        devices: list[AssignedDevices] = []
+        if used is not None and assigned:
+            beside = unreported(report, assigned).values()
+            devices = [each for one in beside for each in one.devices]
+            cells = [cell for each in beside for cell in each.cells]
+            if cells:
+                used = with_assigned(used, cells)
+                numbers = [numbers_of(cell) for cell in used.cells]
+        self._nodes[index] = _Node(report, assigned, used, devices)
+        return NumaCells(index, () if used is None else used.cells, numbers, limits_of(report))
+
+
+def limits_of(report: NodeReport) -> Limits:
+    """The allocation ratios of a node; 1 where it reports none."""
+    return Limits(report.cpu_allocation_ratio or 1.0, report.ram_allocation_ratio or 1.0)

@@ -1,0 +1,174 @@
+"""Finds the classes of filters and weighers by the names that the options have for them.
+
+A name is one of these, in this order:
+
+1. an entry point of another package, in the group ``roost.filters`` or ``roost.weighers``;
+2. for filters, the last word of an import path in ``available_filters``;
+3. the class name of a built-in, which is Nova's where Nova has the plugin, or Nova's import path of it
+   (``nova.scheduler.weights.ram.RAMWeigher``);
+4. the import path of any other class, as ``package.module.Class`` or ``package.module:Class``.
+
+The module of a built-in has its class name in snake case without ``Filter`` or ``Weigher``:
+``filters/io_ops.py`` has ``IoOpsFilter`` and calls it ``PLUGIN``.
+"""
+
+import importlib
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from importlib.metadata import EntryPoints, entry_points
+from pkgutil import iter_modules
+from typing import Any, Final
+
+from roost.scheduler.errors import UnknownPlugin
+from roost.scheduler.plugins.plain_plugins import wrapped
+from roost.scheduler.plugins.plugin_options import PluginOptions, declared_options
+from roost.scheduler.plugins.removed_filters import REMOVED_FILTERS
+
+FILTER: Final = "filter"
+WEIGHER: Final = "weigher"
+
+ALL_FILTERS: Final = "nova.scheduler.filters.all_filters"
+"""Nova's name of all its filters, in ``available_filters``."""
+ALL_WEIGHERS: Final = "nova.scheduler.weights.all_weighers"
+"""Nova's name of all its weighers, in ``weight_classes``."""
+
+_NOVA = {FILTER: "nova.scheduler.filters.", WEIGHER: "nova.scheduler.weights."}
+_OPTION = {FILTER: "enabled_filters", WEIGHER: "weight_classes"}
+_MEMBERS = {
+    FILTER: ("name",),
+    WEIGHER: ("name", "multiplier_key", "default_multiplier", "raw"),
+}
+
+
+def filter_classes(enabled: Sequence[str], available: Sequence[str] = ()) -> list[Any]:
+    """The classes of the filters that ``enabled_filters`` names, without those that Nova has removed.
+
+    Raises:
+        UnknownPlugin: there is no filter of a name, or its class cannot be loaded or is no filter.
+    """
+    others = {_last_word(path): path for path in available if path != ALL_FILTERS}
+    names = (others.get(name, name) for name in enabled)
+    return [_class(FILTER, name) for name in dict.fromkeys(names) if _last_word(name) not in REMOVED_FILTERS]
+
+
+def weigher_classes(names: Sequence[str]) -> list[Any]:
+    """The classes of the weighers that ``weight_classes`` names.
+
+    Raises:
+        UnknownPlugin: there is no weigher of a name, or its class cannot be loaded or is no weigher.
+    """
+    expanded = (each for name in names for each in (built_ins_of_nova() if name == ALL_WEIGHERS else (name,)))
+    return [_class(WEIGHER, name) for name in dict.fromkeys(expanded)]
+
+
+def built_ins_of_nova() -> list[str]:
+    """The names of the built-in weighers that Nova has too, in the order of the modules."""
+    return [each.name for each in built_ins(WEIGHER) if not getattr(each, "beyond_nova", False)]
+
+
+def left_out(enabled: Iterable[str]) -> dict[str, str]:
+    """The filters of ``enabled_filters`` that Nova has removed: name -> the operator's next step."""
+    return {name: REMOVED_FILTERS[word] for name in enabled if (word := _last_word(name)) in REMOVED_FILTERS}
+
+
+def built_ins(kind: str) -> list[Any]:
+    """The classes of all built-in filters or weighers (``kind``)."""
+    return [_module(kind, name).PLUGIN for name in _module_names(kind)]
+
+
+def all_plugin_options() -> Iterator[PluginOptions]:
+    """The options of all built-ins, and of the plugins of other packages that can be loaded."""
+    for kind in (FILTER, WEIGHER):
+        found = built_ins(kind)
+        for entry in registered(kind):
+            try:
+                found.append(entry.load())
+            except Exception:  # A plugin that is not enabled must not keep others from being listed.
+                continue
+        for each in found:
+            declared = declared_options(each)
+            if declared is not None:
+                yield declared
+
+
+@cache
+def registered(kind: str) -> EntryPoints:
+    """What packages have registered. To read it takes a look into each installed package."""
+    return entry_points(group=f"roost.{kind}s")
+
+
+def _class(kind: str, name: str) -> Any:
+    """The class of a filter or weigher (``kind``)."""
+    found = _of_a_package(kind, name) or _built_in(kind, name) or _imported(kind, name)
+    if found is None:
+        known = sorted({each.name for each in built_ins(kind)} | registered(kind).names)
+        raise UnknownPlugin(
+            f"there is no {kind} named {name!r}: option {_OPTION[kind]} may name {', '.join(known)}, "
+            "or the import path of a class"
+        )
+    found = wrapped(found)
+    lacking = [member for member in _MEMBERS[kind] if not hasattr(found, member)]
+    if kind == FILTER and not (hasattr(found, "mask") or hasattr(found, "named")):
+        lacking.append("mask")
+    if lacking:
+        raise UnknownPlugin(f"{name!r} is no {kind}: it lacks {', '.join(lacking)}")
+    return found
+
+
+def _of_a_package(kind: str, name: str) -> Any:
+    """The class that another package registered under this name; it goes before a built-in."""
+    for entry in registered(kind).select(name=name):
+        try:
+            return entry.load()
+        except Exception as error:
+            raise UnknownPlugin(f"{kind} {name!r} cannot be loaded from {entry.value}: {error}") from error
+    return None
+
+
+def _built_in(kind: str, name: str) -> Any:
+    word = _last_word(name) if name.startswith(_NOVA[kind]) else name
+    module = _module_name(kind, word)
+    if module not in _module_names(kind):
+        return None
+    found = _module(kind, module).PLUGIN
+    return found if found.name == word else None
+
+
+def _imported(kind: str, name: str) -> Any:
+    """The class at an import path; None if the name is none."""
+    module, _, word = name.replace(":", ".").rpartition(".")
+    if not module or not word or "/" in name or name.startswith((".", _NOVA[kind])):
+        return None
+    try:
+        found = getattr(importlib.import_module(module), word)
+    except Exception as error:
+        raise UnknownPlugin(f"{kind} {name!r} cannot be loaded: {error}") from error
+    if not isinstance(found, type):
+        raise UnknownPlugin(f"{name!r} is no {kind}: it is no class")
+    return found
+
+
+def _last_word(name: str) -> str:
+    return name.replace(":", ".").rpartition(".")[2]
+
+
+def _module_name(kind: str, word: str) -> str:
+    """``io_ops`` of ``IoOpsFilter``, ``ram`` of ``RAMWeigher``."""
+    stem = word.removesuffix(kind.title())
+    snake = ""
+    for at, letter in enumerate(stem):
+        follows = stem[at + 1 : at + 2]
+        if letter.isupper() and at and (not stem[at - 1].isupper() or follows.islower()):
+            snake += "_"
+        snake += letter.lower()
+    return snake
+
+
+@cache
+def _module_names(kind: str) -> list[str]:
+    package = importlib.import_module(f"roost.scheduler.{kind}s")
+    return [module.name for module in iter_modules(package.__path__)]
+
+
+def _module(kind: str, name: str) -> Any:
+    return importlib.import_module(f"roost.scheduler.{kind}s.{name}")

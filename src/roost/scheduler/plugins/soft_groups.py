@@ -1,0 +1,29 @@
+"""Weighers of the members of a server group with a soft policy."""
+
+from collections.abc import Hashable
+from typing import ClassVar
+
+from roost.fleet.columns import Float64
+from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.request.question import Progress, Question
+
+
+class SoftGroupWeigher:
+    """``sign`` times the number of members on the host, those placed earlier in this run counted.
+
+    It judges requests whose group has ``policy``.
+    """
+
+    default_multiplier = 1.0
+    least_multiplier = 0.0
+    looks_at = Looks.MEMBERS
+    policy: ClassVar[str]
+    sign: ClassVar[int]
+
+    def key(self, question: Question) -> Hashable | None:
+        group = question.spec.group
+        return group.uuid if group is not None and group.policy == self.policy else None
+
+    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+        return self.sign * progress.members_on(hosts.index)

@@ -1,0 +1,100 @@
+"""A recorded request with something changed: a constraint left out, another flavor."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from roost.fleet.constraint import RESOURCES, Constraint, constraints_of
+from roost.fleet.constraint import without as query_without
+from roost.model.errors import OperatorError
+from roost.model.request import CandidateQuery
+from roost.model.spec import Flavor, RequestSpec
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.request.query import PlacementQueries
+
+GROUP = "server group"
+"""The name of the condition that the request's server group is."""
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """What to change in a request.
+
+    ``without``: names of constraints to leave out: a filter; a constraint of the query, as an explanation
+    names it ("4 VCPU"), or its resource class, trait or aggregate; a step by which the request names places;
+    or `GROUP`. ``flavor``: another flavor. ``now``: decide on today's versions.
+    """
+
+    without: tuple[str, ...] = ()
+    flavor: Flavor | None = None
+    now: bool = False
+
+
+class NoSuchConstraint(OperatorError):
+    """The request has no constraint of that name."""
+
+
+def changed_spec(spec: RequestSpec, changes: Changes) -> RequestSpec:
+    """The spec with another flavor and without its server group, as far as ``changes`` say so."""
+    if changes.flavor is not None:
+        spec = msgspec.structs.replace(spec, flavor=changes.flavor)
+    if GROUP in changes.without:
+        spec = msgspec.structs.replace(spec, group=None)
+    return spec
+
+
+def changed_options(options: SchedulerOptions, changes: Changes) -> SchedulerOptions:
+    """The options without the filters that ``changes`` leave out."""
+    filters = tuple(each for each in options.filters if each not in changes.without)
+    return msgspec.structs.replace(options, filters=filters)
+
+
+def changed_queries(
+    asked: PlacementQueries, spec: RequestSpec, options: SchedulerOptions, changes: Changes
+) -> PlacementQueries:
+    """The queries and places without what ``changes`` leave out.
+
+    Raises:
+        NoSuchConstraint: there is nothing of a name to be left out.
+    """
+    for name in changes.without:
+        fewer = msgspec.structs.replace(
+            asked,
+            query=_without(asked.query, name),
+            fallbacks=tuple(_without(each, name) for each in asked.fallbacks),
+            places=tuple(place for place in asked.places if place.step != name),
+        )
+        if fewer == asked and name not in options.filters and not (name == GROUP and spec.group is not None):
+            names = _names(asked, spec, options)
+            raise NoSuchConstraint(f"the request has no constraint {name!r}; it has {', '.join(names)}")
+        asked = fewer
+    return asked
+
+
+def _names(asked: PlacementQueries, spec: RequestSpec, options: SchedulerOptions) -> Sequence[str]:
+    return [
+        *map(str, constraints_of(asked.query)),
+        *(place.step for place in asked.places),
+        *([GROUP] if spec.group is not None else []),
+        *options.filters,
+    ]
+
+
+def _without(query: CandidateQuery, name: str) -> CandidateQuery:
+    for constraint in constraints_of(query):
+        if name == str(constraint) or constraint.names == (name,):
+            left_out = constraint.kind == RESOURCES
+            query = _without_amount(query, constraint) if left_out else query_without(query, constraint)
+    return query
+
+
+def _without_amount(query: CandidateQuery, constraint: Constraint) -> CandidateQuery:
+    """The query without an amount of a resource class; a group of nothing else goes as a whole."""
+    groups = []
+    for group in query.groups:
+        if group.suffix == constraint.group:
+            left = {name: amount for name, amount in group.resources.items() if name not in constraint.names}
+            group = msgspec.structs.replace(group, resources=left)
+            if not left and len(query.groups) > 1:
+                continue
+        groups.append(group)
+    return msgspec.structs.replace(query, groups=tuple(groups))

@@ -1,0 +1,81 @@
+"""What differs between a decision that was made again and the record of it."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from roost.model.record import REFUSED, Attempt, Run
+from roost.scheduler.recording import attempts_of, numbered, weighed_in
+from roost.scheduler.selection.outcome import Outcome
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_AGREED = ("instance", "ordinal", "node", "host", "cell", "weight", "version")
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """A part of a decision that differs: ``recorded`` and ``again`` are its JSON texts."""
+
+    what: str
+    recorded: str
+    again: str
+
+
+def differences(run: Run, attempts: Sequence[Attempt], outcome: Outcome) -> list[Difference]:
+    """The parts of a decision that differ from its record, as JSON texts to the last bit."""
+    recorded = _parts(run, _own(run, attempts))
+    again = _parts_of(run, outcome)
+    return [
+        Difference(what, recorded.get(what, "nothing"), again.get(what, "nothing"))
+        for what in [*recorded, *(each for each in again if each not in recorded)]
+        if recorded.get(what) != again.get(what)
+    ]
+
+
+def _own(run: Run, attempts: Sequence[Attempt]) -> list[Attempt]:
+    """The attempts of the run itself, without those to use its alternates."""
+    if not run.destinations:
+        return list(attempts)
+    last = {each.instance: each.selected.ordinal for each in run.destinations}
+    return [each for each in attempts if each.ordinal <= last.get(each.instance, each.ordinal)]
+
+
+def alternates_used(run: Run, attempts: Sequence[Attempt]) -> int:
+    """The number of attempts on alternates, which came after the run: records name no version for them."""
+    return len(attempts) - len(_own(run, attempts))
+
+
+def _parts_of(run: Run, outcome: Outcome) -> dict[str, str]:
+    again = msgspec.structs.replace(
+        run,
+        steps=outcome.steps,
+        refusal=outcome.refusal,
+        destinations=numbered(outcome, _generations(run)),
+        # Runs of earlier versions have none.
+        weighed=weighed_in(outcome) if run.weighed else (),
+    )
+    return _parts(again, attempts_of(run.id, run.request_id, run.finished_at, outcome))
+
+
+def _generations(run: Run) -> dict[str, int] | None:
+    """The generations of replaced claims after a run; None for a run of an earlier version, or a rebuild."""
+    if any(each.selected.generation is None for each in run.destinations):
+        return None
+    return {instance: before + 1 for instance, before in run.generations.items()}
+
+
+def _parts(run: Run, attempts: Sequence[Attempt]) -> dict[str, str]:
+    parts = {"steps": _text(run.steps), "refusal": _text(run.refusal)}
+    if run.weighed:
+        parts["weights"] = _text(run.weighed)
+    for each in run.destinations:
+        parts[f"destination of {each.instance}"] = _text((each.selected, each.alternates))
+    for attempt in sorted(attempts, key=lambda each: (each.instance, each.ordinal)):
+        # How a build ended is no part of the decision.
+        ended = (REFUSED, attempt.reason) if attempt.result == REFUSED else ("claimed", None)
+        agreed = [getattr(attempt, name) for name in _AGREED]
+        parts[f"attempt {attempt.ordinal} of {attempt.instance}"] = _text((*agreed, *ended))
+    return parts
+
+
+def _text(value: object) -> str:
+    return _encode(value).decode()

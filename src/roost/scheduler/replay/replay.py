@@ -1,0 +1,308 @@
+"""Makes recorded decisions again: the same command on the same state, without a commit."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from roost.fleet import Fleet, FleetError
+from roost.ledger import Held, State
+from roost.ledger.past_fleet import HistoryMissing, PastFleet
+from roost.model.change import AllocationsChanged, Change
+from roost.model.record import Run
+from roost.model.spec import RequestSpec
+from roost.placement.errors import PlacementError
+from roost.records import RunWithAttempts
+from roost.scheduler.errors import BadOptions, SchedulerError
+from roost.scheduler.gateways.http import HttpGateway
+from roost.scheduler.gateways.local import Decide
+from roost.scheduler.nodes.journal import PastTable
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.replay.changed import Changes, changed_options, changed_queries, changed_spec
+from roost.scheduler.replay.comparison import Difference, alternates_used, differences
+from roost.scheduler.replay.past_placement import Diverged, PastPlacement
+from roost.scheduler.replay.recorded import (
+    NotReproducible,
+    hides_something,
+    options_of,
+    other_versions,
+    plugins_of,
+    request_of,
+)
+from roost.scheduler.request.query import PlacementQueries, placement_queries
+from roost.scheduler.request.question import Question
+from roost.scheduler.request.rebuild import NOTHING, is_rebuild, judge_rebuild
+from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.selection.outcome import Outcome
+from roost.scheduler.selection.selection import Plugins
+from roost.state.api_database.node_journal import JournalMissing, NodeJournals
+
+MOST_TABLES = 4
+"""Node tables that are kept between decisions."""
+
+TIME = "max_run_seconds="
+"""Part of the refusal of a run that met its bound of time."""
+
+
+class Replayed(NamedTuple):
+    """A decision made again. ``differences`` to the record are empty if something was changed on purpose.
+
+    ``notes``: why it may differ, each a sentence.
+    """
+
+    run: Run
+    outcome: Outcome
+    differences: list[Difference]
+    notes: list[str]
+
+
+class Replay:
+    """Makes decisions again on the histories of one deployment.
+
+    ``fleet`` is moved and changed: nobody else may have it. Runs in order of their versions are the quickest.
+    """
+
+    def __init__(self, fleet: PastFleet, journals: NodeJournals) -> None:
+        self._fleet = fleet
+        self._newest = fleet.version
+        self._journals = journals
+        self._tables: OrderedDict[tuple[str, str], PastTable] = OrderedDict()
+        self._plugins: dict[str, tuple[SchedulerOptions, Plugins]] = {}
+
+    async def again(self, recorded: RunWithAttempts, changes: Changes = Changes()) -> Replayed:  # noqa: B008
+        """Make a decision again, with ``changes`` if there are any.
+
+        Raises:
+            NotReproducible: it cannot be made again, as far as is known.
+            NoSuchConstraint: there is nothing to leave out.
+        """
+        run = recorded.run
+        spec = changed_spec(request_of(run), changes)
+        options, plugins = self._decided_with(run, changes)
+        if not changes.now:
+            _check(run, spec)
+        try:
+            fleet, ahead, held = await self._state(run, changes)
+            table, asked = await self._asked(run, spec, options, fleet, changes)
+        except (HistoryMissing, JournalMissing) as error:
+            raise NotReproducible(str(error)) from error
+        question = Question(
+            run=run.id,
+            spec=spec,
+            query=asked.query,
+            fallbacks=asked.fallbacks,
+            limit=asked.limit,
+            places=asked.places,
+            instances=run.instances,
+            num_alternates=run.num_alternates,
+            min_count=run.min_count or len(run.instances),
+            now=run.started_at,
+            options=options,
+            seed=run.seed or 0,
+            generations=run.generations,
+        )
+        unlike: list[Difference] = []
+        try:
+            if run.told and changes == Changes():
+                if run.generations:
+                    raise NotReproducible("the run replaced claims over HTTP, of which no version tells")
+                outcome = await self._decided_over_http(run, question, table, plugins)
+            else:
+                outcome = _decided(question, table, plugins, fleet, ahead, held)
+        except (SchedulerError, PlacementError) as error:
+            outcome = Outcome((), (), (), str(error))
+        except Diverged as error:
+            outcome = Outcome((), (), (), str(error))
+            unlike = [Difference("calls of placement", error.recorded, error.again)]
+        except (HistoryMissing, JournalMissing) as error:
+            raise NotReproducible(str(error)) from error
+        notes = [] if run.settings is None else other_versions(run.settings, options, plugins)
+        if hides_something(run):
+            notes.append("the record hides parts of the request that look like secrets")
+        if later := alternates_used(run, recorded.attempts):
+            notes.append(f"{later} attempts on alternates came after the run, and are not decided again")
+        if changes == Changes() and not unlike:
+            unlike = differences(run, recorded.attempts, outcome)
+        return Replayed(run, outcome, unlike, notes)
+
+    def _decided_with(self, run: Run, changes: Changes) -> tuple[SchedulerOptions, Plugins]:
+        if run.settings is None:
+            options_of(None)
+        digest = "" if run.settings is None else run.settings.digest
+        key = f"{digest} {changes.without}"
+        if key not in self._plugins:
+            options = changed_options(options_of(run.settings), changes)
+            try:
+                self._plugins[key] = options, plugins_of(options)
+            except BadOptions as error:
+                raise NotReproducible(f"the options of the run cannot be used: {error}") from error
+        return self._plugins[key]
+
+    async def _state(self, run: Run, changes: Changes) -> tuple[Fleet, list[Change], dict[str, Held]]:
+        """The fleet that the run was decided on, the changes that its batch had before it, and what the
+        instances held that the run replaced."""
+        if changes.now:
+            return await self._fleet.at(self._newest), [], {}
+        if run.told:
+            # With something changed it is decided on what the run was told first, in one step.
+            return await self._fleet.at(_first_version(run)), [], {}
+        if run.version is None:
+            return await self._fleet.at(self._fleet.version), [], {}
+        fleet = await self._fleet.at(run.version)
+        after = await self._fleet.next_changes(run.version)
+        if run.position and (after is None or len(after) < run.position):
+            raise HistoryMissing(
+                f"commit {run.version + 1} has no {run.position} changes: the ledger was restored since"
+            )
+        if run.destinations:
+            made = {change.consumer for change in after or () if isinstance(change, AllocationsChanged)}
+            if run.destinations[0].instance not in made:
+                raise HistoryMissing(
+                    f"commit {run.version + 1} does not have the claims of the run: the ledger was restored "
+                    "from a backup since, or its commits are of another database"
+                )
+        position = run.position or 0
+        return fleet, list(after or ())[:position], _replaced(run, list(after or ())[position:])
+
+    async def _asked(
+        self, run: Run, spec: RequestSpec, options: SchedulerOptions, fleet: Fleet, changes: Changes
+    ) -> tuple[NodeTable, PlacementQueries]:
+        """The node table that the run was decided on, and what placement was asked."""
+        if changes.now:
+            newest = await self._journals.newest()
+            if newest is None:
+                raise JournalMissing("there is no node journal")
+            table = await self._table(*newest)
+            return table, changed_queries(_queries(spec, table, options, fleet), spec, options, changes)
+        if run.journal is None or run.node_version is None or run.asked is None:
+            raise JournalMissing("the record names no version of a node journal")
+        if is_rebuild(spec):
+            return await self._table(run.journal, run.node_version), NOTHING
+        asked = PlacementQueries(run.asked.query, run.asked.fallbacks, run.asked.limit)
+        if changes.flavor is not None or _names_places(spec, asked):
+            # Runs overlap: the table is asked for before others decide. A second table need not go back.
+            first = run.node_version if run.asked.node_version is None else run.asked.node_version
+            anew = _queries(spec, await self._table(run.journal, first, "asked"), options, fleet)
+            places = anew.places
+            asked = anew if changes.flavor is not None else msgspec.structs.replace(asked, places=places)
+        asked = changed_queries(asked, spec, options, changes)
+        return await self._table(run.journal, run.node_version), asked
+
+    async def _decided_over_http(
+        self, run: Run, question: Question, table: NodeTable, plugins: Plugins
+    ) -> Outcome:
+        """Decide by the same conversation with placement. Raises: `Diverged`."""
+        assert run.journal is not None
+        key = run.journal, "decided"
+        past = self._tables[key]
+
+        async def arrive(version: int | None) -> None:
+            await past.at(run.node_version or 0 if version is None else version)
+
+        placement = PastPlacement(self._fleet, run.told, run.started_at, arrive)
+        try:
+            with table.reading():
+                decided = await HttpGateway(placement).decide(question, table, plugins)
+            placement.end()
+        except FleetError as error:
+            raise NotReproducible(f"the history contradicts itself: {error}") from error
+        finally:
+            # It has moved on with the run, whose own claims are in the journal as well.
+            del self._tables[key]
+        return decided.outcome
+
+    async def _table(self, journal: str, version: int, use: str = "decided") -> NodeTable:
+        past = self._tables.pop((journal, use), None) or PastTable(self._journals, journal)
+        self._tables[journal, use] = past
+        if len(self._tables) > MOST_TABLES:
+            self._tables.popitem(last=False)
+        return await past.at(version)
+
+
+def _replaced(run: Run, made: list[Change]) -> dict[str, Held]:
+    """What the instances of a run held that it replaced, as the changes of its commit have it.
+
+    Raises: `NotReproducible` if a commit does not have it, as for a run that was refused.
+    """
+    held: dict[str, Held] = {}
+    for change in made:
+        if isinstance(change, AllocationsChanged) and change.before is not None:
+            held.setdefault(change.consumer, Held(change.before, change.held))
+    missing = sorted(run.generations.keys() - held.keys())
+    if missing:
+        raise NotReproducible(f"what {missing[0]} held is kept nowhere: the run would have replaced it")
+    return {instance: held[instance] for instance in run.generations}
+
+
+def in_order(runs: Iterable[RunWithAttempts]) -> list[RunWithAttempts]:
+    """Runs in the order in which they are made again the quickest."""
+    return sorted(runs, key=lambda each: (_first_version(each.run), each.run.position or 0))
+
+
+def _first_version(run: Run) -> int:
+    """The version of the ledger that a run began on; 0 if the record names none."""
+    told = next((version for each in run.told for version in each.versions), 0)
+    return told if run.version is None else run.version
+
+
+def _check(run: Run, spec: RequestSpec) -> None:
+    """Raises: `NotReproducible` if the record says that the decision cannot be made again."""
+    if run.refusal is not None and TIME in run.refusal:
+        raise NotReproducible(f"the run ended by the clock, which is not kept: {run.refusal}")
+    if is_rebuild(spec) and run.node_version is not None:
+        return
+    if run.version is None and run.refusal is not None and not run.steps:
+        raise NotReproducible(f"no decision was made: {run.refusal}")
+    if run.version is None and not run.told:
+        raise NotReproducible(
+            "the record names no version of a ledger: hosts came from the cells' databases, or over HTTP "
+            "from a placement service that names none, or from responses that were kept (host_list_seconds)"
+        )
+
+
+def _names_places(spec: RequestSpec, asked: PlacementQueries) -> bool:
+    """Whether the nodes that a run may use depend on the node table at the time of its queries."""
+    named = spec.requested_destination or spec.retried_hosts or spec.force_hosts or spec.force_nodes
+    return bool(named) or all(group.granular for group in asked.query.groups)
+
+
+def _queries(
+    spec: RequestSpec, table: NodeTable, options: SchedulerOptions, fleet: Fleet
+) -> PlacementQueries:
+    segments = {each for network in spec.requested_networks for each in network.segments}
+    aggregates: Mapping[str, frozenset[str]] = {
+        each: frozenset(fleet.aggregates_of(fleet.row(each)) if each in fleet else ()) for each in segments
+    }
+    try:
+        return placement_queries(spec, Facts(table, options, aggregates=aggregates))
+    except SchedulerError as error:
+        raise NotReproducible(f"the request cannot be asked for: {error}") from error
+
+
+def _decided(
+    question: Question,
+    table: NodeTable,
+    plugins: Plugins,
+    fleet: Fleet,
+    ahead: list[Change],
+    held: dict[str, Held],
+) -> Outcome:
+    """Decide, and leave fleet and table as they were."""
+    if is_rebuild(question.spec):
+        try:
+            return judge_rebuild(question, table, plugins)
+        finally:
+            table.release(*question.instances)
+    state = State(fleet, dict(held), question.now)
+    try:
+        for change in ahead:
+            state.apply(change)
+        state.name(question.instances)
+        return Decide(question, table, plugins).run(state).outcome
+    except FleetError as error:
+        raise NotReproducible(f"the history contradicts itself: {error}") from error
+    finally:
+        state.take_back(0)
+        table.release(*question.instances)

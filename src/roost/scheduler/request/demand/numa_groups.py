@@ -1,0 +1,96 @@
+"""The NUMA nodes of a request as request groups, for hosts whose NUMA nodes are child providers.
+
+Each guest cell is one granular group on a provider with the trait HW_NUMA_ROOT, which has VCPU, PCPU and
+MEMORY_MB, and a class for each size of its huge pages. Memory in huge pages is not part of MEMORY_MB. No two
+cells share a node.
+
+Source: the model of "NUMA topology with resource providers", a specification of Nova for Ussuri that was not
+built. It has page sizes as traits of further children; here they are classes, so that a node is one provider.
+"""
+
+from collections.abc import Collection, Iterator
+from typing import Final, Literal
+
+from roost.fleet.hardware.guest_topology import ANY, LARGE, SMALL, GuestCell, GuestTopology
+from roost.model.allocation import Candidate, Resources
+from roost.model.request import RequestGroup, all_of
+from roost.scheduler.errors import BadRequestSpec
+
+NumaModel = Literal["objects", "trees", "both"]
+"""How the NUMA nodes of hosts are described: as objects in the reports of nodes, as child providers, or on
+some hosts in one way and on some in the other."""
+
+NUMA_ROOT: Final = "HW_NUMA_ROOT"
+"""The trait of a provider that is a NUMA node."""
+
+_SUFFIX: Final = "_NUMA"
+
+LARGE_PAGES: Final = (1_048_576, 2_048)
+"""Sizes in KiB that ``hw:mem_page_size=large`` stands for, in the order in which they are tried."""
+
+LARGEST_SMALL_PAGE: Final = 64
+"""KiB. Memory in pages of up to this size is MEMORY_MB: the smallest pages of a host are 4 to 64 KiB."""
+
+
+def page_class(size: int) -> str:
+    """The resource class of huge pages of ``size`` KiB; an amount is a number of pages."""
+    return f"CUSTOM_HUGEPAGES_{size}KB"
+
+
+def suffix_of(number: int) -> str:
+    """The suffix of the group for the cell at a position."""
+    return f"{_SUFFIX}{number}"
+
+
+def is_of_tree(candidate: Candidate) -> bool:
+    """Whether a candidate has the cells of its guest on child providers."""
+    return suffix_of(0) in candidate.mappings
+
+
+def is_node(group: RequestGroup) -> bool:
+    """Whether a group asks for the NUMA node of a guest cell."""
+    return group.suffix.startswith(_SUFFIX)
+
+
+def page_sizes(guest: GuestTopology, flavor: str) -> list[int | None]:
+    """The sizes of huge pages, in KiB, that the memory may be in, best first; None for MEMORY_MB.
+
+    Raises:
+        BadRequestSpec: the memory of a cell is no multiple of the size.
+    """
+    size = guest.page_size
+    if size is None or size == SMALL or 0 < size <= LARGEST_SMALL_PAGE:
+        return [None]
+    sizes = LARGE_PAGES if size in (LARGE, ANY) else (size,)
+    found: list[int | None] = [
+        each for each in sizes if all(cell.memory_mb * 1024 % each == 0 for cell in guest.cells)
+    ]
+    if size == ANY:
+        found.append(None)
+    if not found:
+        memory = " and ".join(sorted({f"{cell.memory_mb} MiB" for cell in guest.cells}))
+        raise BadRequestSpec(
+            f"flavor {flavor}: the memory of a NUMA node, {memory}, is no multiple of a page of "
+            f"{' or '.join(f'{each} KiB' for each in sorted(sizes))}"
+        )
+    return found
+
+
+def numa_groups(
+    guest: GuestTopology, page_size: int | None, left_out: Collection[str]
+) -> Iterator[RequestGroup]:
+    """A group for each cell. ``left_out``: classes that the flavor asks for in other groups."""
+    for number, cell in enumerate(guest.cells):
+        amounts = _amounts(cell, guest.reserved(number), page_size)
+        resources = {name: n for name, n in amounts.items() if n and name not in left_out}
+        if resources:
+            yield RequestGroup(resources, suffix_of(number), all_of(NUMA_ROOT))
+
+
+def _amounts(cell: GuestCell, reserved: int, page_size: int | None) -> Resources:
+    amounts = {"VCPU": cell.shared, "PCPU": cell.pinned + reserved}
+    if page_size is None:
+        amounts["MEMORY_MB"] = cell.memory_mb
+    else:
+        amounts[page_class(page_size)] = cell.memory_mb * 1024 // page_size
+    return amounts

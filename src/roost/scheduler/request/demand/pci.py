@@ -1,0 +1,105 @@
+"""The PCI devices that a request asks for: those of its ports, and those of the flavor's aliases.
+
+Source: ``get_pci_requests_from_flavor`` of ``nova/pci/request.py``, and ``create_resource_requests`` of
+``nova/network/neutron.py`` for the policies of ports.
+"""
+
+import re
+from collections import Counter
+from typing import Final, cast, get_args
+
+import msgspec
+
+from roost.fleet.hardware.pci_aliases import requested_by
+from roost.fleet.hardware.pci_placement import groups_of
+from roost.model.pci import NumaPolicy, PciRequest
+from roost.model.spec import RequestSpec
+from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.plugins.pci_options import PciOptions
+from roost.scheduler.request.demand.flavor_image import FlavorImage
+
+ALIAS: Final = "pci_passthrough:alias"
+NUMA_POLICIES: Final[tuple[str, ...]] = get_args(NumaPolicy)
+_ID: Final = re.compile("[a-zA-Z0-9_-]{1,56}")
+_MOST_DEVICES: Final = 1_000
+
+
+_LAST: tuple[RequestSpec, PciOptions, tuple[PciRequest, ...]] | None = None
+"""The spec that was asked about last, and its requests: one decision asks several times."""
+
+
+def pci_requests(spec: RequestSpec, options: SchedulerOptions) -> tuple[PciRequest, ...]:
+    """All requests for PCI devices: those that the spec has, and those of its flavor's aliases, unless the
+    spec has these already.
+
+    The policy of flavor and image goes before an alias's, that of a port before flavor and image.
+
+    Raises:
+        BadRequestSpec: the flavor names an alias that is unknown, flavor and image contradict each other, or
+            a request is invalid.
+    """
+    global _LAST
+    given = spec.pci_requests
+    text = spec.flavor.extra_specs.get(ALIAS)
+    if not given and not text:
+        return ()
+    last = _LAST
+    if last is not None and last[0] is spec and last[1] is options.pci:
+        return last[2]
+    asked = FlavorImage(spec.flavor, spec.image)
+    policy = cast(NumaPolicy | None, asked.agreed("pci_numa_affinity_policy", NUMA_POLICIES))
+    requests = tuple(
+        msgspec.structs.replace(each, numa_policy=policy) if each.numa_policy is None and policy else each
+        for each in given
+    )
+    if text and all(each.alias is None for each in given):
+        try:
+            requests = (*requested_by(text, options.pci.aliases, policy), *requests)
+        except ValueError as error:
+            raise BadRequestSpec(f"flavor {spec.flavor.name}: {ALIAS}={text!r}: {error}") from error
+    _check(requests)
+    _LAST = spec, options.pci, requests
+    return requests
+
+
+def with_pci_groups(spec: RequestSpec, options: SchedulerOptions) -> RequestSpec:
+    """The spec with request groups for the PCI devices that placement is asked for: those of aliases, if the
+    option ``pci_in_placement`` says so.
+
+    Raises: `BadRequestSpec`.
+    """
+    requests = pci_requests(spec, options)
+    if not requests or not options.pci.in_placement:
+        return spec
+    try:
+        groups = [group for each in requests if each.alias is not None for group in groups_of(each)]
+    except ValueError as error:
+        raise BadRequestSpec(f"flavor {spec.flavor.name}: {error}") from error
+    there = {group.suffix for group in spec.requested_resources}
+    return msgspec.structs.replace(
+        spec,
+        requested_resources=(
+            *spec.requested_resources,
+            *(group for group in groups if group.suffix not in there),
+        ),
+        pci_groups=spec.pci_groups.union(group.suffix for group in groups),
+    )
+
+
+def _check(requests: tuple[PciRequest, ...]) -> None:
+    for name, times in Counter(each.id for each in requests).items():
+        if times > 1:
+            raise BadRequestSpec(f"two PCI requests have the id {name!r}")
+        if not _ID.fullmatch(name):
+            raise BadRequestSpec(f"PCI request {name!r}: an id is 1 to 56 letters, digits, _ or -")
+    for each in requests:
+        if not 0 < each.count <= _MOST_DEVICES:
+            raise BadRequestSpec(
+                f"PCI request {each.id}: count {each.count} is not from 1 to {_MOST_DEVICES}"
+            )
+        if each.numa_policy is not None and each.numa_policy not in NUMA_POLICIES:
+            allowed = ", ".join(NUMA_POLICIES)
+            raise BadRequestSpec(
+                f"PCI request {each.id}: numa_policy {each.numa_policy!r} is none of {allowed}"
+            )

@@ -1,0 +1,46 @@
+"""The hardware that a request wants, in words: room in NUMA cells, and PCI devices."""
+
+from collections.abc import Sequence
+
+from roost.model.spec import RequestSpec
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.request.demand.guest_topology import wanted_topology
+from roost.scheduler.request.demand.pci import pci_requests
+
+
+def room_in_cells(spec: RequestSpec, options: SchedulerOptions) -> str:
+    """Return a phrase for hosts with room: ``have room in NUMA cells for the guest (1 cell, …)``."""
+    guest = wanted_topology(spec)
+    if guest is None:
+        return "have room in NUMA cells"
+    cells = "1 cell" if len(guest.cells) == 1 else f"{len(guest.cells)} cells"
+    pinned = sum(cell.pinned for cell in guest.cells)
+    shared = sum(cell.shared for cell in guest.cells)
+    memory = sum(cell.memory_mb for cell in guest.cells)
+    amounts = [f"{pinned} dedicated"] * bool(pinned) + [f"{shared} shared"] * bool(shared)
+    wanted = f"{cells}, {listed(amounts)} vCPUs, {memory} MiB" if amounts else f"{cells}, {memory} MiB"
+    near = " near its PCI devices" if pci_requests(spec, options) else ""
+    networks = spec.network_metadata
+    if networks is not None and (networks.physnets or networks.tunneled):
+        near = f"{near} and networks" if near else " near its networks"
+    return f"have room in NUMA cells for the guest ({wanted}){near}"
+
+
+def enough_devices(spec: RequestSpec, options: SchedulerOptions) -> str:
+    """Return a phrase for hosts with the PCI devices: ``have enough PCI devices free (2 for alias gpu)``."""
+    wanted = [
+        f"{each.count} for "
+        + (f"port {each.requester_id or each.id}" if each.alias is None else f"alias {each.alias}")
+        for each in pci_requests(spec, options)
+    ]
+    return f"have enough PCI devices free ({listed(wanted)})" if wanted else "have PCI devices free"
+
+
+WORDS = {"NUMATopologyFilter": room_in_cells, "PciPassthroughFilter": enough_devices}
+"""Phrases for hosts that pass a filter of hardware, by the name of the filter."""
+
+
+def listed(words: Sequence[str]) -> str:
+    """Some things in words: ``a``, ``a and b``, ``a, b and c``."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last

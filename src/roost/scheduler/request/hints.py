@@ -1,0 +1,45 @@
+"""Scheduler hints that filters read."""
+
+from collections.abc import Hashable
+from typing import ClassVar
+
+from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.plugins.plugins import Named
+from roost.scheduler.request.question import Progress, Question
+
+
+def hint(question: Question, name: str) -> str | None:
+    """The value of a hint that has one value; None if it is missing.
+
+    Raises:
+        BadRequestSpec: it has several values.
+    """
+    values = question.spec.scheduler_hints.get(name, ())
+    if len(values) > 1:
+        raise BadRequestSpec(f"scheduler hint {name!r} has {len(values)} values, and one is allowed")
+    return values[0] if values else None
+
+
+def hint_values(question: Question, name: str) -> tuple[str, ...]:
+    """All values of a hint; empty if it is missing, or has one value, which is empty."""
+    values = question.spec.scheduler_hints.get(name, ())
+    return () if values == ("",) else values
+
+
+class HostsOfInstances:
+    """A filter by the hosts of the instances that a hint names, as far as hosts report them.
+
+    ``hint``: its name. ``allowed``: whether these hosts alone may be used, or all others.
+    """
+
+    hint: ClassVar[str]
+    allowed: ClassVar[bool]
+
+    def key(self, question: Question) -> Hashable | None:
+        return hint_values(question, self.hint) or None
+
+    def named(self, hosts: HostView, question: Question, progress: Progress) -> Named | None:
+        instances = hint_values(question, self.hint)
+        there = [index for each in instances for index in hosts.table.indexes_of_instance(each)]
+        return Named(there, self.allowed) if instances else None

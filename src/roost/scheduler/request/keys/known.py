@@ -1,0 +1,92 @@
+"""All keys that something may read, here or elsewhere."""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Final
+
+import msgspec
+
+from roost.model.unread import Where
+from roost.scheduler.request.image_properties import CURRENT_NAMES
+from roost.scheduler.request.keys.key import Key
+from roost.scheduler.request.keys.values import Form
+
+SCHEDULER: Final = "the scheduler"
+"""The reader of keys that become resources, traits and places of a request, whatever is configured."""
+DRIVER: Final = "the driver libvirt"
+"""The reader of keys that Roost's agents read on hosts with libvirt."""
+CONDUCTOR: Final = "the conductor"
+"""The reader of hints that a conductor turns into a part of the request."""
+
+NUMA_TREES: Final = "[scheduler] numa_model"
+IMAGE_PREFILTER: Final = "[scheduler] image_metadata_prefilter"
+PCI_IN_PLACEMENT: Final = "[filter_scheduler] pci_in_placement"
+"""Readers that an option switches on."""
+
+NOVA: Final = "Nova's "
+"""The beginning of the names of readers that only an OpenStack cloud has."""
+
+
+class KnownKey(msgspec.Struct, frozen=True):
+    """A key, the names of its readers, and the form of its values, None if any text will do.
+
+    A reader is one of the constants of this module, the name of a filter or weigher, or begins with `NOVA`.
+    """
+
+    key: Key
+    readers: tuple[str, ...]
+    form: Form | None = None
+
+
+def extra_specs(
+    readers: str | tuple[str, ...],
+    *names: str,
+    scope: str = "",
+    form: Form | None = None,
+    parameter: str = "",
+) -> Iterator[KnownKey]:
+    """Extra specs that have the same readers and form."""
+    yield from _keys("extra_spec", readers, names, scope, form, parameter)
+
+
+def image_properties(
+    readers: str | tuple[str, ...], *names: str, scope: str = "", parameter: str = ""
+) -> Iterator[KnownKey]:
+    """Properties of images that have the same readers."""
+    yield from _keys("image_property", readers, names, scope, None, parameter)
+
+
+def _keys(
+    where: Where,
+    readers: str | tuple[str, ...],
+    names: Iterable[str],
+    scope: str,
+    form: Form | None,
+    parameter: str,
+) -> Iterator[KnownKey]:
+    by = (readers,) if isinstance(readers, str) else readers
+    for name in names:
+        yield KnownKey(Key(where, scope + name, parameter), by, form)
+
+
+HINTS: Final = (
+    KnownKey(Key("hint", "group"), (CONDUCTOR,)),
+    KnownKey(Key("hint", "_nova_check_type"), (SCHEDULER,)),
+    KnownKey(Key("hint", "target_cell"), (f"{NOVA}cells v1",)),
+    KnownKey(Key("hint", "different_cell"), (f"{NOVA}cells v1",)),
+    KnownKey(Key("hint", "reservation"), (f"{NOVA}filter of Blazar",)),
+)
+"""Scheduler hints that no filter or weigher of Roost declares."""
+
+
+def current_name(where: Where, name: str) -> str:
+    """The name under which a key is judged: today's name of a property of an image."""
+    if where != "image_property":
+        return name
+    return "hw_disk_bus" if name == "vmware_adaptertype" else CURRENT_NAMES.get(name, name)
+
+
+@cache
+def earlier_names() -> tuple[Key, ...]:
+    """Properties of images under names that Nova still takes for others."""
+    return tuple(Key("image_property", name) for name in (*CURRENT_NAMES, "vmware_adaptertype"))

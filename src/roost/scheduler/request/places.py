@@ -1,0 +1,108 @@
+"""The hosts and nodes that a request names: the only ones it may use, and those it may not use.
+
+No filter judges these: the names are part of the request. Names are those of compute services (hosts) and of
+their nodes.
+
+Source: ``HostManager.get_filtered_hosts`` and ``get_compute_nodes_by_host_or_node`` of Nova.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from roost.model.spec import RequestSpec
+from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.nodes.labels import Indexes
+from roost.scheduler.nodes.table import NodeTable
+
+CHECK_HINT = "_nova_check_type"
+"""The scheduler hint with which filters judge forced hosts as well."""
+
+
+class Place(NamedTuple):
+    """Some nodes by index: the only ones that may be used (``allowed``), or those that may not be used.
+
+    ``step`` is the name of the step in the record of a run.
+    """
+
+    step: str
+    nodes: Indexes
+    allowed: bool
+
+
+def is_forced(spec: RequestSpec) -> bool:
+    """Whether the request names its hosts in such a way that no filter judges them."""
+    return bool(spec.force_hosts or spec.force_nodes) and CHECK_HINT not in spec.scheduler_hints
+
+
+def target_of(spec: RequestSpec, table: NodeTable) -> Sequence[int] | None:
+    """The nodes of the one host or node that the request is for; None if it is for no certain one.
+
+    Raises:
+        BadRequestSpec: there is no such host or node.
+    """
+    destination = spec.requested_destination
+    host = destination.host if destination is not None else None
+    node = destination.node if destination is not None else None
+    if host is None and len(spec.force_hosts) == 1:
+        host = spec.force_hosts[0]
+    if node is None and len(spec.force_nodes) == 1:
+        node = spec.force_nodes[0]
+    if host is None and node is None:
+        return None
+    cell = destination.cell if destination is not None else None
+    nodes = [
+        index
+        for index in _named(table, host, node)
+        if cell is None or table.cells[table.cell.item(index)] == cell
+    ]
+    if not nodes:
+        what = " ".join(
+            f"{kind} {name!r}"
+            for kind, name in (("host", host), ("node", node), ("cell", cell))
+            if name is not None
+        )
+        raise BadRequestSpec(f"requested {what} is unknown")
+    return nodes
+
+
+def places_of(spec: RequestSpec, table: NodeTable) -> Iterator[Place]:
+    """Where the request may be placed and where not; nothing for a request that names no place."""
+    destination = spec.requested_destination
+    if destination is not None:
+        if destination.host is not None or destination.node is not None:
+            nodes = _named(table, destination.host, destination.node)
+            if len(nodes) > 1:  # Placement is asked for the tree of a single node.
+                yield Place("requested_destination", _indexes(nodes), True)
+        if destination.cell is not None and not destination.allow_cross_cell_move:
+            cell = table.cells.index(destination.cell) if destination.cell in table.cells else -1
+            yield Place("requested_cell", np.flatnonzero(table.cell[: table.size] == cell), True)
+    if known := _of_hosts(table, sorted(spec.retried_hosts)):
+        yield Place("retried_hosts", _indexes(known), False)
+    if spec.force_hosts:
+        yield Place("force_hosts", _indexes(_of_hosts(table, spec.force_hosts)), True)
+    if spec.force_nodes:
+        nodes = [index for name in spec.force_nodes for index in table.indexes_of_nodename(name)]
+        yield Place("force_nodes", _indexes(nodes), True)
+
+
+def ignored(spec: RequestSpec, table: NodeTable) -> Iterator[Place]:
+    """The nodes of the ignored hosts, if there are any."""
+    if known := _of_hosts(table, sorted(spec.ignore_hosts)):
+        yield Place("ignore_hosts", _indexes(known), False)
+
+
+def _indexes(nodes: Sequence[int]) -> Indexes:
+    return np.array(nodes, dtype=np.intp)
+
+
+def _named(table: NodeTable, host: str | None, node: str | None) -> Sequence[int]:
+    if node is None:
+        return list(table.indexes_of_host(host or ""))
+    nodes = table.indexes_of_nodename(node)
+    return [index for index in nodes if host is None or table.hosts[index] == host]
+
+
+def _of_hosts(table: NodeTable, hosts: Sequence[str]) -> Sequence[int]:
+    return [index for host in hosts for index in table.indexes_of_host(host)]

@@ -1,0 +1,145 @@
+"""From a request spec to the candidate queries that placement is asked.
+
+`roost.scheduler.request.demand` turns flavor, image and the rest into request groups; request_filters/
+narrow the query by what the node table and the options say.
+"""
+
+from typing import get_args
+
+import msgspec
+
+from roost.model.allocation import GroupPolicy
+from roost.model.pci import PciRequest
+from roost.model.request import CandidateQuery, RequestGroup
+from roost.model.spec import RequestSpec, ServerGroup
+from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.request.demand.accelerators import with_accelerator_groups
+from roost.scheduler.request.demand.groups import queries_of
+from roost.scheduler.request.demand.moves import check_move
+from roost.scheduler.request.demand.pci import pci_requests, with_pci_groups
+from roost.scheduler.request.places import Place, places_of, target_of
+from roost.scheduler.request.request_filters import SPEC_FILTERS, TABLE_FILTERS, Facts
+
+GROUP_POLICIES: tuple[str, ...] = get_args(GroupPolicy)
+"""The policies of server groups. A request with another one is refused."""
+
+_UNLIMITED_HINTS = frozenset(("group", "same_host", "different_host"))
+"""Hints whose hosts may be among those that a limit leaves out. Source: Nova,
+``resources_from_request_spec``."""
+
+_KNOWN: dict[bytes, tuple[CandidateQuery, ...]] = {}
+"""What flavors and the like come to, before the filters that look at the node table: the same few are asked
+for all the time."""
+_MOST_KNOWN = 1_000
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class PlacementQueries(msgspec.Struct, frozen=True):
+    """What placement is asked for one instance of a request.
+
+    Candidates of the ``fallbacks`` serve as well and are tried after those of ``query``: one asks for VCPU
+    where ``query`` asks for PCPU, others for other page sizes. ``limit``: candidates that are asked for at
+    most over HTTP, None for all. ``places``: where the request may be placed and where not, beside the
+    queries.
+    """
+
+    query: CandidateQuery
+    fallbacks: tuple[CandidateQuery, ...] = ()
+    limit: int | None = None
+    places: tuple[Place, ...] = ()
+
+
+def candidate_query(spec: RequestSpec, table: NodeTable, options: SchedulerOptions) -> CandidateQuery:
+    """The first query of `placement_queries`."""
+    return placement_queries(spec, Facts(table, options)).query
+
+
+def placement_queries(spec: RequestSpec, facts: Facts) -> PlacementQueries:
+    """The queries for one instance of ``spec``, request filters applied.
+
+    Raises:
+        BadRequestSpec: the spec cannot be turned into a query, or a filter leaves no place for it.
+    """
+    _check_server_group(spec.group)
+    if spec.operation != "create":
+        check_move(spec, pci_requests(spec, facts.options), facts.table)
+    spec = with_accelerator_groups(with_pci_groups(spec, facts.options), facts.options)
+    devices = pci_requests(spec, facts.options) if facts.options.pci.in_placement else ()
+    queries = _known(spec, facts.options, tuple(each for each in devices if each.alias is not None))
+    if facts.options.request_filters.enable_isolated_aggregate_filtering:
+        facts = facts.with_traits_of(queries[0])
+    query, *fallbacks = [_narrowed(each, spec, facts) for each in queries]
+    places = tuple(places_of(spec, facts.table))
+    if all(group.granular for group in query.groups):
+        places += _place_by_aggregates(spec, facts)
+    return PlacementQueries(query, tuple(fallbacks), _limit(spec, facts), places)
+
+
+def _narrowed(query: CandidateQuery, spec: RequestSpec, facts: Facts) -> CandidateQuery:
+    for table_filter in TABLE_FILTERS:
+        query = table_filter(query, spec, facts)
+    return query
+
+
+def _place_by_aggregates(spec: RequestSpec, facts: Facts) -> tuple[Place, ...]:
+    """The nodes in the aggregates that the filters ask for, where no group can ask for them."""
+    [group] = _narrowed(CandidateQuery(groups=(RequestGroup(),)), spec, facts).groups
+    if not group.member_of and not group.forbidden_aggregates:
+        return ()
+    nodes = facts.table.in_aggregates(group.member_of, group.forbidden_aggregates)
+    return (Place("aggregates", nodes, True),)
+
+
+def _known(
+    spec: RequestSpec, options: SchedulerOptions, devices: tuple[PciRequest, ...]
+) -> tuple[CandidateQuery, ...]:
+    """The queries before the filters that look at the node table. ``devices``: see `queries_of`."""
+    image = spec.image
+    key = _encode(
+        (
+            spec.flavor,
+            spec.volume_backed,
+            None if image is None else (image.disk_format, image.properties),
+            spec.requested_resources,
+            spec.required_traits,
+            spec.forbidden_traits,
+            spec.root_required,
+            spec.root_forbidden,
+            spec.same_subtree,
+            spec.requested_networks,
+            options.request_filters,
+            options.workarounds,
+            [(each.id, each.count, each.numa_policy) for each in devices],
+        )
+    )
+    found = _KNOWN.get(key)
+    if found is None:
+        found = queries_of(
+            spec,
+            options.request_filters.numa_model,
+            vcpu_for_pcpu=not options.workarounds.disable_fallback_pcpu_query,
+            devices=devices,
+        )
+        for spec_filter in SPEC_FILTERS:
+            found = tuple(spec_filter(query, spec, options) for query in found)
+        if len(_KNOWN) == _MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[key] = found
+    return found
+
+
+def _limit(spec: RequestSpec, facts: Facts) -> int | None:
+    limit = facts.options.request_filters.max_placement_results
+    if not limit or spec.group is not None or not _UNLIMITED_HINTS.isdisjoint(spec.scheduler_hints):
+        return None
+    nodes = target_of(spec, facts.table)
+    return limit if nodes is None or len(nodes) == 1 else None
+
+
+def _check_server_group(group: ServerGroup | None) -> None:
+    if group is not None and group.policy not in GROUP_POLICIES:
+        raise BadRequestSpec(
+            f"server group {group.uuid}: policy {group.policy!r} is none of {', '.join(GROUP_POLICIES)}"
+        )

@@ -1,0 +1,80 @@
+"""A rebuild: an instance gets a new image on the host where it is.
+
+Nothing is claimed, because the instance holds what it needs. Only filters that say so judge the host: those
+that look at the image.
+
+Source: ``SchedulerManager.select_destinations`` of Nova with the hint ``_nova_check_type``.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from roost.fleet.columns import Bools, Int64
+from roost.model.allocation import Candidate
+from roost.model.request import CandidateQuery
+from roost.model.spec import RequestSpec
+from roost.scheduler.candidates.offers import Offers, ProviderLevels
+from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.gateways.claiming import Driven
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.plugins.declarations import runs_on_rebuild
+from roost.scheduler.pool.offered_field import OfferedField
+from roost.scheduler.request.places import target_of
+from roost.scheduler.request.query import PlacementQueries
+from roost.scheduler.request.question import Question
+from roost.scheduler.selection.claim_result import CLAIMED
+from roost.scheduler.selection.outcome import Outcome
+from roost.scheduler.selection.selection import Plugins, choose
+
+NOTHING = PlacementQueries(CandidateQuery(groups=()))
+"""What placement is asked for a rebuild."""
+
+
+def is_rebuild(spec: RequestSpec) -> bool:
+    """Whether the request is a rebuild."""
+    return spec.operation == "rebuild"
+
+
+def judge_rebuild(question: Question, table: NodeTable, plugins: Plugins) -> Outcome:
+    """Whether the image may run where the instance is; the outcome selects that node, without allocations.
+
+    Raises:
+        BadRequestSpec: the request names no host, or an unknown one.
+    """
+    nodes = target_of(question.spec, table)
+    if nodes is None:
+        raise BadRequestSpec("a rebuild names the host of its instance: requested_destination has none")
+    filters = [plugin for plugin in plugins.filters if runs_on_rebuild(plugin)]
+    field = OfferedField(question, table, _Here(table, nodes), filters, ())
+    driven = Driven(choose(question, table, field, lambda n: 0))
+    while driven.claim is not None:
+        driven.answer(CLAIMED)
+    return driven.outcome
+
+
+class _Here(Offers):
+    """Nodes that offer nothing but themselves."""
+
+    def __init__(self, table: NodeTable, nodes: Sequence[int]) -> None:
+        super().__init__(np.array(sorted(nodes), dtype=np.intp))
+        self._table = table
+
+    def candidates(self, position: int) -> Iterator[Candidate]:
+        yield Candidate(self._table.nodes[self.index.item(position)], {}, {})
+
+    def providers(self, resource_class: str) -> ProviderLevels:
+        nothing = np.zeros(0, dtype=np.int64)
+        return ProviderLevels(np.zeros(0, dtype=np.intp), nothing, nothing)
+
+    def having(self, trait: str) -> Bools:
+        return np.zeros(len(self.index), dtype=np.bool_)
+
+    def level(self, provider: str, resource_class: str) -> tuple[int, int]:
+        return 0, 0
+
+    def hosts_of(self, provider: str) -> Sequence[int]:
+        return ()
+
+    def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
+        return np.zeros(len(self.index), dtype=np.int64), np.zeros(len(self.index), dtype=np.int64)

@@ -1,0 +1,115 @@
+"""What a run of the selection asks for and what comes of it."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from roost.model.allocation import Candidate
+from roost.model.record import Step, Told
+from roost.model.spec import Destination, Selection
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.pool.field import Numbers
+
+CLAIMS = "claims"
+"""The cause of a refusal: placement refused every claim."""
+FULL = "full"
+"""The cause of a refusal: the run itself took what hosts had left."""
+
+
+BOUND = "bound"
+"""The cause of a refusal: the run met one of its bounds."""
+
+WORK = "work"
+"""The cause of a refusal: to find the hosts takes more work than a decision may."""
+
+ZONE = "availability_zone"
+"""The key of aggregate metadata that names a host's availability zone."""
+
+MOST_WEIGHED = 4
+"""Hosts of a run of which it is noted what their weights are made of."""
+
+
+class Basis(NamedTuple):
+    """What a run was decided on, as `roost.model.record.Run` has it."""
+
+    version: int | None = None
+    position: int | None = None
+    node_version: int | None = None
+    told: tuple[Told, ...] = ()
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A claim that the selection wants made. The answer is a
+    `roost.scheduler.selection.claim_result.ClaimResult`."""
+
+    instance: str
+    candidate: Candidate
+
+
+class Try(msgspec.Struct, frozen=True):
+    """One claim that was tried, on the node with this root provider.
+
+    ``version``: that of the ledger that the claim was judged on, where each claim has one.
+    """
+
+    instance: str
+    host: str
+    node: str
+    cell: str
+    weight: float
+    refusal: str | None
+    version: int | None = None
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """A claim that was made: on which host of the field, and what the host weighed then."""
+
+    instance: str
+    host: int
+    candidate: Candidate
+    weight: float
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What came of a run: where those go that were placed, and why others were not (None: all were).
+
+    ``destinations`` is empty if fewer than ``min_count`` could be placed; their claims are to be undone.
+    ``steps`` are those of the first instance. ``cause``: why an instance was not placed, as the name of the
+    step that left no host, `CLAIMS`, `FULL`, `BOUND` or `WORK`; None: all were placed. ``weighed``: what
+    makes up the weights of the first destination, the selected host first, then its alternates,
+    `MOST_WEIGHED` in all.
+    """
+
+    destinations: tuple[Destination, ...]
+    tries: tuple[Try, ...]
+    steps: tuple[Step, ...]
+    refusal: str | None
+    cause: str | None = None
+    weighed: tuple[Numbers, ...] = ()
+
+
+def selection_of(
+    table: NodeTable, index: int, candidate: Candidate, weight: float, default_zone: str
+) -> Selection:
+    """A host and one of its candidates as the scheduler answers them.
+
+    ``default_zone`` is the availability zone of hosts that are in no aggregate with one.
+    """
+    return Selection(
+        host=table.hosts[index],
+        node=table.nodes[index],
+        cell=table.cells[table.cell.item(index)],
+        allocations=candidate.allocations,
+        mappings=candidate.mappings,
+        weight=weight,
+        zone=zone_of(table, index, default_zone),
+        limits=candidate.limits,
+        assignment=candidate.assignment,
+    )
+
+
+def zone_of(table: NodeTable, index: int, default: str) -> str:
+    """The availability zone of a host: the first that its aggregates name, else ``default``."""
+    labels = table.metadata(ZONE)
+    zones = () if labels is None else labels.of(index)
+    return zones[0] if zones else default

@@ -1,0 +1,10 @@
+"""The programs: what each process opens, checks and serves.
+
+placement   `roost serve`: the Placement API on a ledger
+scheduler   `roost scheduler`
+conductor   `roost conductor` and `roost cell-conductor`
+neighbours  `roost neighbours`: a small service of ports and accelerators
+all_in_one  `roost up`: placement, scheduler, conductors, cells and simulated hosts in one process
+workers     worker processes and their supervisor: signals, reload, TLS, systemd
+backup      backups of databases that serve, and restores
+"""

@@ -1,0 +1,341 @@
+"""Runs a whole system in this process, and stops it."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import msgspec
+import sqlalchemy as sa
+import structlog
+from msgspec.structs import replace
+
+from roost.agent.drivers.simulated import Script, SimulatedDriver
+from roost.agent.host import AgentTimes
+from roost.agent.hosting import Hosting
+from roost.conductor.agent_endpoint.service import AgentService
+from roost.conductor.aggregates.host_aggregates import HostAggregates
+from roost.conductor.super_conductor import SuperConductor
+from roost.ledger import Ledger
+from roost.ledger.retention import keep_trimming
+from roost.model.errors import OperatorError
+from roost.model.instance import ACTIVE, ERROR
+from roost.placement.service import PlacementService
+from roost.records import RecordQueue
+from roost.scheduler import Scheduler, SchedulerOptions
+from roost.scheduler.gateways import Gateway
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.scheduler import seeds_from
+from roost.server.all_in_one.layout import Layout, keep_layout
+from roost.server.all_in_one.timings import TimedGateway
+from roost.server.conductor.opening import Asked
+from roost.server.conductor.options import ConductingOptions
+from roost.server.conductor.parts import (
+    Conducting,
+    open_agents,
+    open_aggregates,
+    open_cell_conductor,
+    open_cells,
+    open_super_conductor,
+)
+from roost.server.scheduler.opening import Deciding, keep_records, open_database, open_deciding, open_ledger
+from roost.server.scheduler.running import Runtime, run_beside, run_for_ever
+from roost.state.api_database.cell_mappings import CELL0, CellMapping, MapCells, mapped_cells, section_of
+from roost.state.api_database.open_cells import OpenCells
+from roost.state.api_database.requests import Requests
+from roost.state.api_database.server_groups import ServerGroups
+from roost.state.api_database.tables import SCHEMA as CONDUCTOR
+from roost.state.cell_database import Cell
+from roost.state.cell_database.cell import GONE, changed
+from roost.storage import Database, DatabaseUnavailable, StorageError
+
+API_DB = "api.db"
+
+JOIN_SECONDS = 1.0
+"""Seconds between two looks at the database of a cell that was down at the start."""
+
+_log = structlog.get_logger()
+
+
+class SystemOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a system behaves.
+
+    ``conducting``: the options of all services. ``configured``: the cells, cell0 among them, whose databases
+    the configuration names; those of the others are files in the data directory. ``script``: of the simulated
+    hosts. ``seed``: of all random numbers. ``heartbeat_seconds``: the longest wait of a host's poll.
+    ``trim_records_seconds``: seconds between two removals of old records.
+    """
+
+    conducting: ConductingOptions
+    configured: frozenset[str] = frozenset()
+    script: Script = Script()
+    seed: int = 0
+    heartbeat_seconds: float = 10.0
+    trim_records_seconds: float = 60.0
+
+    def deciding_by(self, scheduler: SchedulerOptions) -> "SystemOptions":
+        """The options with others of the scheduler."""
+        scheduling = replace(self.conducting.scheduling, scheduler=scheduler)
+        return replace(self, conducting=replace(self.conducting, scheduling=scheduling))
+
+
+class System:
+    """Placement, scheduler, conductors, cells and simulated hosts, from the parts of their own programs.
+
+    Their databases are SQLite files in one directory, unless the options name others. A cell whose database
+    is away is opened later, and its hosts join then. Open with `System.open`, which resumes whatever an
+    earlier process left unfinished.
+    """
+
+    api: Database
+    ledger: Ledger
+    placement: PlacementService
+    asked: Asked
+    aggregates: HostAggregates
+    conducting: Conducting
+    gateway: TimedGateway
+    deciding: Deciding
+    cells: OpenCells
+
+    def __init__(
+        self,
+        directory: Path,
+        layout: Layout,
+        records: RecordQueue,
+        options: SystemOptions,
+        clock: Callable[[], float],
+    ) -> None:
+        self.directory = directory
+        self.layout = layout
+        self.records = records
+        self.options = options
+        self._stack = AsyncExitStack()
+        self._runtime = Runtime(clock, self._end)
+        self._broken: BaseException | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        directory: Path,
+        layout: Layout,
+        records: RecordQueue,
+        options: SystemOptions,
+        clock: Callable[[], float] = time.time,
+    ) -> "System":
+        """Set up or take up the system in ``directory`` and start it. ``records`` is closed with it.
+
+        ``clock``: seconds since 1970, for all parts of the system.
+
+        Raises `OperatorError` naming the directory or database that cannot be used.
+        """
+        system = cls(directory, layout, records, options, clock)
+        try:
+            await system._open()
+        except BaseException:
+            await system.close()
+            raise
+        return system
+
+    @property
+    def super_conductor(self) -> SuperConductor:
+        """The super conductor."""
+        return self.conducting.conductor
+
+    @property
+    def requests(self) -> Requests:
+        """What has been accepted."""
+        return self.conducting.requests
+
+    @property
+    def groups(self) -> ServerGroups:
+        """The server groups."""
+        return self.conducting.groups
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The scheduler, which all conductors ask."""
+        return self.deciding.scheduler
+
+    @property
+    def table(self) -> NodeTable:
+        """The scheduler's node table."""
+        return self.deciding.hosts.table
+
+    @property
+    def databases(self) -> list[Database]:
+        """All databases that are open."""
+        return [self.api, self.ledger.database, *(cell.database for cell in self.cells.values())]
+
+    async def close(self) -> None:
+        """Stop everything. What is unfinished is taken up at the next start."""
+        await self._stack.aclose()
+
+    async def settle(self) -> None:
+        """Wait until nobody has work to do. Raises if a part of the system has died."""
+        changes = {name: cell.listen(ACTIVE, ERROR, GONE) for name, cell in self.cells.items()}
+        try:
+            while True:
+                await self.super_conductor.idle()
+                failure = self._broken or self.super_conductor.failure
+                if failure is not None:
+                    raise failure
+                busy = [name for name, cell in self.cells.items() if await cell.unsettled()]
+                if not busy:
+                    return
+                await changed(changes[busy[0]], 0.2)
+        finally:
+            for name, cell in self.cells.items():
+                cell.unlisten(changes[name])
+
+    async def broken(self) -> BaseException:
+        """Wait until a part of the system dies, which none ever should; returns the error."""
+        while self._broken is None:
+            await asyncio.sleep(0.2)
+        return self._broken
+
+    async def _open(self) -> None:
+        stack, options, runtime = self._stack, self.options.conducting, self._runtime
+        scheduling = options.scheduling
+        assert scheduling.api_database is not None and scheduling.database is not None
+        keep_records(stack, self.records, self.options.trim_records_seconds, runtime.clock)
+        keep_layout(self.directory, self.layout)
+        self.api = api = open_database(stack, scheduling.api_database, scheduling)
+        # One writer: two on one SQLite file would wait for each other.
+        shared = scheduling.database == scheduling.api_database
+        placement_database = api if shared else open_database(stack, scheduling.database, scheduling)
+        self.ledger = await open_ledger(stack, placement_database, runtime.clock)
+        self.placement = PlacementService(self.ledger)
+        CONDUCTOR.prepare(api)
+        await self._map_cells()
+        self.cells = await open_cells(stack, options, api, self.records, runtime)
+        there = [name for name in (CELL0, *self.layout.cells) if await self._is_there(name)]
+        for name in self.layout.cells:
+            fleet = self._open_hosts(name)
+            if name in there:
+                # Cell after cell, so that the providers of equal replays are made in the same order.
+                await fleet.started()
+        self.aggregates, mirror = open_aggregates(api, self.cells, self.placement)
+        await self._make_aggregates()
+        await mirror.heal()
+        self.deciding = await open_deciding(
+            stack,
+            scheduling,
+            self.ledger,
+            self.records,
+            self.cells.values(),
+            api,
+            runtime=runtime,
+            around=self._timed,
+            seeds=seeds_from(random.Random(self.options.seed)),
+        )
+        run_for_ever(stack, "aggregates", mirror.run(), runtime)
+        self.asked = Asked(self.placement, self.deciding.scheduler, self.ledger, None)
+        for name in (CELL0, *self.layout.cells):
+            cell = self.cells[name]
+            open_cell_conductor(
+                stack, options, cell, self.asked, self.records, runtime, alone=self._owns(cell.database)
+            )
+        run_beside(stack, keep_trimming(self.ledger, options.http.retention, runtime.clock))
+        self.conducting = await open_super_conductor(
+            stack,
+            options,
+            api,
+            self.cells,
+            self.asked,
+            self.records,
+            self.aggregates,
+            runtime,
+            alone=self._owns(api),
+        )
+
+    async def _map_cells(self) -> None:
+        """Have the API database name the databases of the layout's cells, and of cell0."""
+        known = await self.api.read(mapped_cells)
+        directory = self.directory.resolve()
+        wanted = []
+        for name in (CELL0, *self.layout.cells):
+            if name in self.options.configured:
+                wanted.append(CellMapping(name, section_of(name)))
+            elif name not in known or known[name].section is None:
+                wanted.append(CellMapping(name, database_url=f"sqlite:///{directory / name}.db"))
+        await self.api.write(MapCells(tuple(wanted)))
+
+    async def _is_there(self, name: str) -> bool:
+        """Whether the database of a cell answers.
+
+        Raises:
+            OperatorError: it is not configured, or its tables are of another revision.
+        """
+        if name not in self.cells:
+            raise OperatorError(
+                f"cell {name} has no database: set connection in [{section_of(name)}] to its URL"
+            )
+        try:
+            await self.cells[name].database.read(_look)
+        except DatabaseUnavailable as error:
+            _log.warning("a cell is down; it joins when its database answers", cell=name, error=str(error))
+            return False
+        return True
+
+    def _owns(self, database: Database) -> bool:
+        """Whether a database is in the data directory, whose lock says that no other process works on it."""
+        if not database.is_sqlite or database.url.database is None:
+            return False
+        return Path(database.url.database).resolve().parent == self.directory.resolve()
+
+    async def _make_aggregates(self) -> None:
+        """Make the aggregates of the layout, unless there have been aggregates before."""
+        if await self.aggregates.store.changes(0) is None:
+            await self.aggregates.add(self.layout.aggregates())
+
+    def _open_hosts(self, name: str) -> Hosting:
+        """Open the agents of a cell's hosts; they run as soon as the cell's database answers."""
+        seconds, cell = self.options.heartbeat_seconds, self.cells[name]
+        agents = open_agents(
+            self._stack,
+            self.options.conducting,
+            cell,
+            self.placement,
+            self.records,
+            self._runtime,
+            api=self.api,
+            poll_seconds=seconds,
+        )
+        fleet = Hosting(
+            [
+                (there.host.name, agents, SimulatedDriver(there.host, self.options.script), None)
+                for there in self.layout.cells[name]
+            ],
+            times=AgentTimes(poll=seconds, health=seconds),
+        )
+        if not self._owns(cell.database):
+            self._stack.push_async_callback(fleet.leave)
+        if self.layout.cells[name]:
+            run_for_ever(self._stack, f"hosts of {name}", self._run_hosts(cell, agents, fleet), self._runtime)
+        return fleet
+
+    async def _run_hosts(self, cell: Cell, agents: AgentService, fleet: Hosting) -> None:
+        while True:
+            try:
+                if self._owns(cell.database):
+                    await agents.free_sessions()
+                else:
+                    await cell.database.read(_look)
+                break
+            except StorageError as error:
+                _log.debug("the hosts of a cell wait for it", cell=cell.name, error=str(error))
+            await asyncio.sleep(JOIN_SECONDS)
+        await fleet.run()
+
+    def _timed(self, gateway: Gateway) -> Gateway:
+        self.gateway = TimedGateway(gateway)
+        return self.gateway
+
+    def _end(self, error: BaseException | None) -> None:
+        self._broken = error or RuntimeError("a part of the system ended by itself")
+
+
+def _look(connection: sa.Connection) -> None:
+    connection.scalar(sa.select(1))

@@ -1,0 +1,49 @@
+"""`roost conductor` and `roost cell-conductor` as programs."""
+
+from functools import partial
+
+from roost.conductor.http import default_rules
+from roost.placement.access import open_authenticator
+from roost.placement.client import HttpPlacement
+from roost.process import tracing
+from roost.scheduler.client import HttpScheduler
+from roost.server.conductor.cell import open_cell
+from roost.server.conductor.conductor import open_conductor
+from roost.server.conductor.options import ConductingOptions, read_conducting_options, shown_options
+from roost.server.placement.server import prepare_database
+from roost.server.scheduler.program import Kind
+from roost.state.api_database.tables import SCHEMA as CONDUCTOR
+from roost.state.cell_database import SCHEMA as CELL
+from roost.web.auth.rules import Rules
+
+
+def check_options(options: ConductingOptions) -> None:
+    """Check that tokens, policies and access to other services work with these. Raises `OperatorError`."""
+    open_authenticator(options.http)
+    Rules(default_rules(), options.source, options.http.enforce_new_defaults)
+    tracing.check(options.http.tracing)
+    if options.scheduling.database is None:
+        HttpPlacement.configured(options.source)
+    if options.uses_service:
+        HttpScheduler.configured(options.source)
+
+
+def prepare(options: ConductingOptions) -> None:
+    """Set up empty SQLite files, and check the tables of other databases. Raises `StorageError`."""
+    if options.scheduling.database is not None:
+        prepare_database(options.scheduling.database, options.http.upgrade_database)
+    if options.api_database is not None:
+        prepare_database(options.api_database, schema=CONDUCTOR)
+    if options.cell_database is not None:
+        prepare_database(options.cell_database, schema=CELL)
+
+
+def conductor_kind() -> Kind[ConductingOptions]:
+    """The super conductor."""
+    return Kind(read_conducting_options, check_options, prepare, shown_options, open_conductor)
+
+
+def cell_kind(cell: str) -> Kind[ConductingOptions]:
+    """The conductor of a cell."""
+    read = partial(read_conducting_options, cell=cell)
+    return Kind(read, check_options, prepare, shown_options, open_cell)

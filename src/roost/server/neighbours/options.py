@@ -1,0 +1,55 @@
+"""The options of `roost neighbours`, in group ``neighbours``."""
+
+import msgspec
+from oslo_config import cfg
+
+from roost.placement.options import PlacementOptions, read_options
+from roost.placement.options import shown_options as shown_http_options
+from roost.process.report import masked_options
+from roost.state.database_option import configured_url
+from roost.storage import DatabaseUrl
+from roost.web.auth import Source
+from roost.web.auth.source import refused_value
+
+GROUP = "neighbours"
+
+OPTIONS = [
+    cfg.StrOpt(
+        "connection",
+        default="sqlite:///neighbours.db",
+        secret=True,
+        help="The database of `roost neighbours`, the small service of ports and accelerators.",
+    ),
+]
+
+
+class NeighbourOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """``http``: of tokens, policy, limits, logs and whatever all services have alike. ``database``: a URL."""
+
+    http: PlacementOptions
+    source: Source
+    database: DatabaseUrl | str
+
+    @property
+    def databases(self) -> dict[str, DatabaseUrl | str | None]:
+        """The URLs that change only with a restart, by the name of the option."""
+        return {"[neighbours] connection": self.database}
+
+
+def read_neighbour_options(source: Source, database: str | None = None) -> NeighbourOptions:
+    """Read the options. ``database``: the URL by the command line. Raises `OperatorError`."""
+    conf = source.open()
+    source.register(conf, GROUP, OPTIONS)
+    try:
+        url = database or configured_url(conf[GROUP].connection, source, GROUP)
+    except (cfg.Error, ValueError) as error:
+        raise refused_value(error) from error
+    assert url is not None  # the option has a default
+    return NeighbourOptions(http=read_options(source), source=source, database=url)
+
+
+def shown_options(options: NeighbourOptions) -> dict[str, object]:
+    """All options with their values, secrets masked, for a report of a process."""
+    conf = options.source.open()
+    options.source.register(conf, GROUP, OPTIONS)
+    return {**shown_http_options(options.http), **masked_options(conf, {GROUP: OPTIONS})}

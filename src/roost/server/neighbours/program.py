@@ -1,0 +1,67 @@
+"""`roost neighbours` as a program."""
+
+from contextlib import AsyncExitStack
+from functools import partial
+
+import sqlalchemy as sa
+
+from roost.placement.access import open_authenticator
+from roost.placement.readiness import keystone_checks
+from roost.process import tracing
+from roost.server.neighbours.app import create_app, default_rules
+from roost.server.neighbours.handlers import Service
+from roost.server.neighbours.options import NeighbourOptions, read_neighbour_options, shown_options
+from roost.server.neighbours.tables import SCHEMA
+from roost.server.placement.edge import with_edge
+from roost.server.placement.server import prepare_database
+from roost.server.scheduler.program import Kind
+from roost.server.workers.worker import Served
+from roost.storage import Database
+from roost.web.auth import Source
+from roost.web.auth.rules import Rules
+from roost.web.health import Check, Health, NoAnswer
+
+
+def neighbours_kind(database: str | None) -> Kind[NeighbourOptions]:
+    """The service of ports and accelerators. ``database``: its URL by the command line."""
+
+    def read(source: Source) -> NeighbourOptions:
+        return read_neighbour_options(source, database)
+
+    return Kind(read, _check, _prepare, shown_options, _open)
+
+
+def _check(options: NeighbourOptions) -> None:
+    open_authenticator(options.http)
+    _rules(options)
+    tracing.check(options.http.tracing)
+
+
+def _prepare(options: NeighbourOptions) -> None:
+    prepare_database(options.database, options.http.upgrade_database, SCHEMA)
+
+
+async def _open(options: NeighbourOptions, stack: AsyncExitStack) -> Served:
+    database = Database(options.database, answer_seconds=options.http.answer_seconds)
+    stack.push_async_callback(database.close)
+    application = create_app(
+        Service(database), open_authenticator(options.http), _rules(options), options.http
+    )
+    checks = (Check("database", partial(_look, database), _judge), *keystone_checks(options.http))
+    health = Health(checks, options.http.health)
+    edge = with_edge(application, None, options.http, health)
+    return Served(edge, health, sections={}, databases=(database,))
+
+
+def _rules(options: NeighbourOptions) -> Rules:
+    return Rules(default_rules(), options.source, options.http.enforce_new_defaults)
+
+
+async def _look(database: Database) -> None:
+    await database.read(lambda connection: connection.execute(sa.text("SELECT 1")))
+
+
+def _judge(failure: Exception | None) -> str | None:
+    if failure is None:
+        return None
+    return str(failure) if isinstance(failure, NoAnswer) else "it cannot be read; the log has the error"

@@ -1,0 +1,102 @@
+"""Reads and writes of resources, within one transaction."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
+
+from roost.server.neighbours.errors import Changed, Missing
+from roost.server.neighbours.tables import resources, units
+from roost.storage.errors import ConflictRolledBack
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A kind of resource. ``form``: the struct that it is stored as; ``error``: the name that the API has for
+    the error that there is none of a uuid."""
+
+    name: str
+    form: type[Any]
+    error: str
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """A resource, and how often it was changed."""
+
+    value: Any
+    revision: int
+
+
+def add(
+    connection: Connection, kind: Kind, uuid: str, value: msgspec.Struct, parent: str | None, instance: str
+) -> Resource:
+    """Add a resource."""
+    row = {"kind": kind.name, "uuid": uuid, "parent": parent, "instance": instance, "revision": 1}
+    connection.execute(sa.insert(resources), {**row, "body": _text(value)})
+    return Resource(value, 1)
+
+
+def find(connection: Connection, kind: Kind, uuid: str, *, locked: bool = False) -> Resource:
+    """A resource. ``locked``: nobody else changes it until the transaction ends. Raises `Missing`."""
+    query = sa.select(resources.c.body, resources.c.revision)
+    query = query.where(resources.c.kind == kind.name, resources.c.uuid == uuid)
+    if locked:
+        query = query.with_for_update()
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise Missing(f"{kind.name} {uuid} could not be found", kind.error)
+    return Resource(msgspec.json.decode(row.body, type=kind.form), row.revision)
+
+
+def every(
+    connection: Connection, kind: Kind, *, parent: str | None = None, instance: str | None = None
+) -> list[Resource]:
+    """The resources of a kind in order of their uuids, of one parent or instance alone if it is given."""
+    query = sa.select(resources.c.body, resources.c.revision).where(resources.c.kind == kind.name)
+    if parent is not None:
+        query = query.where(resources.c.parent == parent)
+    if instance is not None:
+        query = query.where(resources.c.instance == instance)
+    rows = connection.execute(query.order_by(resources.c.uuid)).all()
+    return [Resource(msgspec.json.decode(row.body, type=kind.form), row.revision) for row in rows]
+
+
+def change(
+    connection: Connection, kind: Kind, uuid: str, value: msgspec.Struct, seen: int, instance: str
+) -> Resource:
+    """Replace a resource that has been changed ``seen`` times. Raises `Changed`."""
+    where = (resources.c.kind == kind.name, resources.c.uuid == uuid, resources.c.revision == seen)
+    values = {"body": _text(value), "revision": seen + 1, "instance": instance}
+    if not connection.execute(sa.update(resources).where(*where).values(values)).rowcount:
+        raise Changed(f"{kind.name} {uuid} was changed by somebody else")
+    return Resource(value, seen + 1)
+
+
+def remove(connection: Connection, kind: Kind, uuid: str) -> None:
+    """Remove a resource, and give back what it has of pools."""
+    release_units(connection, uuid)
+    connection.execute(sa.delete(resources).where(resources.c.kind == kind.name, resources.c.uuid == uuid))
+
+
+def release_units(connection: Connection, holder: str) -> None:
+    """Give back what a resource has of pools."""
+    connection.execute(sa.delete(units).where(units.c.holder == holder))
+
+
+def take_unit(connection: Connection, pool: str, candidates: Iterable[str], holder: str) -> str | None:
+    """Take the first unit of a pool that is free; None if none is."""
+    taken = set(connection.execute(sa.select(units.c.unit).where(units.c.pool == pool)).scalars())
+    unit = next((each for each in candidates if each not in taken), None)
+    if unit is not None:
+        try:
+            connection.execute(sa.insert(units), {"pool": pool, "unit": unit, "holder": holder})
+        except IntegrityError as error:
+            # Another process took it since: the transaction is run again.
+            raise ConflictRolledBack(f"{unit} of {pool} was taken meanwhile") from error
+    return unit
+
+
+def _text(value: msgspec.Struct) -> str:
+    return msgspec.json.encode(value).decode()

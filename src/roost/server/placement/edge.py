@@ -1,0 +1,83 @@
+"""The edge of every service: `roost serve`, `roost scheduler` and `roost up` compose it in the same way."""
+
+from collections.abc import Callable, Collection, Iterable
+
+from roost.ledger import Ledger
+from roost.placement.options import PlacementOptions
+from roost.process import tracing
+from roost.process.loop_watch import running_watch
+from roost.process.metrics import catalogue as metrics
+from roost.process.metrics.instruments import counting
+from roost.server.workers.waiting import Waiting, on_servers
+from roost.storage import DatabaseUrl
+from roost.web.access_log import AccessLines, RequestLines
+from roost.web.admission import Admission
+from roost.web.connections import Cutter
+from roost.web.dispatch import Application
+from roost.web.edge import Edge, Watch
+from roost.web.health import Health
+from roost.web.health_app import health_paths
+from roost.web.request_metrics import RequestMetrics
+from roost.web.request_spans import RequestSpans
+
+CHANGES = "/v1/changes"
+"""The path whose requests wait for commits, in streams and long polls, which have a limit of their own."""
+
+
+def with_edge(
+    application: Application,
+    ledger: Ledger | None,
+    options: PlacementOptions,
+    health: Health,
+    uncounted: Collection[str] = (CHANGES,),
+) -> Edge:
+    """Put the edge around the application of a service. Parts that ``options`` turn off are left out.
+
+    ``ledger``: that of this process, if it has one. ``uncounted``: the paths whose requests wait for long.
+    """
+    watches: list[Watch] = [RequestLines()]
+    if tracing.is_on():
+        watches.append(RequestSpans())
+    if options.logs.access:
+        watches.append(AccessLines())
+    if counting():
+        watches.append(RequestMetrics())
+    admission = Admission(application, options.limits, uncounted=uncounted, cut_soon=Cutter().cut_soon)
+    edge = Edge(application, health_paths(health), watches, admission, running_watch())
+    if counting():
+        _follow(edge, admission)
+        if ledger is not None:
+            _follow_ledger(ledger)
+    return edge
+
+
+def waiting_for(
+    urls: Iterable[DatabaseUrl | str | None], prepare: Callable[[], None], options: PlacementOptions
+) -> Waiting | None:
+    """How a worker process waits for its databases; None: none of them is on a server.
+
+    ``prepare``: sets them up, or checks them.
+    """
+    if not on_servers(urls):
+        return None
+
+    def edge(application: Application, health: Health) -> Application:
+        return with_edge(application, None, options, health)
+
+    return Waiting(prepare, edge, options.health)
+
+
+def _follow(edge: Edge, admission: Admission) -> None:
+    """Have the gauges of a service read where it keeps the numbers."""
+    metrics.IN_FLIGHT.follow(lambda: edge.in_flight)
+    metrics.ADMITTED.labels("read").follow(lambda: admission.load.reads)
+    metrics.ADMITTED.labels("write").follow(lambda: admission.load.writes)
+    metrics.BODIES.follow(lambda: admission.load.body_bytes)
+    metrics.ANSWERS.follow(lambda: admission.load.answer_bytes)
+
+
+def _follow_ledger(ledger: Ledger) -> None:
+    metrics.VERSION.follow(lambda: ledger.status().version)
+    metrics.LAG_COMMITS.follow(lambda: ledger.status().lag_commits)
+    metrics.LAG_SECONDS.follow(lambda: ledger.status().lag_seconds)
+    metrics.WAITING_COMMANDS.follow(lambda: ledger.status().waiting_commands)

@@ -1,0 +1,154 @@
+"""A program that serves HTTP by the options of its files, under a supervisor: what its commands differ in."""
+
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from roost.model.errors import OperatorError
+from roost.placement.options import PlacementOptions
+from roost.process.logs import configure_logs
+from roost.process.report import Report as ProcessReport
+from roost.server.placement.edge import waiting_for
+from roost.server.placement.server import check_exposure
+from roost.server.workers.beats import Beats
+from roost.server.workers.listeners import Listeners
+from roost.server.workers.supervision import Cause, Rules
+from roost.server.workers.supervisor import Hooks, Report, Supervisor
+from roost.server.workers.tls import Tls
+from roost.server.workers.worker import Served, Worker, run_worker
+from roost.storage import DatabaseUrl
+from roost.web.auth import Source
+
+
+class ProgramOptions(Protocol):
+    """The options of a program. ``http``: those that all services have alike; ``source``: where they are."""
+
+    @property
+    def http(self) -> PlacementOptions: ...
+
+    @property
+    def source(self) -> Source: ...
+
+    @property
+    def databases(self) -> Mapping[str, DatabaseUrl | str | None]:
+        """The URLs that change only with a restart, by the name of the option."""
+
+
+Options = TypeVar("Options", bound=ProgramOptions)
+
+
+@dataclass(frozen=True)
+class Kind(Generic[Options]):
+    """A kind of program.
+
+    - ``read``: reads the options of a source. ``check``: whether they work; raises `OperatorError`.
+    - ``prepare``: sets up empty SQLite files, and checks the tables of other databases; raises
+      `StorageError`.
+    - ``shown``: the options for a report, secrets masked.
+    - ``open``: opens what a worker process serves; the stack closes it. Raises `OperatorError`.
+    """
+
+    read: Callable[[Source], Options]
+    check: Callable[[Options], None]
+    prepare: Callable[[Options], None]
+    shown: Callable[[Options], dict[str, object]]
+    open: Callable[[Options, AsyncExitStack], Awaitable[Served]]
+
+
+@dataclass(frozen=True)
+class Program(Generic[Options]):
+    """A program with its configuration, of which each worker process serves one.
+
+    ``insecure``: the operator allows to serve other machines without authentication. ``rules``: those of its
+    supervision. ``host``: where it listens; None for a UNIX socket. ``metrics``: the folder that workers
+    publish their metrics to.
+    """
+
+    kind: Kind[Options]
+    options: Options
+    insecure: bool
+    rules: Rules
+    host: str | None = None
+    tls: Tls | None = None
+    metrics: Path | None = None
+
+    def run(self, listener: socket.socket, report: Report, cause: Cause, beats: Beats) -> None:
+        """Serve in this process, a worker, until it is told to end."""
+
+        def make(report: Report) -> Worker:
+            return ProgramWorker(self, report, cause)
+
+        http = self.options.http
+        run_worker(
+            make,
+            listener,
+            report,
+            logs=http.logs,
+            limits=http.limits,
+            tls=self.tls,
+            rules=self.rules,
+            beats=beats,
+        )
+
+    def check(self) -> None:
+        """Check that the options work, before any process starts. Raises `OperatorError`."""
+        self.kind.check(self.options)
+        if self.options.http.auth_strategy == "noauth2":
+            check_exposure(self.host, self.insecure)
+
+    def reread(self) -> "Program[Options]":
+        """Return the program with the options as files have them now. Raises `OperatorError` if one is
+        wrong."""
+        options = self.kind.read(self.options.source)
+        changed = replace(self, options=options)
+        changed.check()
+        if self.tls is not None:
+            self.tls.check()
+        for name, url in options.databases.items():
+            if url != self.options.databases.get(name):
+                raise OperatorError(f"{name} changes only when the service is restarted")
+        try:
+            configure_logs(options.http.logs)
+        except OperatorError:
+            configure_logs(self.options.http.logs)
+            raise
+        return changed
+
+
+class ProgramWorker(Worker, Generic[Options]):
+    """A worker process of a program. ``report`` and ``cause``: as of `Worker`."""
+
+    def __init__(
+        self, program: Program[Options], report: Callable[[str | None], None], cause: Cause = "start"
+    ) -> None:
+        super().__init__(
+            program.options.http.tracing,
+            partial(program.kind.shown, program.options),
+            report,
+            program.metrics,
+            cause,
+            program.rules.drain_seconds,
+            waiting_for(
+                program.options.databases.values(),
+                partial(program.kind.prepare, program.options),
+                program.options.http,
+            ),
+        )
+        self._program = program
+
+    async def open(self, stack: AsyncExitStack) -> Served:
+        return await self._program.kind.open(self._program.options, stack)
+
+
+def serve(listeners: Listeners, program: Program[Options], on_ready: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT, with one process for each worker.
+
+    ``on_ready`` is called once all workers can serve. Raises `OperatorError` if one cannot.
+    """
+    configure_logs(program.options.http.logs)
+    state = ProcessReport(options=lambda: program.kind.shown(program.options))
+    Supervisor(listeners, program, program.rules, Hooks(on_ready, on_report=state.log)).run()

@@ -1,0 +1,38 @@
+"""`roost scheduler` as a program: its options, and the checks before any process starts."""
+
+from functools import partial
+
+from roost.placement.access import open_authenticator
+from roost.placement.client import HttpPlacement
+from roost.process import tracing
+from roost.scheduler.api.app import default_rules
+from roost.server.placement.server import prepare_database
+from roost.server.scheduler.options import SchedulingOptions, read_scheduling_options, shown_options
+from roost.server.scheduler.program import Kind
+from roost.server.scheduler.served import open_scheduler
+from roost.web.auth import Source
+from roost.web.auth.rules import Rules as PolicyRules
+
+
+def check_options(options: SchedulingOptions) -> None:
+    """Check that tokens, policies and access to placement work with these. Raises `OperatorError`."""
+    open_authenticator(options.http)
+    PolicyRules(default_rules(), options.source, options.http.enforce_new_defaults)
+    tracing.check(options.http.tracing)
+    if options.database is None:
+        HttpPlacement.configured(options.source)
+
+
+def prepare(options: SchedulingOptions) -> None:
+    """Set up an empty SQLite file of the ledger, or check its tables. Raises `StorageError`."""
+    if options.database is not None:
+        prepare_database(options.database, options.http.upgrade_database)
+
+
+def _read(database: str | None, source: Source) -> SchedulingOptions:
+    return read_scheduling_options(source, database)
+
+
+def scheduler_kind(database: str | None) -> Kind[SchedulingOptions]:
+    """The scheduler. ``database``: the ledger's URL by the command line."""
+    return Kind(partial(_read, database), check_options, prepare, shown_options, open_scheduler)

@@ -1,0 +1,171 @@
+"""Listening sockets, which the parent process makes and every worker inherits.
+
+On a port, each worker slot has a socket of its own (SO_REUSEPORT), among which the kernel distributes
+connections; workers that shared one socket would get very unequal numbers of connections. The parent keeps
+the sockets open: connections that wait for a worker that is killed are served by the one that follows it.
+Meanwhile `steer` keeps new connections away from the empty slot. A UNIX socket is shared by all slots,
+because the kernel cannot distribute its connections.
+"""
+
+import os
+import socket
+import stat
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import structlog
+
+from roost.model.errors import OperatorError
+from roost.server.workers.steering import attach, detach
+
+_LOG = structlog.get_logger()
+
+BACKLOG: Final = 1024
+"""Connections that may wait for a worker. The kernel drops further ones, and clients try again."""
+
+
+class Address(NamedTuple):
+    """A host and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class UnixAddress:
+    """The path of a UNIX socket, and the mode of the file, which says who may connect."""
+
+    path: Path
+    mode: int
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+class Listeners(ABC):
+    """The listening sockets of a service. ``sockets``: one for each slot."""
+
+    sockets: Sequence[socket.socket]
+
+    @abstractmethod
+    def steer(self, slots: Collection[int]) -> None:
+        """Direct new connections to these slots, at least one, as far as the kernel can."""
+
+    def close(self) -> None:
+        """Stop listening in this process."""
+        for each in self.sockets:
+            each.close()
+
+
+class PortListeners(Listeners):
+    """Sockets on one port. Raises `OperatorError` if the address is in use or not of this machine."""
+
+    def __init__(self, address: Address, slots: int) -> None:
+        self.sockets = found = []
+        self._steered = False
+        try:
+            family, kind, protocol, _, resolved = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
+            with closing(socket.socket(family, kind, protocol)) as trial:
+                trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                # With SO_REUSEPORT the service would share the port with another one of the same user.
+                trial.bind(resolved)
+            for _ in range(slots):
+                each = socket.socket(family, kind, protocol)
+                found.append(each)
+                each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+                each.setblocking(False)
+                each.bind(resolved)
+                # The order of these calls is the order by which `steer` names the sockets.
+                each.listen(BACKLOG)
+        except OSError as error:
+            self.close()
+            raise OperatorError(
+                f"cannot listen on {address.host} port {address.port}: {error.strerror}"
+            ) from error
+
+    def steer(self, slots: Collection[int]) -> None:
+        try:
+            if len(slots) == len(self.sockets):
+                if self._steered:
+                    detach(self.sockets[0])
+                self._steered = False
+            else:
+                attach(self.sockets[0], sorted(slots))
+                self._steered = True
+        except OSError as error:
+            # Connections of the empty slots wait for the next workers.
+            _LOG.debug("the kernel does not steer connections", error=str(error))
+
+
+class UnixListeners(Listeners):
+    """A UNIX socket that all slots share.
+
+    A file of an earlier service on which nobody listens is removed. Raises `OperatorError` if the path is in
+    use or cannot be made.
+    """
+
+    def __init__(self, address: UnixAddress, slots: int) -> None:
+        self._path = address.path
+        _remove_stale(address.path)
+        first = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            before = os.umask(0o777 & ~address.mode)
+            try:
+                first.bind(str(address.path))
+            finally:
+                os.umask(before)
+            self._inode = address.path.stat().st_ino
+            first.listen(BACKLOG)
+            first.setblocking(False)
+        except OSError as error:
+            first.close()
+            raise OperatorError(f"cannot listen on {address}: {error.strerror or error}") from error
+        self.sockets = [first, *(first.dup() for _ in range(slots - 1))]
+
+    def steer(self, slots: Collection[int]) -> None:
+        """Do nothing: whichever worker is there takes the connections."""
+
+    def close(self) -> None:
+        super().close()
+        try:
+            if self._path.stat().st_ino == self._inode:
+                self._path.unlink()
+        except FileNotFoundError:
+            return
+
+
+def listen(address: Address | UnixAddress, slots: int) -> Listeners:
+    """Return the listening sockets of a service. Raises `OperatorError` if it cannot listen there."""
+    if isinstance(address, UnixAddress):
+        return UnixListeners(address, slots)
+    return PortListeners(address, slots)
+
+
+def check_address(host: str, port: int) -> None:
+    """Check that a port is free and its host of this machine. Raises `OperatorError`."""
+    PortListeners(Address(host, port), 1).close()
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove the file of a UNIX socket on which nobody listens. Raises `OperatorError` for any other file."""
+    try:
+        if not stat.S_ISSOCK(path.stat().st_mode):
+            raise OperatorError(f"cannot listen on {path}: it is a file and not a socket")
+    except FileNotFoundError:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as trial:
+        try:
+            trial.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            return
+    raise OperatorError(f"cannot listen on {path}: another process does")

@@ -1,0 +1,287 @@
+"""Rounds, findings and repairs of the audit in the API database."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.state.api_database.event_types import CloudEvent
+from roost.state.api_database.events import append_events
+from roost.state.api_database.tables import audit_findings, audit_repairs, audit_state
+from roost.state.leases import read_stamps
+from roost.storage import insert_missing
+
+LEASE = "audit"
+"""Name and kind of the lease under which one process audits."""
+
+DONE = "done"
+"""The result of a repair that was made; that of another one says why it was refused."""
+
+KEPT_FINDINGS = 1000
+"""Findings of a round that are stored. The others are counted."""
+
+KEPT_REPAIRS = 10_000
+"""Repairs that are stored. Older ones are deleted."""
+
+
+class AuditFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """A difference that both looks of a round saw.
+
+    ``subject`` is the instance, or the root provider of a node. ``detail`` says what is there, ``expected``
+    what should be, ``proof`` what was read, both times. ``action`` is the repair, None if there is none that
+    is certain; ``waits_for`` says what keeps it from being made.
+    """
+
+    kind: str
+    subject: str
+    detail: str
+    expected: str
+    proof: dict[str, Any]
+    action: str | None
+    waits_for: str | None
+
+
+_FINDING = msgspec.json.Decoder(AuditFinding)
+_JSON = msgspec.json.Encoder()
+
+
+class RoundReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a round said beside its findings.
+
+    ``findings``: how many, those beyond `KEPT_FINDINGS` included. ``instances``: how many were compared.
+    ``unread``: the cells that could not be read, and why. ``asks``: what an operator is asked, None: nothing.
+    """
+
+    findings: int = 0
+    instances: int = 0
+    unread: dict[str, str] = {}
+    asks: str | None = None
+
+
+_REPORT = msgspec.json.Decoder(RoundReport)
+
+
+class AuditState(msgspec.Struct, frozen=True, kw_only=True):
+    """The rounds: numbers of the last that began and of the last that ended, when that was, and its report.
+
+    ``asked``: an operator has asked for a round, which may make ``permitted`` repairs;
+    `roost.conductor.audit.findings.DRY_RUN`: none at all.
+    """
+
+    begun: int = 0
+    ended: int = 0
+    ended_at: float = 0.0
+    asked: bool = False
+    permitted: int = 0
+    report: RoundReport = RoundReport()
+
+
+class Repair(msgspec.Struct, frozen=True, kw_only=True):
+    """A repair: when, by which process, of what, with what result. Without one its process died in between,
+    or is at it."""
+
+    number: int
+    at: float
+    by: str
+    finding: AuditFinding
+    result: str | None
+
+
+class HeldLease(msgspec.Struct, frozen=True):
+    """The ownership of the audit. Each write under it changes nothing if others own the audit now."""
+
+    holder: str
+    epoch: int
+
+    def holds(self, connection: Connection) -> bool:
+        """Whether it does; the row is locked."""
+        stamp = read_stamps(connection, [LEASE], lock=True).get(LEASE)
+        return stamp is not None and stamp[:2] == (self.holder, self.epoch)
+
+
+class ReadState(msgspec.Struct, frozen=True):
+    """Answers the state of the rounds."""
+
+    def __call__(self, connection: Connection) -> AuditState:
+        return _state(connection)
+
+
+class AskForRound(msgspec.Struct, frozen=True):
+    """Ask for a round that may make ``permitted`` repairs; answers its number."""
+
+    permitted: int
+
+    def __call__(self, connection: Connection) -> int:
+        state = _state(connection, lock=True)
+        _put(connection, {"asked": True, "permitted": self.permitted})
+        return state.begun + 1
+
+
+class BeginRound(msgspec.Struct, frozen=True):
+    """Begin a round; answers the state before it, None if others own the audit."""
+
+    lease: HeldLease
+
+    def __call__(self, connection: Connection) -> AuditState | None:
+        if not self.lease.holds(connection):
+            return None
+        state = _state(connection, lock=True)
+        _put(connection, {"begun": state.begun + 1, "asked": False, "permitted": 0})
+        return state
+
+
+class EndRound(msgspec.Struct, frozen=True):
+    """Store what a round found. Answers False, and stores nothing, if others own the audit."""
+
+    lease: HeldLease
+    number: int
+    at: float
+    findings: tuple[AuditFinding, ...]
+    report: RoundReport
+
+    def __call__(self, connection: Connection) -> bool:
+        if not self.lease.holds(connection):
+            return False
+        _state(connection, lock=True)
+        report = _JSON.encode(self.report).decode()
+        _put(connection, {"ended": self.number, "ended_at": self.at, "report": report})
+        connection.execute(sa.delete(audit_findings))
+        rows = [
+            {"number": number, "finding": _JSON.encode(finding).decode()}
+            for number, finding in enumerate(self.findings[:KEPT_FINDINGS], 1)
+        ]
+        if rows:
+            connection.execute(sa.insert(audit_findings), rows)
+        return True
+
+
+class BeginRepair(msgspec.Struct, frozen=True):
+    """Record a repair that is about to be made; answers its number, None if others own the audit."""
+
+    lease: HeldLease
+    at: float
+    by: str
+    finding: AuditFinding
+
+    def __call__(self, connection: Connection) -> int | None:
+        if not self.lease.holds(connection):
+            return None
+        number = int(connection.scalar(sa.select(sa.func.max(audit_repairs.c.number))) or 0) + 1
+        row = {
+            "number": number,
+            "at": self.at,
+            "by": self.by,
+            "finding": _JSON.encode(self.finding).decode(),
+            "result": None,
+        }
+        connection.execute(sa.insert(audit_repairs), row)
+        connection.execute(sa.delete(audit_repairs).where(audit_repairs.c.number <= number - KEPT_REPAIRS))
+        return number
+
+
+class EndRepair(msgspec.Struct, frozen=True):
+    """Record the result of a repair.
+
+    One that was refused before, with the same proof and for the same reason, is recorded once: each round
+    tries it again.
+    """
+
+    number: int
+    result: str
+
+    def __call__(self, connection: Connection) -> None:
+        mine = audit_repairs.c.number == self.number
+        connection.execute(sa.update(audit_repairs).where(mine).values(result=self.result))
+        if self.result == DONE:
+            self._tell(connection)
+            return
+        finding = connection.scalar(sa.select(audit_repairs.c.finding).where(mine))
+        same = (
+            audit_repairs.c.result == self.result,
+            audit_repairs.c.finding == finding,
+            audit_repairs.c.number != self.number,
+        )
+        if connection.scalar(sa.select(audit_repairs.c.number).where(*same).limit(1)) is not None:
+            connection.execute(sa.delete(audit_repairs).where(mine))
+
+    def _tell(self, connection: Connection) -> None:
+        query = sa.select(audit_repairs.c.at, audit_repairs.c.finding)
+        row = connection.execute(query.where(audit_repairs.c.number == self.number)).one_or_none()
+        if row is not None:
+            finding = _FINDING.decode(row.finding)
+            event = CloudEvent(
+                at=row.at,
+                kind="repair",
+                instance=finding.subject,
+                name=finding.action,
+                detail=f"{finding.kind}: {finding.detail}",
+            )
+            append_events(connection, [event])
+
+
+class ReadFindings(msgspec.Struct, frozen=True):
+    """Answers up to ``most`` findings of the last round after a number, with their numbers."""
+
+    after: int
+    most: int
+
+    def __call__(self, connection: Connection) -> list[tuple[int, AuditFinding]]:
+        query = (
+            sa.select(audit_findings)
+            .where(audit_findings.c.number > self.after)
+            .order_by(audit_findings.c.number)
+            .limit(self.most)
+        )
+        return [(row.number, _FINDING.decode(row.finding)) for row in connection.execute(query)]
+
+
+class ReadRepairs(msgspec.Struct, frozen=True):
+    """Answers up to ``most`` repairs, the newest first, of those before a number if there is one."""
+
+    before: int | None
+    most: int
+
+    def __call__(self, connection: Connection) -> list[Repair]:
+        query = sa.select(audit_repairs)
+        if self.before is not None:
+            query = query.where(audit_repairs.c.number < self.before)
+        query = query.order_by(audit_repairs.c.number.desc()).limit(self.most)
+        return [
+            Repair(
+                number=row.number,
+                at=row.at,
+                by=row.by,
+                finding=_FINDING.decode(row.finding),
+                result=row.result,
+            )
+            for row in connection.execute(query)
+        ]
+
+
+_SELECT = sa.select(audit_state)
+_LOCKED = _SELECT.with_for_update()
+_UPDATE = sa.update(audit_state)
+_FIRST = {"id": 1, "begun": 0, "ended": 0, "ended_at": 0.0, "asked": False, "permitted": 0, "report": "{}"}
+
+
+def _state(connection: Connection, lock: bool = False) -> AuditState:
+    rows: Sequence[sa.Row[tuple[object, ...]]] = connection.execute(_LOCKED if lock else _SELECT).all()
+    if not rows:
+        if lock:
+            insert_missing(connection, sa.insert(audit_state), _FIRST)
+        return AuditState()
+    [row] = rows
+    return AuditState(
+        begun=row.begun,
+        ended=row.ended,
+        ended_at=row.ended_at,
+        asked=row.asked,
+        permitted=row.permitted,
+        report=_REPORT.decode(row.report),
+    )
+
+
+def _put(connection: Connection, values: dict[str, object]) -> None:
+    connection.execute(_UPDATE.values(values))

@@ -1,0 +1,343 @@
+"""Build requests: accepted, owned by one conductor at a time, and finished.
+
+Each owner of a request has a number, ``owner_epoch``. Whoever takes the request over raises it. Every write
+names owner and number, and changes nothing if they have moved on.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+import structlog
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
+
+from roost.model.instance import BuildRequest
+from roost.model.text import clean_values
+from roost.state.api_database.late_claims import note_late_claims
+from roost.state.api_database.mappings import DeleteMapped, insert_mappings, locked_owners
+from roost.state.api_database.server_groups import add_members
+from roost.state.api_database.tables import build_requests, instance_mappings
+from roost.state.leases import holders
+from roost.storage import in_batches, is_duplicate_key, one_of
+from roost.web.errors import Conflict
+
+_log = structlog.get_logger()
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(BuildRequest)
+
+PAGE = 100
+"""Waiting requests that are read in one transaction. Thousands wait after an outage, each with its spec."""
+
+# Statements that each request needs are made once: to make one takes longer than to execute it.
+_ACCEPT = sa.insert(build_requests)
+_FINISH = sa.delete(build_requests).where(one_of(build_requests.c.request_id, "some"))
+_INSTANCES = sa.select(instance_mappings.c.instance_uuid).where(
+    one_of(instance_mappings.c.request_id, "some")
+)
+_OWNER = sa.select(build_requests.c.owner, build_requests.c.owner_epoch).where(
+    build_requests.c.request_id == sa.bindparam("of")
+)
+_UNFINISHED = sa.select(build_requests.c.request_id).where(one_of(build_requests.c.request_id, "some"))
+
+_KEY = (build_requests.c.request_id, build_requests.c.owner, build_requests.c.owner_epoch)
+
+
+class RequestKey(NamedTuple):
+    """A request and its owner at a time: what a write names."""
+
+    request_id: str
+    owner: str | None
+    epoch: int
+
+    def matches(self) -> tuple[sa.ColumnElement[bool], ...]:
+        """The condition that the owner is still this one."""
+        # IS NOT DISTINCT FROM would read the whole table: PostgreSQL has no index for it.
+        request_id, owner, epoch = _KEY
+        owned = owner.is_(None) if self.owner is None else owner == self.owner
+        return request_id == self.request_id, owned, epoch == self.epoch
+
+
+class OwnedRequest(msgspec.Struct, frozen=True):
+    """A request that this process carries."""
+
+    request: BuildRequest
+    owner: str
+    epoch: int
+
+    @property
+    def key(self) -> RequestKey:
+        """What a write for the request names."""
+        return RequestKey(self.request.request_id, self.owner, self.epoch)
+
+
+class InstanceExists(Conflict):
+    """A request names an instance that an earlier request has made. The text has the id of the request."""
+
+
+class AcceptRequest(msgspec.Struct, frozen=True):
+    """Keep a request, with a mapping for each of its instances; durable, it will be carried out.
+
+    ``owner``: the holder of the lease of the process that accepts it; None: any conductor may take it.
+    Answers the number of the owner, 0 if a request with this id is there already, which is left as it is.
+    Raises `InstanceExists`; `UnicodeEncodeError` for text that cannot be stored: see `clean_request`.
+    """
+
+    request: BuildRequest
+    at: float
+    owner: str | None = None
+
+    @property
+    def keys(self) -> Collection[str]:
+        return (self.request.request_id,)
+
+    def __call__(self, connection: Connection) -> int:
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: "Sequence[AcceptRequest]") -> list[int]:
+        there = Unfinished(tuple(work.request.request_id for work in works))(connection)
+        new = [work for work in works if work.request.request_id not in there]
+        try:
+            if new:
+                connection.execute(_ACCEPT, [work.row() for work in new])
+                insert_mappings(connection, [(work.request, work.at) for work in new])
+        except IntegrityError as error:
+            if not is_duplicate_key(error):
+                raise
+            # Looked for only here, as new requests have new uuids. Of several requests each is tried alone.
+            names = ", ".join(work.request.request_id for work in new)
+            raise InstanceExists(f"request {names} names instances that exist already") from error
+        for request in (work.request for work in new):
+            if request.spec.group is not None:
+                add_members(connection, request.spec.group.uuid, request.instances)
+        return [int(work.request.request_id not in there) for work in works]
+
+    def row(self) -> dict[str, object]:
+        """The row of the request."""
+        return {
+            "request_id": self.request.request_id,
+            "request": _ENCODER.encode(self.request).decode(),
+            "accepted_at": self.at,
+            "owner": self.owner,
+            "owner_epoch": 1,
+        }
+
+
+class FreeRequests(msgspec.Struct, frozen=True):
+    """Answers the requests that nobody carries and those of ``owner`` itself, in order of acceptance.
+
+    ``most``: so many of them, from the first on.
+    """
+
+    is_short: ClassVar = True
+
+    owner: str
+    most: int
+
+    def __call__(self, connection: Connection) -> list[RequestKey]:
+        values = {"me": self.owner, "most": self.most}
+        return [RequestKey(*row) for row in connection.execute(_FREE, values)]
+
+
+_FREE = (
+    sa.select(*_KEY)
+    .where(
+        build_requests.c.owner.is_(None)
+        | (build_requests.c.owner == sa.bindparam("me"))
+        | build_requests.c.owner.not_in(holders())
+    )
+    .order_by(build_requests.c.accepted_at)
+    .limit(sa.bindparam("most"))
+)
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """What was taken over. ``unreadable``: the ids of requests that no program can carry."""
+
+    owned: list[OwnedRequest]
+    unreadable: frozenset[str]
+
+
+class TakeRequests(msgspec.Struct, frozen=True):
+    """Take requests over from the owners that were seen. Answers what could be taken.
+
+    A request that cannot be read is taken too, with a log line, so that it does not keep others from being
+    carried out.
+    """
+
+    seen: tuple[RequestKey, ...]
+    owner: str
+
+    def __call__(self, connection: Connection) -> Taken:
+        taken = {}
+        for key in self.seen:
+            values = {"owner": self.owner, "owner_epoch": key.epoch + 1}
+            if connection.execute(sa.update(build_requests).where(*key.matches()).values(values)).rowcount:
+                taken[key.request_id] = key.epoch + 1
+        found = []
+        for some in in_batches(taken):
+            query = sa.select(build_requests.c.request_id, build_requests.c.request).where(
+                build_requests.c.request_id.in_(some)
+            )
+            found += [
+                OwnedRequest(request, self.owner, taken[request.request_id])
+                for request in decoded(connection.execute(query))
+            ]
+        readable = {each.request.request_id for each in found}
+        return Taken(found, frozenset(taken.keys() - readable))
+
+
+class RetakeRequest(msgspec.Struct, frozen=True):
+    """Raise the number of a request's owner, for another try. Answers False if others own the request now."""
+
+    key: RequestKey
+
+    def __call__(self, connection: Connection) -> bool:
+        raised = sa.update(build_requests).where(*self.key.matches())
+        return bool(connection.execute(raised.values(owner_epoch=self.key.epoch + 1)).rowcount)
+
+
+class IsOwner(msgspec.Struct, frozen=True):
+    """Whether the owner of a request is still this one."""
+
+    is_short: ClassVar = True
+
+    key: RequestKey
+
+    def __call__(self, connection: Connection) -> bool:
+        return connection.execute(_OWNER, {"of": self.key.request_id}).one_or_none() == self.key[1:]
+
+
+class FinishRequest(msgspec.Struct, frozen=True):
+    """Forget a request whose instances are in cells. Answers False if others own it now."""
+
+    key: RequestKey
+
+    @property
+    def keys(self) -> Collection[str]:
+        return (self.key.request_id,)
+
+    def __call__(self, connection: Connection) -> bool:
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: "Sequence[FinishRequest]") -> list[bool]:
+        owners = locked_owners(connection, [work.key.request_id for work in works])
+        owns = [owners.get(work.key.request_id) == work.key[1:] for work in works]
+        finished = [work.key for work, held in zip(works, owns, strict=True) if held]
+        for some in in_batches([key.request_id for key in finished]):
+            connection.execute(_FINISH, {"some": some})
+        # An earlier owner may still claim: for what could not be placed, and for what fails in its cell.
+        for some in in_batches([key.request_id for key in finished if key.epoch > 1]):
+            note_late_claims(connection, connection.execute(_INSTANCES, {"some": some}).scalars().all())
+        return owns
+
+
+class DeleteOwned(msgspec.Struct, frozen=True):
+    """Accept the deletion of instances of a request. Answers False, and deletes none, if others own it."""
+
+    key: RequestKey
+    uuids: tuple[str, ...]
+    at: float
+
+    def __call__(self, connection: Connection) -> bool:
+        if locked_owners(connection, [self.key.request_id]).get(self.key.request_id) != self.key[1:]:
+            return False
+        DeleteMapped(self.uuids, self.at, self.key.owner)(connection)
+        return True
+
+
+class WaitingRequests(msgspec.Struct, frozen=True):
+    """Answers those of the named requests that are not finished and can be read, by id."""
+
+    is_short: ClassVar = True
+
+    request_ids: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> dict[str, BuildRequest]:
+        found = {}
+        for some in in_batches(self.request_ids):
+            query = sa.select(build_requests.c.request_id, build_requests.c.request).where(
+                build_requests.c.request_id.in_(some)
+            )
+            found.update({each.request_id: each for each in decoded(connection.execute(query))})
+        return found
+
+
+class Unfinished(msgspec.Struct, frozen=True):
+    """Answers the ids of those of the named requests that are not finished."""
+
+    is_short: ClassVar = True
+
+    request_ids: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> frozenset[str]:
+        return frozenset(
+            each
+            for some in in_batches(self.request_ids)
+            for each in connection.execute(_UNFINISHED, {"some": some}).scalars()
+        )
+
+
+class Page(NamedTuple):
+    """The place before a page of waiting requests: the last request of the page before."""
+
+    accepted_at: float = 0.0
+    request_id: str = ""
+
+
+class ReadWaiting(msgspec.Struct, frozen=True):
+    """Answers up to `PAGE` waiting requests, and the place before the next page; None after the last one.
+
+    ``only``: the id of the only one that is read.
+    """
+
+    after: Page = Page()
+    only: str | None = None
+
+    def __call__(self, connection: Connection) -> tuple[list[BuildRequest], Page | None]:
+        at, request_id = place = (build_requests.c.accepted_at, build_requests.c.request_id)
+        after = self.after
+        query = (
+            sa.select(request_id, build_requests.c.request, at)
+            .where(at >= after.accepted_at, sa.or_(at > after.accepted_at, request_id > after.request_id))
+            .order_by(*place)
+            .limit(PAGE)
+        )
+        if self.only is not None:
+            query = query.where(request_id == self.only)
+        rows = connection.execute(query).all()
+        following = Page(rows[-1].accepted_at, rows[-1].request_id) if len(rows) == PAGE else None
+        return list(decoded(row[:2] for row in rows)), following
+
+
+def waiting_requests(connection: Connection) -> Iterator[BuildRequest]:
+    """The requests that are not finished, in order of acceptance, in the connection's transaction."""
+    page: Page | None = Page()
+    while page is not None:
+        requests, page = ReadWaiting(page)(connection)
+        yield from requests
+
+
+def clean_request(request: BuildRequest) -> BuildRequest:
+    """The request with all texts of its spec cleaned; the same one if they are clean, as mostly."""
+    try:
+        if b"\\u0000" not in _ENCODER.encode(request):
+            return request
+    except UnicodeEncodeError:
+        pass
+    return msgspec.convert(clean_values(msgspec.to_builtins(request)), BuildRequest)
+
+
+def decoded(rows: Iterable[Any]) -> Iterator[BuildRequest]:
+    """The requests in rows of id and text.
+
+    One that cannot be read is left out, with a log line: it must not keep the others from being carried out.
+    """
+    for request_id, text in rows:
+        try:
+            yield _DECODER.decode(text)
+        except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+            _log.error("a build request cannot be read", request_id=request_id, error=str(error))

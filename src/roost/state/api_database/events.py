@@ -1,0 +1,216 @@
+"""The log of events in the API database."""
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.secrets import redacted_text
+from roost.model.text import clean_text
+from roost.state.api_database.event_types import INSTANCE, CloudEvent
+from roost.state.api_database.tables import events, events_position
+from roost.storage import in_batches, one_of
+
+T = TypeVar("T")
+
+LOOKED_AT_ONCE = 10_000
+"""Positions of the log that one read looks through at most: a filter may let none of them pass."""
+
+MOST_SKEWED = 1000
+"""Events of a time and after it among which the first one is looked for: the clocks of the processes that
+wrote them differ, so the first by time need not be the first by position."""
+
+PRUNED_AT_ONCE = 1000
+"""Events that one transaction removes at most."""
+
+MOST_OF_DETAIL = 1000
+"""Characters of the detail of an event; the rest is cut off."""
+
+_JSON = msgspec.json.Encoder()
+_EVENT = msgspec.json.Decoder(CloudEvent)
+
+
+class MarkedEvent(NamedTuple):
+    """An event that several observers see. Those with the same mark are one; the first is kept."""
+
+    mark: str
+    event: CloudEvent
+
+
+def append_events(connection: Connection, new: Sequence[CloudEvent]) -> None:
+    """Append events, as the last statements of the transaction that makes the change.
+
+    The row with the position of the log is raised first, and so is locked until the transaction ends. A
+    transaction with a higher position begins to append after one with a lower position has ended: a reader
+    that has seen a position has seen all before it. Numbers that the database draws by itself would not do:
+    a lower one may be committed after a higher one was read, and a reader would miss it.
+    """
+    if new:
+        _insert(connection, [(None, each) for each in new])
+
+
+class ObserveEvents(msgspec.Struct, frozen=True):
+    """Append those of some events whose marks are new. Answers how many were.
+
+    The look for their marks comes after the position is locked, so that two observers do not both write.
+    """
+
+    observed: tuple[MarkedEvent, ...]
+
+    def __call__(self, connection: Connection) -> int:
+        by_mark = {sha256(each.mark.encode()).hexdigest(): each.event for each in reversed(self.observed)}
+        _raise_position(connection, 0)
+        there = {
+            mark
+            for some in in_batches(by_mark)
+            for mark in connection.execute(_MARKS, {"marks": some}).scalars()
+        }
+        new = [(mark, event) for mark, event in reversed(by_mark.items()) if mark not in there]
+        if new:
+            _insert(connection, new)
+        return len(new)
+
+
+class WithEvents(msgspec.Struct, Generic[T], frozen=True):
+    """A work, and the events that its result says have happened, in one transaction."""
+
+    work: Callable[[Connection], T]
+    events: Callable[[T], Sequence[CloudEvent]]
+
+    def __call__(self, connection: Connection) -> T:
+        result = self.work(connection)
+        append_events(connection, self.events(result))
+        return result
+
+
+class Wanted(NamedTuple):
+    """The events that a reader asks for; None: any."""
+
+    since: float | None = None
+    kind: str | None = None
+    cell: str | None = None
+    host: str | None = None
+    instance: str | None = None
+
+
+class ReadEvents(NamedTuple):
+    """Events after a position, in order; ``position``: that of all that was looked through; ``last``: that of
+    the log. ``until``: when the event at ``position`` was (seconds since the epoch), None if there is none.
+    ``ids``: the positions of the events."""
+
+    events: list[CloudEvent]
+    position: int
+    last: int
+    until: float | None = None
+    ids: Sequence[int] = ()
+
+    @property
+    def numbered(self) -> list[tuple[int, CloudEvent]]:
+        """The events with their positions."""
+        return list(zip(self.ids, self.events, strict=True))
+
+
+class EventsAfter(msgspec.Struct, frozen=True):
+    """Reads up to ``most`` of the wanted events after a position; without one, from the first that there is.
+
+    Answers None if the position is beyond the log: the database was taken back to an earlier time.
+    """
+
+    after: int | None
+    most: int
+    wanted: Wanted = Wanted()
+
+    def __call__(self, connection: Connection) -> ReadEvents | None:
+        last: int = connection.execute(_POSITION).scalar_one()
+        if self.after is not None and self.after > last:
+            return None
+        if self.wanted.kind is not None and self.wanted.kind.startswith(INSTANCE):
+            # The cells have them.
+            return ReadEvents([], last, last)
+        first = sa.select(sa.func.min(events.c.id))
+        if self.after is None and self.wanted.since is not None:
+            early = sa.select(events.c.id).where(events.c.at >= self.wanted.since)
+            some = early.order_by(events.c.at).limit(MOST_SKEWED).subquery()
+            first = sa.select(sa.func.min(some.c.id))
+        oldest: int | None = connection.execute(first).scalar()
+        # What a transaction after the first statement has appended is for the next read.
+        start = last if oldest is None else min(last, max(self.after or 0, oldest - 1))
+        end = min(last, start + LOOKED_AT_ONCE)
+        query = sa.select(events.c.id, events.c.body).where(events.c.id > start, events.c.id <= end)
+        for column, value in self._conditions():
+            query = query.where(column == value)
+        if self.wanted.since is not None:
+            query = query.where(events.c.at >= self.wanted.since)
+        rows = connection.execute(query.order_by(events.c.id).limit(self.most)).all()
+        position = rows[-1].id if len(rows) == self.most else end
+        until = None if position == last else time_of(connection, position)
+        found = [_EVENT.decode(row.body) for row in rows]
+        return ReadEvents(found, position, last, until, [row.id for row in rows])
+
+    def _conditions(self) -> list[tuple[sa.Column[str], str]]:
+        names = ("kind", "cell", "host", "instance")
+        return [
+            (events.c[name], value) for name in names if (value := getattr(self.wanted, name)) is not None
+        ]
+
+
+def time_of(connection: Connection, position: int) -> float | None:
+    """The time of the event at a position, or of the last one before it: seconds since the epoch."""
+    before = sa.select(events.c.at).where(events.c.id <= position)
+    found: float | None = connection.execute(before.order_by(events.c.id.desc()).limit(1)).scalar()
+    return found
+
+
+class PruneEvents(msgspec.Struct, frozen=True):
+    """Remove events from before ``older_than`` (seconds since the epoch).
+
+    Answers their number; if it is `PRUNED_AT_ONCE` there may be more.
+    """
+
+    older_than: float
+
+    def __call__(self, connection: Connection) -> int:
+        old = connection.execute(_OLD, {"before": self.older_than}).scalars().all()
+        if old:
+            connection.execute(sa.delete(events).where(events.c.id.in_(old)))
+        return len(old)
+
+
+def _insert(connection: Connection, new: Sequence[tuple[str | None, CloudEvent]]) -> None:
+    last = _raise_position(connection, len(new))
+    rows = []
+    for number, (mark, event) in enumerate(new, last - len(new) + 1):
+        detail = None if event.detail is None else clean_text(redacted_text(event.detail), MOST_OF_DETAIL)
+        rows.append(
+            {
+                "id": number,
+                "at": event.at,
+                "kind": event.kind,
+                "cell": event.cell,
+                "host": event.host,
+                "instance": event.instance,
+                "mark": mark,
+                "body": _JSON.encode(msgspec.structs.replace(event, detail=detail)).decode(),
+            }
+        )
+    connection.execute(sa.insert(events), rows)
+
+
+def _raise_position(connection: Connection, by: int) -> int:
+    """The last position after it was raised; its row is locked until the transaction ends."""
+    connection.execute(sa.update(events_position).values(position=events_position.c.position + by))
+    position: int = connection.execute(_POSITION).scalar_one()
+    return position
+
+
+_POSITION = sa.select(events_position.c.position)
+_MARKS = sa.select(events.c.mark).where(one_of(events.c.mark, "marks"))
+_OLD = (
+    sa.select(events.c.id)
+    .where(events.c.at < sa.bindparam("before"))
+    .order_by(events.c.at)
+    .limit(PRUNED_AT_ONCE)
+)

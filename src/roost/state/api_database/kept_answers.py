@@ -1,0 +1,133 @@
+"""The answers to requests with a key of the client's, in the API database.
+
+The row of a key is written by the transaction that creates what the request asks for. Whatever becomes of
+that transaction, key and creation are there together, or neither is: nothing has to be found out after a
+crash, and no process that has died holds a key.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+import msgspec
+import sqlalchemy as sa
+import structlog
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
+
+from roost.model.idempotency import IdempotencyKey, KeyedAnswer
+from roost.state.api_database.tables import kept_answers
+from roost.storage import Database, StorageError, insert_missing, is_duplicate_key, one_of
+from roost.storage.batches import perform
+from roost.web.idempotency import KeyInWork
+
+T = TypeVar("T")
+
+KEPT_SECONDS = 86_400.0
+"""Seconds for which an answer is kept at least."""
+
+PRUNED_AT_ONCE = 500
+"""Answers that are forgotten in one transaction."""
+
+_KEEP = sa.insert(kept_answers)
+_FIND = sa.select(kept_answers).where(kept_answers.c.id == sa.bindparam("of"))
+_OLD = (
+    sa.select(kept_answers.c.id)
+    .where(kept_answers.c.at < sa.bindparam("before"))
+    .order_by(kept_answers.c.at)
+    .limit(PRUNED_AT_ONCE)
+)
+_PRUNE = sa.delete(kept_answers).where(one_of(kept_answers.c.id, "some"))
+
+_log = structlog.get_logger()
+
+
+class Once(msgspec.Struct, Generic[T], frozen=True):
+    """A work that creates something, and the answer to its request, written together.
+
+    ``answer``: the answer that is kept, given the result of the work; None: nothing is kept.
+    Raises `KeyInWork`, and nothing is created, if another transaction has kept an answer for the key.
+    """
+
+    work: Callable[[Connection], T]
+    answer: Callable[[T], KeyedAnswer | None]
+
+    @property
+    def keys(self) -> Collection[str]:
+        return getattr(self.work, "keys", ())
+
+    def __call__(self, connection: Connection) -> T:
+        result: T = self.together(connection, (self,))[0]
+        return result
+
+    @classmethod
+    def together(cls, connection: Connection, works: "Sequence[Once[Any]]") -> list[Any]:
+        results = perform(connection, [each.work for each in works])
+        answers = (each.answer(result) for each, result in zip(works, results, strict=True))
+        rows = [_row(answer) for answer in answers if answer is not None]
+        try:
+            if rows:
+                connection.execute(_KEEP, rows)
+        except IntegrityError as error:
+            if not is_duplicate_key(error):
+                raise
+            raise KeyInWork("Another request with this Idempotency-Key was carried out meanwhile.") from error
+        return results
+
+
+class FindAnswer(msgspec.Struct, frozen=True):
+    """Answers what is kept for a key, None if nothing is."""
+
+    is_short: ClassVar = True
+
+    key: str
+
+    def __call__(self, connection: Connection) -> KeyedAnswer | None:
+        row = connection.execute(_FIND, {"of": self.key}).one_or_none()
+        if row is None:
+            return None
+        return KeyedAnswer(IdempotencyKey(row.id, row.request, row.at), row.status, row.body)
+
+
+class KeepAnswer(msgspec.Struct, frozen=True):
+    """Keep an answer whose creation is in another database, unless there is one for its key."""
+
+    answer: KeyedAnswer
+
+    def __call__(self, connection: Connection) -> None:
+        if FindAnswer(self.answer.key.id)(connection) is None:
+            insert_missing(connection, _KEEP, _row(self.answer))
+
+
+class PruneAnswers(msgspec.Struct, frozen=True):
+    """Forget answers that were given before a time, `PRUNED_AT_ONCE` at most. Answers their number."""
+
+    older_than: float
+
+    def __call__(self, connection: Connection) -> int:
+        old = connection.execute(_OLD, {"before": self.older_than}).scalars().all()
+        if old:
+            connection.execute(_PRUNE, {"some": old})
+        return len(old)
+
+
+class StoredAnswers:
+    """The kept answers of an API database; see `roost.web.idempotency.KeptAnswers`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def find(self, key: IdempotencyKey) -> KeyedAnswer | None:
+        """The answer that is kept for a key. Raises `StorageError`."""
+        return await self._database.read(FindAnswer(key.id))
+
+    async def keep(self, answer: KeyedAnswer) -> None:
+        """Keep an answer. If that fails it is logged: what was created stays, and the client is told."""
+        try:
+            await self._database.write(KeepAnswer(answer))
+        except StorageError as error:
+            _log.warning("the answer to a request is not kept", error=str(error))
+
+
+def _row(answer: KeyedAnswer) -> dict[str, object]:
+    key = answer.key
+    return {"id": key.id, "request": key.request, "at": key.at, "status": answer.status, "body": answer.body}

@@ -1,0 +1,92 @@
+"""Claims that may arrive after the end of their instance: the instances that are noted for them."""
+
+from collections.abc import Collection
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.state.api_database.cell_mappings import CELL0
+from roost.state.api_database.tables import build_requests, instance_mappings, late_claims
+from roost.storage import in_batches, insert_missing, one_of
+
+LOOKS = 90
+"""Looks at an instance before it is forgotten: half an hour. No claim is under way for longer, unless its
+asker goes on, which notes the instance anew."""
+
+
+AT_ONCE = 500
+"""Instances that are looked at in one transaction."""
+
+
+class NoteLateClaims(msgspec.Struct, frozen=True):
+    """Note instances for which a claim may arrive, or has arrived, after their end."""
+
+    uuids: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> None:
+        note_late_claims(connection, self.uuids)
+
+
+def note_late_claims(connection: Connection, uuids: Collection[str]) -> None:
+    """As `NoteLateClaims`, in the connection's transaction."""
+    for some in in_batches(uuids):
+        connection.execute(_FORGET, {"some": some})
+        insert_missing(connection, _INSERT, [{"instance_uuid": uuid, "looks": 0} for uuid in some])
+
+
+class NotedInstances(msgspec.Struct, frozen=True):
+    """Answers noted instances after a uuid whose requests are finished, with their cells, in order of uuids.
+
+    The cell is None for those that have ended as far as the API database knows: in cell0, or forgotten.
+    """
+
+    after: str = ""
+
+    def __call__(self, connection: Connection) -> dict[str, str | None]:
+        rows = connection.execute(_NOTED, {"after": self.after})
+        return {uuid: None if cell == CELL0 else cell for uuid, cell in rows}
+
+
+class NotedLate(msgspec.Struct, frozen=True):
+    """Answers those of some instances that are noted, in whatever state they are."""
+
+    uuids: frozenset[str]
+
+    def __call__(self, connection: Connection) -> frozenset[str]:
+        column = late_claims.c.instance_uuid
+        return frozenset(
+            uuid
+            for some in in_batches(self.uuids)
+            for uuid in connection.execute(sa.select(column).where(column.in_(some))).scalars()
+        )
+
+
+class LookedAt(msgspec.Struct, frozen=True):
+    """Count a look at each noted instance. What was looked at often enough is forgotten."""
+
+    def __call__(self, connection: Connection) -> None:
+        connection.execute(sa.update(late_claims).values(looks=late_claims.c.looks + 1))
+        connection.execute(sa.delete(late_claims).where(late_claims.c.looks >= LOOKS))
+
+
+_INSERT = sa.insert(late_claims)
+
+
+_FORGET = sa.delete(late_claims).where(one_of(late_claims.c.instance_uuid, "some"))
+
+
+# A conductor that works on the request frees or replaces what it finds.
+_NOTED = (
+    sa.select(late_claims.c.instance_uuid, instance_mappings.c.cell)
+    .outerjoin(instance_mappings, instance_mappings.c.instance_uuid == late_claims.c.instance_uuid)
+    .outerjoin(build_requests, build_requests.c.request_id == instance_mappings.c.request_id)
+    .where(
+        late_claims.c.instance_uuid > sa.bindparam("after"),
+        # One in no cell is being deleted, and freed then.
+        instance_mappings.c.instance_uuid.is_(None) | instance_mappings.c.cell.is_not(None),
+        build_requests.c.request_id.is_(None),
+    )
+    .order_by(late_claims.c.instance_uuid)
+    .limit(AT_ONCE)
+)

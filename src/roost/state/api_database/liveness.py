@@ -1,0 +1,47 @@
+"""Which hosts of a cell are up, as one observer sees it on its own monotonic clock."""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+
+from roost.state.cell_database.watching import Stamp
+from roost.state.leases import Standstill
+
+
+class Liveness:
+    """The hosts that are ``up``.
+
+    A host is up while it has a session whose stamp changes, and owes nothing. Its session is seen to stand
+    still for ``down_seconds`` before it is down. So nobody's clock hides a host, not that of an agent and
+    not the observer's, if it is stepped; and what an outage of the database has kept from being seen counts
+    nothing.
+    """
+
+    def __init__(self, down_seconds: float) -> None:
+        self._down_seconds = down_seconds
+        self._standing: Standstill[str] = Standstill(down_seconds / 2)
+        self._silent: dict[str, Stamp] = {}
+        self._away_since: float | None = None
+        self.up: frozenset[str] = frozenset()
+
+    def look(
+        self, sessions: Mapping[str, Stamp], owing: AbstractSet[str], began: float, ended: float
+    ) -> None:
+        """Take in what was read of a cell between two times of the monotonic clock, in seconds."""
+        self._away_since = None
+        self._standing.look(sessions, began, ended)
+        # A host that is down stays so until it shows a sign of life, though the observation may begin anew.
+        self._silent = {
+            host: stamp
+            for host, stamp in sessions.items()
+            if self._silent.get(host) == stamp or self._standing.still(host) >= self._down_seconds
+        }
+        self.up = frozenset(sessions.keys() - self._silent.keys() - owing)
+
+    def away(self, at: float) -> None:
+        """The cell cannot be read at ``at``. After a while none of its hosts is up: no instance could be put
+        there."""
+        self._standing.interrupted()
+        if self._away_since is None:
+            self._away_since = at
+        if at - self._away_since >= self._down_seconds:
+            self.up = frozenset()

@@ -1,0 +1,394 @@
+"""Mappings: which cell has which instance, from the acceptance of its request until nothing of it is left."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import ClassVar
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.history import Requester
+from roost.model.instance import BuildRequest, Instance
+from roost.state.api_database.late_claims import note_late_claims
+from roost.state.api_database.past import columns_of, keep_past
+from roost.state.api_database.server_groups import remove_members
+from roost.state.api_database.tables import build_requests, instance_deletions, instance_mappings
+from roost.state.leases import holders
+from roost.storage import in_batches, one_of
+
+# Statements that each request or deletion needs are made once: to make one takes longer than to execute it.
+_SOME = one_of(instance_mappings.c.instance_uuid, "some")
+_FOUND = sa.select(instance_mappings).where(_SOME)
+_LOCKED = _FOUND.order_by(instance_mappings.c.instance_uuid).with_for_update()
+_STATES = (
+    sa.select(instance_mappings.c.instance_uuid, instance_mappings.c.epoch, instance_mappings.c.deleted)
+    .where(_SOME)
+    .order_by(instance_mappings.c.instance_uuid)
+    .with_for_update()
+)
+# Two transactions that lock the same rows do it in the same order.
+_OWNERS = (
+    sa.select(build_requests.c.request_id, build_requests.c.owner, build_requests.c.owner_epoch)
+    .where(one_of(build_requests.c.request_id, "some"))
+    .order_by(build_requests.c.request_id)
+    .with_for_update()
+)
+_INSERT = sa.insert(instance_mappings)
+_INSERT_DELETIONS = sa.insert(instance_deletions)
+_FORGET = tuple(
+    sa.delete(table).where(one_of(table.c.instance_uuid, "some"))
+    for table in (instance_mappings, instance_deletions)
+)
+
+# A mapping that the first owner has written names a cell. The number of one that names none is raised when
+# the request is taken over.
+_OVERTAKEN = sa.select(instance_mappings.c.instance_uuid).where(
+    _SOME,
+    (instance_mappings.c.epoch > 1) | ((instance_mappings.c.epoch == 1) & instance_mappings.c.cell.is_(None)),
+)
+
+ANYWHERE = -1
+"""The epoch of a mapping that an earlier version wrote: its instance may be in any cell."""
+
+
+class InstanceMapping(msgspec.Struct, frozen=True):
+    """A mapping. ``cell`` is None until a host is claimed. ``epoch``: the owner of the request that wrote it
+    last. ``deleted``: the deletion of the instance is accepted. ``accepted_at``: when the request was, in
+    seconds since the epoch; None where an earlier version wrote the mapping. ``name``: None without one."""
+
+    instance_uuid: str
+    cell: str | None
+    epoch: int
+    request_id: str
+    project_id: str
+    user_id: str
+    deleted: bool
+    accepted_at: float | None = None
+    name: str | None = None
+
+
+# For the owner of a request
+
+
+class TakeOverMappings(msgspec.Struct, frozen=True):
+    """Refuse further writes of earlier owners of a request; answers its mappings.
+
+    ``epoch`` is the number of the present owner. None if it no longer owns the request.
+    """
+
+    request_id: str
+    owner: str
+    epoch: int
+
+    def __call__(self, connection: Connection) -> list[InstanceMapping] | None:
+        if not _owns(connection, self.request_id, self.owner, self.epoch):
+            return None
+        found = (instance_mappings.c.request_id == self.request_id,)
+        raised = sa.update(instance_mappings).where(
+            *found, instance_mappings.c.epoch.between(0, self.epoch - 2)
+        )
+        connection.execute(raised.values(epoch=self.epoch - 1))
+        query = sa.select(instance_mappings).where(*found).order_by(instance_mappings.c.instance_uuid)
+        return [InstanceMapping(*row) for row in connection.execute(query)]
+
+
+class MapInstances(msgspec.Struct, frozen=True):
+    """Write which cells the instances of a request go to, before they are put there.
+
+    ``cells``: instance -> cell. Answers the instances that are to go there, without those whose deletion is
+    accepted; None, and nothing is written, if others own the request now.
+    """
+
+    request_id: str
+    owner: str
+    epoch: int
+    cells: Mapping[str, str]
+
+    @property
+    def keys(self) -> Collection[str]:
+        return (self.request_id, *self.cells)
+
+    def __call__(self, connection: Connection) -> frozenset[str] | None:
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: "Sequence[MapInstances]") -> list[frozenset[str] | None]:
+        owners = locked_owners(connection, [work.request_id for work in works])
+        rows = {
+            row.instance_uuid: row
+            for some in in_batches(uuid for work in works for uuid in work.cells)
+            for row in connection.execute(_STATES, {"some": some})
+        }
+        answers: list[frozenset[str] | None] = []
+        to: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
+        for work in works:
+            of_it = [rows[uuid] for uuid in work.cells if uuid in rows]
+            # Where the numbers of owners went back, with a database that was restored, a mapping has a
+            # higher one.
+            owns = owners.get(work.request_id) == (work.owner, work.epoch)
+            if not owns or any(row.epoch >= work.epoch for row in of_it):
+                answers.append(None)
+                continue
+            going = [row.instance_uuid for row in of_it if not row.deleted]
+            for uuid in going:
+                to[work.cells[uuid], work.epoch].append(uuid)
+            answers.append(frozenset(going))
+        for (cell, epoch), uuids in to.items():
+            for some in in_batches(uuids):
+                connection.execute(_MAP, {"some": some, "to": cell, "by": epoch})
+        return answers
+
+
+_MAP = sa.update(instance_mappings).where(_SOME).values(cell=sa.bindparam("to"), epoch=sa.bindparam("by"))
+
+
+# For everybody
+
+
+class FindMappings(msgspec.Struct, frozen=True):
+    """Answers the mappings of those of the named instances that are known, by uuid."""
+
+    is_short: ClassVar = True
+
+    uuids: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> dict[str, InstanceMapping]:
+        return _find(connection, self.uuids)
+
+
+class PageOfMappings(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers the first ``most`` mappings of instances after a uuid, in order of uuids.
+
+    ``request_ids`` and ``project_id`` restrict them to some requests and to one project, ``cells`` to those
+    of some cells, ``unplaced`` to those of no cell, ``name`` to those of a name, ``prefix`` to uuids that
+    begin with it.
+    """
+
+    most: int
+    after: str = ""
+    request_ids: tuple[str, ...] | None = None
+    project_id: str | None = None
+    cells: tuple[str, ...] | None = None
+    unplaced: bool = False
+    name: str | None = None
+    prefix: str | None = None
+
+    def __call__(self, connection: Connection) -> list[InstanceMapping]:
+        columns = instance_mappings.c
+        query = sa.select(instance_mappings).where(columns.instance_uuid > self.after)
+        if self.request_ids is not None:
+            query = query.where(one_of(columns.request_id, "requests"))
+        if self.project_id is not None:
+            query = query.where(columns.project_id == self.project_id)
+        if self.cells is not None:
+            query = query.where(columns.cell.in_(self.cells))
+        if self.unplaced:
+            query = query.where(columns.cell.is_(None))
+        if self.name is not None:
+            query = query.where(columns.name == self.name)
+        if self.prefix is not None:
+            # "g" follows all characters of a uuid, so that an index finds the range.
+            query = query.where(
+                columns.instance_uuid >= self.prefix, columns.instance_uuid < f"{self.prefix}g"
+            )
+        query = query.order_by(columns.instance_uuid).limit(self.most)
+        values = {} if self.request_ids is None else {"requests": self.request_ids}
+        return [InstanceMapping(*row) for row in connection.execute(query, values)]
+
+
+# Deletions
+
+
+class DeleteMapped(msgspec.Struct, frozen=True):
+    """Accept the deletion of instances: durable, they will go. They leave their server groups. Answers the
+    mappings of those that are known.
+
+    ``owner``: the holder of the lease of the process that carries the deletions; None: any may take them.
+    ``by``: who asked for them; None: nobody did.
+    """
+
+    uuids: tuple[str, ...]
+    at: float
+    owner: str | None = None
+    by: Requester | None = None
+
+    @property
+    def keys(self) -> Collection[str]:
+        return self.uuids
+
+    def __call__(self, connection: Connection) -> dict[str, InstanceMapping]:
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(
+        cls, connection: Connection, works: "Sequence[DeleteMapped]"
+    ) -> list[dict[str, InstanceMapping]]:
+        found = _find(connection, [uuid for work in works for uuid in work.uuids], lock=True)
+        by_work = [{uuid: found[uuid] for uuid in work.uuids if uuid in found} for work in works]
+        rows = [
+            {"instance_uuid": uuid, "at": work.at, "owner": work.owner, **columns_of(work.by)}
+            for work, of_it in zip(works, by_work, strict=True)
+            for uuid, mapping in of_it.items()
+            if not mapping.deleted
+        ]
+        if rows:
+            new = [str(row["instance_uuid"]) for row in rows]
+            for some in in_batches(new):
+                connection.execute(_DELETE, {"some": some})
+            connection.execute(_INSERT_DELETIONS, rows)
+            remove_members(connection, new)
+        return [
+            {uuid: msgspec.structs.replace(mapping, deleted=True) for uuid, mapping in of_it.items()}
+            for of_it in by_work
+        ]
+
+
+_DELETE = sa.update(instance_mappings).where(_SOME).values(deleted=True)
+
+
+class FreeDeletions(msgspec.Struct, frozen=True):
+    """Answers up to ``most`` of the deletions that nobody carries, and of those of ``owner`` itself."""
+
+    is_short: ClassVar = True
+
+    owner: str
+    most: int
+
+    def __call__(self, connection: Connection) -> list[tuple[str, str | None]]:
+        rows = connection.execute(_FREE, {"me": self.owner, "most": self.most})
+        return [(row.instance_uuid, row.owner) for row in rows]
+
+
+_FREE = (
+    sa.select(instance_deletions.c.instance_uuid, instance_deletions.c.owner)
+    .where(
+        instance_deletions.c.owner.is_(None)
+        | (instance_deletions.c.owner == sa.bindparam("me"))
+        | instance_deletions.c.owner.not_in(holders())
+    )
+    .limit(sa.bindparam("most"))
+)
+
+
+class TakeDeletions(msgspec.Struct, frozen=True):
+    """Take deletions over from the owners that were seen. Answers the mappings of those that were taken."""
+
+    seen: tuple[tuple[str, str | None], ...]
+    owner: str
+
+    def __call__(self, connection: Connection) -> list[InstanceMapping]:
+        taken = []
+        for uuid, owner in self.seen:
+            there = (
+                instance_deletions.c.instance_uuid == uuid,
+                instance_deletions.c.owner.is_not_distinct_from(owner),
+            )
+            update = sa.update(instance_deletions).where(*there).values(owner=self.owner)
+            if connection.execute(update).rowcount:
+                taken.append(uuid)
+        return list(_find(connection, taken).values())
+
+
+class ForgetInstances(msgspec.Struct, frozen=True):
+    """Forget instances of which nothing is left, and their deletions. What is known of them is kept for their
+    histories.
+
+    Those whose requests have been others' before are noted: see `roost.conductor.late_claims`.
+    """
+
+    uuids: tuple[str, ...]
+    at: float
+
+    def __call__(self, connection: Connection) -> None:
+        for some in in_batches(self.uuids):
+            keep_past(connection, some, self.at)
+            note_late_claims(connection, connection.execute(_OVERTAKEN, {"some": some}).scalars().all())
+            for forget in _FORGET:
+                connection.execute(forget, {"some": some})
+
+
+# Mappings of earlier versions
+
+
+class IncompleteMappings(msgspec.Struct, frozen=True):
+    """Answers mappings after a uuid that do not say whose the instance is, in order of uuids."""
+
+    most: int
+    after: str = ""
+
+    def __call__(self, connection: Connection) -> list[InstanceMapping]:
+        columns = instance_mappings.c
+        query = (
+            sa.select(instance_mappings)
+            .where(columns.project_id == "", columns.request_id == "", columns.instance_uuid > self.after)
+            .order_by(columns.instance_uuid)
+            .limit(self.most)
+        )
+        return [InstanceMapping(*row) for row in connection.execute(query)]
+
+
+class CompleteMappings(msgspec.Struct, frozen=True):
+    """Write whose instances are, as their cell knows it."""
+
+    instances: Sequence[Instance]
+
+    def __call__(self, connection: Connection) -> None:
+        rows = [
+            {"key": each.uuid, "request": each.request_id, "project": each.project_id, "user": each.user_id}
+            for each in self.instances
+        ]
+        if rows:
+            connection.execute(_COMPLETE, rows)
+
+
+_COMPLETE = (
+    sa.update(instance_mappings)
+    .where(instance_mappings.c.instance_uuid == sa.bindparam("key"))
+    .values(
+        request_id=sa.bindparam("request"), project_id=sa.bindparam("project"), user_id=sa.bindparam("user")
+    )
+)
+
+
+def insert_mappings(connection: Connection, accepted: Sequence[tuple[BuildRequest, float]]) -> None:
+    """Map the instances of requests to no cell yet. ``accepted``: requests, and when each was accepted."""
+    rows = [
+        {
+            "instance_uuid": uuid,
+            "cell": None,
+            "epoch": 0,
+            "request_id": request.request_id,
+            "project_id": request.spec.project_id,
+            "user_id": request.spec.user_id,
+            "deleted": False,
+            "accepted_at": at,
+            "name": name,
+        }
+        for request, at in accepted
+        for uuid, name in zip(request.instances, request.names, strict=True)
+    ]
+    if rows:
+        connection.execute(_INSERT, rows)
+
+
+def _find(connection: Connection, uuids: Collection[str], lock: bool = False) -> dict[str, InstanceMapping]:
+    found = {}
+    for some in in_batches(uuids):
+        rows = connection.execute(_LOCKED if lock else _FOUND, {"some": some})
+        found.update({row.instance_uuid: InstanceMapping(*row) for row in rows})
+    return found
+
+
+def locked_owners(connection: Connection, request_ids: Collection[str]) -> dict[str, tuple[str | None, int]]:
+    """The present owners of requests that are not finished, and their numbers. The rows are locked."""
+    return {
+        request_id: (owner, number)
+        for some in in_batches(request_ids)
+        for request_id, owner, number in connection.execute(_OWNERS, {"some": some})
+    }
+
+
+def _owns(connection: Connection, request_id: str, owner: str, epoch: int) -> bool:
+    """Whether an owner of a request is still the present one."""
+    return locked_owners(connection, (request_id,)).get(request_id) == (owner, epoch)

@@ -1,0 +1,118 @@
+"""The owners of the names of nodes, in the API database: what refuses one name on two hosts.
+
+The name of a host is the host's own, in all cells. Another name of a node is of the host that reported it
+first, until an operator removes the host or the node: a node whose service host changes is removed from its
+former one.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.names import look_alike, look_of
+from roost.state.api_database.tables import host_mappings, node_names
+from roost.storage import in_batches, insert_missing, one_of
+
+
+class Owned(NamedTuple):
+    """A name of a host or of a node, and the host that owns it."""
+
+    name: str
+    host: str
+
+
+class ClaimNames(msgspec.Struct, frozen=True):
+    """Make a host the owner of names of its nodes (name -> root provider).
+
+    Answers for each name that is another host's, or looks like such a name, that name and its owner: these
+    stay as they are. ``stored``: names that the cell has as the host's; what they look like does not count.
+    """
+
+    host: str
+    cell: str
+    nodes: Mapping[str, str]
+    stored: frozenset[str] = frozenset()
+
+    def __call__(self, connection: Connection) -> dict[str, Owned]:
+        owners = OwnersOfNames(tuple(self.nodes))(connection)
+        others = {name: Owned(name, host) for name, host in owners.items() if host != self.host}
+        given = tuple(name for name in self.nodes if name not in owners and name not in self.stored)
+        others |= {n: o for n, o in LookAlikes(given)(connection).items() if o.host != self.host}
+        mine = [name for name in self.nodes if name not in others]
+        new = [
+            {
+                "name": name,
+                "node": self.nodes[name],
+                "host": self.host,
+                "cell": self.cell,
+                "look": look_of(name),
+            }
+            for name in mine
+            if name not in owners
+        ]
+        if new:
+            insert_missing(connection, sa.insert(node_names), new)
+        for name in mine:
+            if name in owners:
+                values = {"node": self.nodes[name], "cell": self.cell}
+                connection.execute(sa.update(node_names).where(node_names.c.name == name).values(**values))
+        return others
+
+
+class OwnersOfNames(msgspec.Struct, frozen=True):
+    """The host that owns each of some names: the host of this name that was added, or the one with a node of
+    this name. Names without an owner are left out."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> dict[str, str]:
+        given = {"names": list(self.names)}
+        found = {row.name: row.host for row in connection.execute(_NODES, given)}
+        found.update((row.host, row.host) for row in connection.execute(_HOSTS, given))
+        return found
+
+
+class LookAlikes(msgspec.Struct, frozen=True):
+    """For each of some names the first other name that it may be taken for, with its owner; names without one
+    are left out."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> dict[str, Owned]:
+        looks = {look_of(name) for name in self.names}
+        there: dict[str, set[Owned]] = {}
+        for some in in_batches(looks):
+            for query in (_NODES_LIKE, _HOSTS_LIKE):
+                for row in connection.execute(query, {"looks": some}):
+                    there.setdefault(look_of(row.name), set()).add(Owned(row.name, row.host))
+        found = {}
+        for name in self.names:
+            alike = (each for each in there.get(look_of(name), ()) if look_alike(name, each.name))
+            if (first := min(alike, default=None)) is not None:
+                found[name] = first
+        return found
+
+
+class ReleaseNames(msgspec.Struct, frozen=True):
+    """Free the names of the nodes of a host in a cell, or that of one node."""
+
+    host: str
+    cell: str
+    node: str | None = None
+
+    def __call__(self, connection: Connection) -> None:
+        mine = [node_names.c.host == self.host, node_names.c.cell == self.cell]
+        if self.node is not None:
+            mine.append(node_names.c.node == self.node)
+        connection.execute(sa.delete(node_names).where(*mine))
+
+
+_NODES = sa.select(node_names).where(one_of(node_names.c.name, "names"))
+_HOSTS = sa.select(host_mappings.c.host).where(one_of(host_mappings.c.host, "names"))
+_NODES_LIKE = sa.select(node_names.c.name, node_names.c.host).where(one_of(node_names.c.look, "looks"))
+_HOSTS_LIKE = sa.select(host_mappings.c.host.label("name"), host_mappings.c.host).where(
+    one_of(host_mappings.c.look, "looks")
+)

@@ -1,0 +1,117 @@
+"""The cells of an API database, each with its own database, as a process of the conductors has them open."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+import structlog
+
+from roost.model.errors import OperatorError
+from roost.model.record import RecordSink
+from roost.state.api_database.cell_mappings import CellMapping, mapped_cells, url_of
+from roost.state.cell_database import Cell
+from roost.storage import ANSWER_SECONDS, Database, StorageError
+from roost.web.auth import Source
+
+EVERY_SECONDS = 2.0
+"""Seconds between two looks for cells that were added, moved or removed."""
+
+_log = structlog.get_logger()
+
+
+class OpenCells(Mapping[str, Cell]):
+    """The cells by name. They follow the mappings while `run` runs, so views of the keys and values do too.
+
+    A database that is down is opened at the first operation that finds it up. A cell that the configuration
+    does not name the database of is not among them, and the log says so, until the configuration names it.
+
+    Args:
+        api: the API database.
+        source: of the configuration with the cells' sections.
+        records: where ends of attempts are recorded.
+        without: names of cells that are left out.
+    """
+
+    def __init__(
+        self,
+        api: Database,
+        source: Source | None,
+        records: RecordSink | None = None,
+        *,
+        without: frozenset[str] = frozenset(),
+        answer_seconds: float = ANSWER_SECONDS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._api = api
+        self._source = source
+        self._records = records
+        self._without = without
+        self._answer_seconds = answer_seconds
+        self._clock = clock
+        self._cells: dict[str, Cell] = {}
+        self._mappings: dict[str, CellMapping] = {}
+        self._unopened: dict[str, str] = {}
+        self._refreshing = asyncio.Lock()
+
+    def __getitem__(self, name: str) -> Cell:
+        return self._cells[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cells)
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    async def refresh(self) -> None:
+        """Open the databases of new cells, and close those of cells that have moved or are gone.
+
+        Raises: `StorageError` of the API database.
+        """
+        # One after the other: what the one that began first has read may be older.
+        async with self._refreshing:
+            mapped = await self._api.read(mapped_cells)
+            wanted = {name: mapping for name, mapping in mapped.items() if name not in self._without}
+            gone = [name for name, mapping in self._mappings.items() if wanted.get(name) != mapping]
+            closing = [self._cells.pop(name) for name in gone]
+            for name in gone:
+                del self._mappings[name]
+            self._unopened = {name: why for name, why in self._unopened.items() if name in wanted}
+            for name, mapping in wanted.items():
+                if name not in self._cells:
+                    self._open(mapping)
+            for cell in closing:
+                await cell.database.close()
+
+    async def run(self) -> None:
+        """Follow the mappings until cancelled."""
+        while True:
+            await asyncio.sleep(EVERY_SECONDS)
+            try:
+                await self.refresh()
+            except StorageError as error:
+                _log.debug("the mappings of cells cannot be read", error=str(error))
+
+    async def close(self) -> None:
+        """Close all databases."""
+        closing = list(self._cells.values())
+        self._cells.clear()
+        self._mappings.clear()
+        for cell in closing:
+            await cell.database.close()
+
+    def open(self, mapping: CellMapping) -> Cell:
+        """A cell on a connection of its own, which the caller closes. Raises `OperatorError`."""
+        url = url_of(mapping, self._source)
+        database = Database(url, answer_seconds=self._answer_seconds, deferred=True)
+        return Cell(mapping.name, database, self._clock, self._records)
+
+    def _open(self, mapping: CellMapping) -> None:
+        try:
+            self._cells[mapping.name] = self.open(mapping)
+        except OperatorError as error:
+            if self._unopened.get(mapping.name) != str(error):
+                _log.error("a cell has no database here", cell=mapping.name, error=str(error))
+            self._unopened[mapping.name] = str(error)
+        else:
+            self._mappings[mapping.name] = mapping
+            self._unopened.pop(mapping.name, None)

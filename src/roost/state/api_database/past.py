@@ -1,0 +1,173 @@
+"""What the API database knows of instances of which nothing is left, as long as histories are kept."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.history import Requester
+from roost.state.api_database.tables import instance_deletions, instance_mappings, past_mappings
+from roost.storage import in_batches, insert_missing, one_of
+
+PRUNED_AT_ONCE = 1000
+"""Past mappings that one transaction removes at most."""
+
+
+class AcceptedDeletion(msgspec.Struct, frozen=True):
+    """A deletion that was accepted at ``at``, in seconds since the epoch. ``by``: None if nobody asked for
+    it, or if an earlier version accepted it."""
+
+    at: float
+    by: Requester | None
+
+
+class KnownInstance(msgspec.Struct, frozen=True, kw_only=True):
+    """What the API database knows of an instance, whether it is there or gone.
+
+    ``cell`` is None if it is in no cell yet, or never was in one. Times are in seconds since the epoch;
+    ``accepted_at`` is None of instances of earlier versions, ``ended_at`` while something of it is left.
+    """
+
+    uuid: str
+    cell: str | None
+    request_id: str
+    project_id: str
+    user_id: str
+    accepted_at: float | None
+    deletion: AcceptedDeletion | None = None
+    ended_at: float | None = None
+
+
+class FindKnown(msgspec.Struct, frozen=True):
+    """Answers what is known of an instance, None if nothing is."""
+
+    uuid: str
+
+    def __call__(self, connection: Connection) -> KnownInstance | None:
+        for query in (_PRESENT, _PAST):
+            row = connection.execute(query, {"of": self.uuid}).one_or_none()
+            if row is not None:
+                return _known(row)
+        return None
+
+
+def columns_of(by: Requester | None) -> dict[str, str | None]:
+    """The columns of who asked for a deletion."""
+    if by is None:
+        return dict.fromkeys(("by_user", "by_project", "by_request"))
+    return {"by_user": by.user_id, "by_project": by.project_id, "by_request": by.request_id}
+
+
+def keep_past(connection: Connection, uuids: Sequence[str], at: float) -> None:
+    """Keep what is known of deleted instances that are forgotten at ``at``, in the same transaction.
+
+    Raises:
+        ConflictRolledBack: another transaction has forgotten one of them meanwhile: the work is to run again.
+    """
+    rows = [{**row._asdict(), "ended_at": at} for row in connection.execute(_DELETED, {"uuids": uuids})]
+    if rows:
+        # A database that was taken back to an earlier time forgets an instance twice.
+        connection.execute(_PRUNE, {"uuids": [row["instance_uuid"] for row in rows]})
+        insert_missing(connection, _KEEP, rows)
+
+
+class WhoDeleted(msgspec.Struct, frozen=True):
+    """Answers who asked for the deletions of instances, as far as it is known: uuid -> requester."""
+
+    uuids: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> dict[str, Requester]:
+        found: dict[str, Requester] = {}
+        for some in in_batches(self.uuids):
+            for query in (_WHO_PAST, _WHO):
+                for row in connection.execute(query, {"uuids": some}):
+                    if (by := _requester(row)) is not None:
+                        found[row.instance_uuid] = by
+        return found
+
+
+class PastInstances(msgspec.Struct, frozen=True):
+    """Answers those of some instances whose end is known and not yet forgotten."""
+
+    uuids: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> frozenset[str]:
+        return frozenset(
+            uuid
+            for some in in_batches(self.uuids)
+            for uuid in connection.execute(_KNOWN, {"uuids": some}).scalars()
+        )
+
+
+class PrunePastMappings(msgspec.Struct, frozen=True):
+    """Remove what is known of instances that ended before ``older_than`` (seconds since the epoch).
+
+    Answers their number; if it is `PRUNED_AT_ONCE` there may be more.
+    """
+
+    older_than: float
+
+    def __call__(self, connection: Connection) -> int:
+        old = connection.execute(_OLD, {"before": self.older_than}).scalars().all()
+        if old:
+            connection.execute(_PRUNE, {"uuids": old})
+        return len(old)
+
+
+_OF_MAPPING = tuple(
+    instance_mappings.c[name]
+    for name in ("instance_uuid", "cell", "request_id", "project_id", "user_id", "accepted_at")
+)
+_OF_DELETION = (
+    instance_deletions.c.at.label("deleted_at"),
+    *(instance_deletions.c[name] for name in ("by_user", "by_project", "by_request")),
+)
+_SAME = instance_deletions.c.instance_uuid == instance_mappings.c.instance_uuid
+_PRESENT = (
+    sa.select(*_OF_MAPPING, *_OF_DELETION, sa.null().label("ended_at"))
+    .outerjoin(instance_deletions, _SAME)
+    .where(instance_mappings.c.instance_uuid == sa.bindparam("of"))
+)
+_KNOWN = sa.select(past_mappings.c.instance_uuid).where(one_of(past_mappings.c.instance_uuid, "uuids"))
+_PAST = sa.select(past_mappings).where(past_mappings.c.instance_uuid == sa.bindparam("of"))
+_DELETED = (
+    sa.select(*_OF_MAPPING, *_OF_DELETION)
+    .join(instance_deletions, _SAME)
+    .where(one_of(instance_mappings.c.instance_uuid, "uuids"))
+    .order_by(instance_mappings.c.instance_uuid)
+    .with_for_update()
+)
+_WHO, _WHO_PAST = (
+    sa.select(*(table.c[name] for name in ("instance_uuid", "by_user", "by_project", "by_request"))).where(
+        one_of(table.c.instance_uuid, "uuids")
+    )
+    for table in (instance_deletions, past_mappings)
+)
+_KEEP = sa.insert(past_mappings)
+_OLD = (
+    sa.select(past_mappings.c.instance_uuid)
+    .where(past_mappings.c.ended_at < sa.bindparam("before"))
+    .order_by(past_mappings.c.ended_at)
+    .limit(PRUNED_AT_ONCE)
+)
+_PRUNE = sa.delete(past_mappings).where(one_of(past_mappings.c.instance_uuid, "uuids"))
+
+
+def _requester(row: Any) -> Requester | None:
+    return None if row.by_user is None else Requester(row.by_user, row.by_project or "", row.by_request or "")
+
+
+def _known(row: Any) -> KnownInstance:
+    by = _requester(row)
+    return KnownInstance(
+        uuid=row.instance_uuid,
+        cell=row.cell,
+        request_id=row.request_id,
+        project_id=row.project_id,
+        user_id=row.user_id,
+        accepted_at=row.accepted_at,
+        deletion=None if row.deleted_at is None else AcceptedDeletion(row.deleted_at, by),
+        ended_at=row.ended_at,
+    )

@@ -1,0 +1,329 @@
+"""The ends of builds: what hosts confirm and report, what takes too long, what follows a failure.
+
+Each write names the attempt that it concerns, and changes nothing if the instance is beyond it. So a late, a
+doubled or a false report comes to nothing, and so does a conductor whose view is old.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model import record
+from roost.model.history import Requester
+from roost.model.instance import (
+    ABANDONED,
+    ACTIVE,
+    ASSIGNED,
+    FAILED,
+    STARTING,
+    BuildAttempt,
+    BuildResult,
+    DestroyOrder,
+)
+from roost.model.record import BUILT, Attempt
+from roost.model.spec import Selection
+from roost.model.text import clean_text
+from roost.state.cell_database.attempts import PRESENT, AttemptsOf, ended_attempt, keep_attempts, recorded_end
+from roost.state.cell_database.cell_work import CellWork
+from roost.state.cell_database.history import NEW_LINE, line, line_of_attempt, with_line
+from roost.state.cell_database.node_claims import NO_ROOM, without_room
+from roost.state.cell_database.orders import give_orders
+from roost.state.cell_database.owning import Ownership
+from roost.state.cell_database.reported import clean_results
+from roost.state.cell_database.rows import Row, alternates_text, selection_text
+from roost.state.cell_database.state_changes import note_changes
+from roost.state.cell_database.tables import instances
+from roost.storage import in_batches, one_of, one_of_constants
+
+UNDER_WAY = (ASSIGNED, STARTING)
+"""States in which the present attempt has not ended."""
+
+
+class AttemptKey(msgspec.Struct, frozen=True):
+    """One attempt to build one instance."""
+
+    instance: str
+    attempt: int
+
+
+class ConfirmAttempt(CellWork, frozen=True):
+    """Whether ``host`` is to start the guest that it has prepared.
+
+    After a yes no time limit ends the attempt, so nobody else gets the instance. A host that asks again,
+    because the answer was lost, gets the same answer. An attempt for which nothing is claimed in placement
+    fails if its node has no room any more: see `roost.state.cell_database.node_claims`.
+    """
+
+    key: AttemptKey
+    host: str
+    at: float
+
+    @property
+    def keys(self) -> Collection[str]:
+        return (self.key.instance,)
+
+    def __call__(self, connection: Connection) -> bool:
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: "Sequence[ConfirmAttempt]") -> list[bool]:
+        under_way = {
+            (row.uuid, row.attempt, row.host): row
+            for some in in_batches(work.key.instance for work in works)
+            for row in connection.execute(_BUILDING, {"uuids": some})
+        }
+        keys = [(work.key.instance, work.key.attempt, work.host) for work in works]
+        new = [row for key in dict.fromkeys(keys) if (row := under_way.get(key)) and row.state == ASSIGNED]
+        at = max(work.at for work in works)
+        refused = without_room(connection, new)
+        for row in new:
+            if reason := refused.get(row.uuid):
+                _enter(connection, [row.uuid], FAILED, reason, at, line(FAILED, at, reason, NO_ROOM))
+                keep_attempts(connection, [ended_attempt(row, record.FAILED, at, reason, NO_ROOM)])
+        confirmed = [row.uuid for row in new if row.uuid not in refused]
+        _enter(connection, confirmed, STARTING, None, at, line(STARTING, at))
+        return [key in under_way and key[0] not in refused for key in keys]
+
+
+class ReportResults(CellWork, frozen=True):
+    """Take in the results of builds; returns the ends of their attempts for the records of ``cell``.
+
+    The first result of an attempt counts, others change nothing. A failure that no other host can cure ends
+    the building of the instance.
+    """
+
+    results: tuple[BuildResult, ...]
+    at: float
+    cell: str
+
+    @property
+    def enters(self) -> Collection[str]:
+        return {state_after(each) for each in self.results}
+
+    @property
+    def keys(self) -> Collection[str]:
+        # Of two results of an attempt the first one counts, whichever work has it.
+        return ()
+
+    def __call__(self, connection: Connection) -> list[Attempt]:
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: "Sequence[ReportResults]") -> list[list[Attempt]]:
+        ended: list[list[Attempt]] = [[] for _ in works]
+        at = max(work.at for work in works)
+        entering: defaultdict[tuple[str, str | None, str], list[str]] = defaultdict(list)
+        failed: list[BuildAttempt] = []
+        reported = [
+            (place, result) for place, work in enumerate(works) for result in clean_results(work.results)
+        ]
+        for place, result, row in _current(connection, reported):
+            work, reason, state = works[place], result.failure, state_after(result)
+            end = BUILT if reason is None else record.FAILED
+            ended[place].append(recorded_end(row, work.cell, end, work.at, reason))
+            if reason is not None:
+                failed.append(ended_attempt(row, record.FAILED, work.at, reason, result.code))
+            if state == ABANDONED:
+                reason = clean_text(no_cure(AttemptsOf(result.instance)(connection), result))
+            told = line(state, at, result.failure, result.code)
+            entering[state, reason, told].append(result.instance)
+        for (state, reason, told), uuids in entering.items():
+            _enter(connection, uuids, state, reason, at, told)
+        keep_attempts(connection, failed)
+        return ended
+
+
+def state_after(result: BuildResult) -> str:
+    """The state of an instance after the result of its present attempt."""
+    if result.failure is None:
+        return ACTIVE
+    return FAILED if result.retryable else ABANDONED
+
+
+def no_cure(earlier: Sequence[BuildAttempt], last: BuildResult) -> str:
+    """The reason of an instance of which no further attempt is made, because another host could not help."""
+    return "; ".join(
+        [
+            *(reason_of(each) for each in earlier),
+            f"attempt {last.attempt} on {last.host}: {last.failure}; no other host can cure that",
+        ]
+    )
+
+
+def reason_of(ended: BuildAttempt) -> str:
+    """Why an attempt failed, in a list of reasons."""
+    return f"attempt {ended.attempt} on {ended.host}: {ended.reason}"
+
+
+class FailAttempts(CellWork, frozen=True):
+    """End attempts that are in one of ``states``, for ``reason``; returns their ends for the records.
+
+    Their hosts are ordered to destroy what they have of them, as they may build on.
+    """
+
+    keys: tuple[AttemptKey, ...]
+    reason: str
+    at: float
+    cell: str
+    states: tuple[str, ...] = (ASSIGNED,)
+    code: str = "TimedOut"
+    by: Requester | None = None
+
+    @property
+    def enters(self) -> Collection[str]:
+        return (FAILED,)
+
+    def __call__(self, connection: Connection) -> list[Attempt]:
+        rows: list[Row] = []
+        told = line(FAILED, self.at, self.reason, self.code, by=self.by)
+        failed = {"state": FAILED, "reason": clean_text(self.reason), "changed_at": self.at}
+        for key in self.keys:
+            of_it = instances.c.uuid == key.instance, instances.c.attempt == key.attempt
+            still = *of_it, instances.c.state.in_(self.states)
+            row = connection.execute(sa.select(*PRESENT).where(*still).with_for_update()).one_or_none()
+            if row is not None:
+                values = {**failed, "history": with_line(told)}
+                connection.execute(sa.update(instances).where(*still).values(**values))
+                rows.append(row)
+        note_changes(connection, [row.uuid for row in rows], told)
+        ended = [ended_attempt(row, record.FAILED, self.at, self.reason, self.code) for row in rows]
+        keep_attempts(connection, ended)
+        give_orders(
+            connection, [DestroyOrder(row.uuid, row.attempt, row.host) for row in rows if row.host], self.at
+        )
+        return [recorded_end(row, self.cell, record.FAILED, self.at, self.reason) for row in rows]
+
+
+class Reassign(CellWork, frozen=True, kw_only=True):
+    """Give an instance whose attempt failed to another host; returns whether its owner still had it."""
+
+    key: AttemptKey
+    selection: Selection
+    alternates: tuple[Selection, ...]
+    at: float
+    owner: Ownership | None = None
+
+    @property
+    def enters(self) -> Collection[str]:
+        return (ASSIGNED,)
+
+    def __call__(self, connection: Connection) -> bool:
+        to, attempt = self.selection, self.key.attempt + 1
+        told = line_of_attempt(self.at, attempt, to.host, to.node, to.ordinal)
+        moved = (
+            sa.update(instances)
+            .where(*_owned(self.key, FAILED, self.owner))
+            .values(
+                state=ASSIGNED,
+                host=to.host,
+                node=to.node,
+                attempt=attempt,
+                alternates=alternates_text(self.alternates),
+                selection=selection_text(to),
+                reason=None,
+                owner=None,
+                began=self.at,
+                changed_at=self.at,
+                history=with_line(told),
+            )
+        )
+        return _changed(connection, moved, self.key, told)
+
+
+class Abandon(CellWork, frozen=True, kw_only=True):
+    """Make no further attempt for an instance whose attempt failed; returns whether its owner still had it.
+
+    Its claim is freed next. In this order nobody can mistake a consumer that was emptied for one that is to
+    be moved.
+    """
+
+    key: AttemptKey
+    reason: str
+    at: float
+    owner: Ownership | None = None
+
+    @property
+    def enters(self) -> Collection[str]:
+        return (ABANDONED,)
+
+    def __call__(self, connection: Connection) -> bool:
+        told = line(ABANDONED, self.at, self.reason)
+        ended = (
+            sa.update(instances)
+            .where(*_owned(self.key, FAILED, self.owner))
+            .values(
+                state=ABANDONED,
+                alternates="[]",
+                reason=clean_text(self.reason),
+                changed_at=self.at,
+                history=with_line(told),
+            )
+        )
+        return _changed(connection, ended, self.key, told)
+
+
+_NAMED = one_of(instances.c.uuid, "uuids")
+# Two transactions that lock the same instances do it in the same order.
+_BUILDING = (
+    sa.select(*PRESENT)
+    .where(_NAMED, one_of_constants(instances.c.state, UNDER_WAY))
+    .order_by(instances.c.uuid)
+    .with_for_update()
+)
+_ENTER = (
+    sa.update(instances)
+    .where(_NAMED)
+    .values(
+        state=sa.bindparam("new_state"),
+        reason=sa.bindparam("why"),
+        changed_at=sa.bindparam("at"),
+        history=with_line(NEW_LINE),
+    )
+)
+
+
+def _enter(
+    connection: Connection, uuids: Sequence[str], state: str, reason: str | None, at: float, told: str
+) -> None:
+    """Put instances whose rows are locked into a state. ``told``: the line of their histories."""
+    for some in in_batches(uuids):
+        connection.execute(_ENTER, {"uuids": some, "new_state": state, "why": reason, "at": at, "line": told})
+    note_changes(connection, uuids, told)
+
+
+def _changed(connection: Connection, update: sa.Update, key: AttemptKey, told: str) -> bool:
+    """Execute an update of one instance, and tell its change. Returns whether the update found it."""
+    found = connection.execute(update).rowcount > 0
+    if found:
+        note_changes(connection, [key.instance], told)
+    return found
+
+
+def _current(
+    connection: Connection, reported: Sequence[tuple[int, BuildResult]]
+) -> list[tuple[int, BuildResult, Row]]:
+    """The results of attempts that are not over, one for each, with the rows of their instances, locked."""
+    awaited: dict[tuple[str, int, str | None], Row] = {}
+    for some in in_batches(result.instance for _, result in reported):
+        for row in connection.execute(_BUILDING, {"uuids": some}):
+            awaited[row.uuid, row.attempt, row.host] = row
+    current = []
+    for place, result in reported:
+        of_it = awaited.pop((result.instance, result.attempt, result.host), None)
+        if of_it is not None:
+            current.append((place, result, of_it))
+    return current
+
+
+def _owned(key: AttemptKey, state: str, owner: Ownership | None) -> list[sa.ColumnElement[bool]]:
+    found = [
+        instances.c.uuid == key.instance,
+        instances.c.attempt == key.attempt,
+        instances.c.state == state,
+    ]
+    if owner is not None:
+        found += [instances.c.owner == owner.holder, instances.c.owner_epoch == owner.epoch]
+    return found

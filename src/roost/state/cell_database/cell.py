@@ -1,0 +1,236 @@
+"""Everything that is asked of a cell's database."""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import NamedTuple, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.machine import Wakes
+from roost.model import record
+from roost.model.instance import (
+    UNSETTLED,
+    BuildResult,
+    Fault,
+    Instance,
+)
+from roost.model.node import NodeReport
+from roost.model.record import Attempt, RecordSink
+from roost.state.cell_database.arriving import INSTANCES, AddInstances, Arrival, FindInstances
+from roost.state.cell_database.attempts import AttemptsOf
+from roost.state.cell_database.building import ReportResults
+from roost.state.cell_database.cell_work import GONE as GONE
+from roost.state.cell_database.cell_work import CellWork
+from roost.state.cell_database.disabled import forget_words
+from roost.state.cell_database.ending import DeleteInstances
+from roost.state.cell_database.node_reports import ReadReports
+from roost.state.cell_database.orders import FOR_HOSTS, orders_topic
+from roost.state.cell_database.owning import FOR_CONDUCTORS, work_topic
+from roost.state.cell_database.rows import instance_of
+from roost.state.cell_database.tables import SCHEMA, instances, nodes
+from roost.storage import Database, StorageError, in_batches, one_of_constants
+
+T = TypeVar("T")
+
+WANTING_CONDUCTORS = frozenset(FOR_CONDUCTORS)
+
+
+class Outcome(NamedTuple):
+    """What has become of an instance."""
+
+    instance: str
+    state: str
+    attempt: int
+    reason: str | None
+
+
+class Place(NamedTuple):
+    """Where an instance is: its state, and the root provider of its node, if it has one."""
+
+    state: str
+    node: str | None
+
+
+class Cell:
+    """One cell by name, on its database. For use from one event loop.
+
+    ``wakes``: its topic `work_topic` is woken when an instance wants work of a conductor, `orders_topic` when
+    a host has something to do.
+
+    ``records``: where the ends of attempts are recorded; None: nowhere.
+
+    Raises `StorageError` if the database cannot be used: at once, or at each operation if its opening is
+    deferred.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        database: Database,
+        clock: Callable[[], float] = time.time,
+        records: RecordSink | None = None,
+    ) -> None:
+        database.when_open(SCHEMA.prepare)
+        self._records = records
+        self.name = name
+        self.database = database
+        self._clock = clock
+        self.wakes = Wakes()
+        self._listeners: dict[asyncio.Event, frozenset[str]] = {}
+
+    def listen(self, *states: str) -> asyncio.Event:
+        """An event, set now and whenever this process may have put an instance into one of the states
+        (`GONE`: removed one). The listener clears it."""
+        event = asyncio.Event()
+        event.set()
+        self._listeners[event] = frozenset(states)
+        return event
+
+    def unlisten(self, event: asyncio.Event) -> None:
+        """Give back an event of `listen`."""
+        del self._listeners[event]
+
+    async def places(self, uuids: Collection[str]) -> dict[str, Place]:
+        """State and node of those of the named instances that are here."""
+        columns = (instances.c.uuid, instances.c.state, instances.c.node)
+
+        def read(connection: Connection) -> dict[str, Place]:
+            return {
+                row.uuid: Place(row.state, row.node)
+                for some in in_batches(uuids)
+                for row in connection.execute(sa.select(*columns).where(instances.c.uuid.in_(some)))
+            }
+
+        return await self.read(read)
+
+    async def outcomes(self, uuids: Collection[str]) -> list[Outcome]:
+        """State, attempt and reason of those of the named instances that are here."""
+        columns = (instances.c.uuid, instances.c.state, instances.c.attempt, instances.c.reason)
+
+        def read(connection: Connection) -> list[Outcome]:
+            return [
+                Outcome(*row)
+                for some in in_batches(uuids)
+                for row in connection.execute(sa.select(*columns).where(instances.c.uuid.in_(some)))
+            ]
+
+        return await self.read(read)
+
+    # Instances
+
+    async def add(self, new: Sequence[Instance], why: Sequence[Fault] = ()) -> dict[str, Arrival]:
+        """Put instances in; returns what became of each."""
+        return await self.write(AddInstances(tuple(new), self._clock(), tuple(why)))
+
+    async def find(self, uuids: Collection[str]) -> dict[str, Instance]:
+        """Those of the named instances that are here."""
+        return await self.read(FindInstances(tuple(uuids)))
+
+    async def in_state(self, *states: str, host: str | None = None) -> list[Instance]:
+        """All instances in one of the states, of one host if it is named."""
+        query = INSTANCES.where(instances.c.state.in_(states))
+        if host is not None:
+            query = query.where(instances.c.host == host)
+        return await self.read(lambda connection: [instance_of(row) for row in connection.execute(query)])
+
+    async def every(self, request_id: str | None = None) -> list[Instance]:
+        """All instances, or those of one request."""
+        query = INSTANCES if request_id is None else INSTANCES.where(instances.c.request_id == request_id)
+        return await self.read(lambda connection: [instance_of(row) for row in connection.execute(query)])
+
+    async def unsettled(self) -> int:
+        """How many instances somebody has work to do for."""
+        count = sa.select(sa.func.count()).where(one_of_constants(instances.c.state, UNSETTLED))
+        return await self.read(lambda connection: connection.execute(count).scalar_one())
+
+    async def faults_of(self, uuid: str) -> list[Fault]:
+        """Why attempts at an instance failed, in order."""
+        ended = await self.read(AttemptsOf(uuid))
+        return [
+            Fault(uuid, each.attempt, each.host, each.reason, each.ended)
+            for each in ended
+            if each.result == record.FAILED
+        ]
+
+    async def report(self, results: Sequence[BuildResult]) -> None:
+        """Take in the results of builds. A result of an attempt that is over counts nothing."""
+        self._record(await self.write(ReportResults(tuple(results), self._clock(), self.name)))
+
+    async def delete(self, uuids: Sequence[str]) -> None:
+        """Mark instances for deletion. One that has no host counts as destroyed already."""
+        deleted = await self.write(DeleteInstances(tuple(uuids), self._clock(), self.name))
+        self._record(deleted.ended)
+
+    # Nodes
+
+    async def nodes(self) -> list[NodeReport]:
+        """All nodes as they were reported last, in order of names."""
+        return await self.read(ReadReports(self.name))
+
+    async def remove_nodes(self, uuids: Collection[str]) -> None:
+        """Forget nodes, by the uuid of the root provider. One that is not here is left out."""
+
+        def write(connection: Connection) -> None:
+            for some in in_batches(uuids):
+                forget_words(connection, nodes.c.node.in_(some))
+                connection.execute(sa.delete(nodes).where(nodes.c.node.in_(some)))
+
+        await self.write(write)
+
+    async def node_uuids(self) -> frozenset[str]:
+        """The root providers of all nodes that are here."""
+        query = sa.select(nodes.c.node)
+        return await self.read(lambda connection: frozenset(connection.execute(query).scalars()))
+
+    async def count_nodes(self) -> int:
+        """How many nodes are here."""
+        query = sa.select(sa.func.count()).select_from(nodes)
+        return await self.read(lambda connection: connection.execute(query).scalar_one())
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """Run a work that reads. Raises `StorageError`."""
+        with self._named():
+            return await self.database.read(work)
+
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        """Run a work that writes, and wake those who listen for what it enters. Raises `StorageError`."""
+        with self._named():
+            done = await self.database.write(work)
+        if isinstance(work, CellWork) and (entered := work.enters):
+            if not WANTING_CONDUCTORS.isdisjoint(entered):
+                self.wakes.wake(work_topic(self.name))
+            if not FOR_HOSTS.isdisjoint(entered):
+                self.wakes.wake(orders_topic(self.name))
+            for event, states in self._listeners.items():
+                if not states.isdisjoint(entered):
+                    event.set()
+        return done
+
+    def keep_ends(self, ended: Sequence[Attempt]) -> None:
+        """Record ends of attempts."""
+        self._record(ended)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Clients that ask for something of several cells are told which one fails."""
+        try:
+            yield
+        except StorageError as error:
+            error.summary = f"Cell {self.name}: {type(error).summary}"
+            raise
+
+    def _record(self, ended: Sequence[Attempt]) -> None:
+        if ended and self._records is not None:
+            self._records.put([], ended)
+
+
+async def changed(event: asyncio.Event, seconds: float) -> None:
+    """Wait until a listener's event is set, at most ``seconds``; then clear it."""
+    # Not wait_for: in Python 3.11 it loses a cancellation that comes together with the event.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    event.clear()

@@ -1,0 +1,35 @@
+"""An active instance whose claim was written again: its row says the consumer's new generation."""
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.instance import ACTIVE
+from roost.state.cell_database.arriving import INSTANCES
+from roost.state.cell_database.cell_work import CellWork
+from roost.state.cell_database.rows import instance_of, selection_text
+from roost.state.cell_database.tables import instances
+
+
+class ClaimedAgain(CellWork, frozen=True):
+    """Note the generation of a claim that was written for an attempt, if the instance still runs as that one.
+
+    Answers whether it does.
+    """
+
+    instance: str
+    attempt: int
+    generation: int
+
+    def __call__(self, connection: Connection) -> bool:
+        here = (
+            instances.c.uuid == self.instance,
+            instances.c.attempt == self.attempt,
+            instances.c.state == ACTIVE,
+        )
+        row = connection.execute(INSTANCES.where(*here).with_for_update()).one_or_none()
+        if row is None or (selection := instance_of(row).selection) is None:
+            return False
+        new = selection_text(msgspec.structs.replace(selection, generation=self.generation))
+        connection.execute(sa.update(instances).where(*here).values(selection=new))
+        return True

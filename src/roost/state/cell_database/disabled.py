@@ -1,0 +1,213 @@
+"""The cell database's mirror of what an operator has disabled: hosts, single nodes, or the whole cell.
+
+The operator's word is kept in the API database (`roost.conductor.words`), and the flags here are its mirror:
+the cell's endpoint tells agents by them. A flag on whose subject nothing is in the API database is the word
+itself; an earlier version has set it. The list of hosts has a host's flag
+(`roost.state.cell_database.hosts`); the others' are here.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.operator_word import SaidWord, Subject
+from roost.model.text import clean_text
+from roost.state.cell_database.tables import cell_hosts, disabled, nodes
+from roost.storage import in_batches, insert_missing
+
+_CELL: Final = "cell"
+_NODE: Final = "node"
+_ALL: Final = ""
+"""The name of the whole cell."""
+
+
+class AddHost(msgspec.Struct, frozen=True):
+    """Add a host, enabled. One that was added already stays as it is. ``at``: seconds since the epoch."""
+
+    host: str
+    at: float
+
+    def __call__(self, connection: Connection) -> None:
+        if (
+            connection.execute(sa.select(cell_hosts).where(cell_hosts.c.host == self.host)).one_or_none()
+            is None
+        ):
+            row = {"host": self.host, "enabled": True, "reason": None, "added_at": self.at}
+            insert_missing(connection, sa.insert(cell_hosts), row)
+
+
+class EnableHost(msgspec.Struct, frozen=True):
+    """Let a host have new instances, or not, for a ``reason``."""
+
+    host: str
+    enabled: bool
+    reason: str | None
+    at: float
+
+    def __call__(self, connection: Connection) -> None:
+        AddHost(self.host, self.at)(connection)
+        reason = None if self.enabled or self.reason is None else clean_text(self.reason)
+        values = {"enabled": self.enabled, "reason": reason}
+        mine = cell_hosts.c.host == self.host
+        connection.execute(sa.update(cell_hosts).where(mine).values(values))
+        connection.execute(sa.update(nodes).where(nodes.c.host == self.host).values(_RAISED))
+
+
+class EnableCell(msgspec.Struct, frozen=True):
+    """Let a cell have new instances, or not, for a ``reason``. ``at``: seconds since the epoch.
+
+    Its hosts and nodes keep their own words: what was disabled before is disabled after.
+    """
+
+    enabled: bool
+    reason: str | None
+    at: float
+
+    def __call__(self, connection: Connection) -> None:
+        _say(connection, _CELL, _ALL, None if self.enabled else (self.reason, self.at))
+        connection.execute(sa.update(nodes).values(_RAISED))
+
+
+class EnableNode(msgspec.Struct, frozen=True):
+    """Let a node of a host have new instances, or not. Answers whether the host has the node."""
+
+    host: str
+    node: str
+    enabled: bool
+    reason: str | None
+    at: float
+
+    def __call__(self, connection: Connection) -> bool:
+        mine = nodes.c.host == self.host, nodes.c.node == self.node
+        if not connection.execute(sa.update(nodes).where(*mine).values(_RAISED)).rowcount:
+            return False
+        _say(connection, _NODE, self.node, None if self.enabled else (self.reason, self.at))
+        return True
+
+
+class ReadFlags(msgspec.Struct, frozen=True):
+    """The subjects in the cell that are flagged as disabled. ``cell`` is put into them."""
+
+    cell: str
+
+    def __call__(self, connection: Connection) -> frozenset[Subject]:
+        found = [Subject(self.cell, row.host) for row in connection.execute(_HOSTS_DISABLED)]
+        found += [Subject(self.cell, row.host, row.node) for row in connection.execute(_NODES_DISABLED)]
+        if ReadWordOfCell()(connection) is not None:
+            found.append(Subject(self.cell))
+        return frozenset(found)
+
+
+class MirrorWords(msgspec.Struct, frozen=True):
+    """Set the flags of subjects in the cell to what operators have said.
+
+    A host or node that is not there gets none.
+    """
+
+    words: tuple[SaidWord, ...]
+
+    def __call__(self, connection: Connection) -> None:
+        there = ReadFlags("")(connection)
+        for word in self.words:
+            _, host, node = word.subject
+            if word.enabled != (Subject("", host, node) in there):
+                continue
+            if node:
+                EnableNode(host, node, word.enabled, word.reason, word.at)(connection)
+            elif not host:
+                EnableCell(word.enabled, word.reason, word.at)(connection)
+            elif _knows(connection, host):
+                EnableHost(host, word.enabled, word.reason, word.at)(connection)
+
+
+class ReadOffered(msgspec.Struct, frozen=True):
+    """The nodes whose agents say that they are enabled, and that are flagged neither with their host nor with
+    the cell; of one host, if it is named."""
+
+    host: str | None = None
+
+    def __call__(self, connection: Connection) -> list[str]:
+        query = sa.select(nodes.c.node).where(nodes.c.enabled == sa.true(), sa.not_(HOST_IS_DISABLED))
+        if self.host is not None:
+            query = query.where(nodes.c.host == self.host)
+        return list(connection.execute(query.order_by(nodes.c.node)).scalars())
+
+
+class Word(msgspec.Struct, frozen=True):
+    """That something is disabled, and why."""
+
+    reason: str | None
+
+
+class ReadWordOfCell(msgspec.Struct, frozen=True):
+    """Whether the cell is disabled; None if it is not."""
+
+    def __call__(self, connection: Connection) -> Word | None:
+        row = connection.execute(_WORDS.where(disabled.c.kind == _CELL)).one_or_none()
+        return None if row is None else Word(row.reason)
+
+
+class ReadWordsOfNodes(msgspec.Struct, frozen=True):
+    """The nodes of a host that are disabled."""
+
+    host: str
+
+    def __call__(self, connection: Connection) -> dict[str, Word]:
+        mine = disabled.c.kind == _NODE, disabled.c.name.in_(_nodes_of(self.host))
+        return {row.name: Word(row.reason) for row in connection.execute(_WORDS.where(*mine))}
+
+
+def forget_words(connection: Connection, *condition: sa.ColumnElement[bool]) -> None:
+    """Forget what was said of nodes that are about to be removed."""
+    gone = sa.select(nodes.c.node).where(*condition)
+    connection.execute(sa.delete(disabled).where(disabled.c.kind == _NODE, disabled.c.name.in_(gone)))
+
+
+def move_words(connection: Connection, to: Mapping[str, str]) -> None:
+    """Say of nodes what was said of those that they replace. ``to``: the new node of each old one."""
+    said = [
+        row
+        for some in in_batches(to)
+        for row in connection.execute(_WORDS.where(disabled.c.kind == _NODE, disabled.c.name.in_(some)))
+    ]
+    for row in said:
+        _say(connection, _NODE, row.name, None)
+        _say(connection, _NODE, to[row.name], (row.reason, row.at))
+
+
+def _say(connection: Connection, kind: str, name: str, word: tuple[str | None, float] | None) -> None:
+    mine = disabled.c.kind == kind, disabled.c.name == name
+    connection.execute(sa.delete(disabled).where(*mine))
+    if word is not None:
+        reason = None if word[0] is None else clean_text(word[0])
+        row = {"kind": kind, "name": name, "reason": reason, "at": word[1]}
+        insert_missing(connection, sa.insert(disabled), row)
+
+
+def _knows(connection: Connection, host: str) -> bool:
+    """Return whether a host was added or has nodes. One that was removed must not come back by its flag."""
+    rows = [sa.select(table.c.host).where(table.c.host == host).limit(1) for table in (cell_hosts, nodes)]
+    return any(connection.execute(query).one_or_none() is not None for query in rows)
+
+
+def _nodes_of(host: str) -> sa.Select[tuple[str]]:
+    return sa.select(nodes.c.node).where(nodes.c.host == host)
+
+
+# Schedulers read the nodes whose revision has changed.
+_RAISED = {"revision": nodes.c.revision + 1}
+_WORDS = sa.select(disabled)
+_HOSTS_DISABLED = sa.select(cell_hosts.c.host).where(cell_hosts.c.enabled == sa.false())
+_NODES_DISABLED = (
+    sa.select(nodes.c.host, nodes.c.node)
+    .join(disabled, disabled.c.name == nodes.c.node)
+    .where(disabled.c.kind == _NODE)
+)
+HOST_IS_DISABLED: Final = sa.or_(
+    sa.exists().where(cell_hosts.c.host == nodes.c.host, cell_hosts.c.enabled == sa.false()),
+    sa.exists().where(disabled.c.kind == _CELL),
+)
+"""Whether the host of a node is disabled, or its whole cell."""

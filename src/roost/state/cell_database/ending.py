@@ -1,0 +1,221 @@
+"""The ends of instances: deletion, destruction on the host, and what is forgotten after that."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model import record
+from roost.model.instance import DELETING, DESTROYED, DestroyOrder
+from roost.model.record import Attempt
+from roost.state.cell_database.attempts import PRESENT, recorded_end
+from roost.state.cell_database.building import UNDER_WAY, AttemptKey
+from roost.state.cell_database.cell_work import GONE, CellWork
+from roost.state.cell_database.fences import ABOVE_ALL, raise_fences
+from roost.state.cell_database.history import NEW_LINE, keep_histories, line, with_line
+from roost.state.cell_database.orders import acknowledge, give_orders
+from roost.state.cell_database.rows import Row
+from roost.state.cell_database.state_changes import note_changes
+from roost.state.cell_database.tables import build_attempts, instances
+from roost.storage import in_batches, one_of
+
+DELETED = "the instance was deleted before its build had ended"
+"""The reason of an attempt that is abandoned."""
+
+NOT_ANSWERED = "the deletion goes on without the host, which does not answer"
+"""The reason in the history of an instance that its host has not destroyed."""
+
+
+class Deleted(msgspec.Struct, frozen=True):
+    """What a deletion found.
+
+    ``here`` are the instances that are in the cell: their hosts are to destroy them. ``ended``: the ends of
+    attempts for the records.
+    """
+
+    here: frozenset[str]
+    ended: list[Attempt]
+
+
+class DeleteInstances(CellWork, frozen=True):
+    """Mark instances for deletion. One that is on its way to the cell cannot arrive any more.
+
+    An instance without a host counts as destroyed already.
+    """
+
+    uuids: tuple[str, ...]
+    at: float
+    cell: str
+
+    @property
+    def enters(self) -> Collection[str]:
+        return (DELETING, DESTROYED)
+
+    @property
+    def keys(self) -> Collection[str]:
+        return self.uuids
+
+    def __call__(self, connection: Connection) -> Deleted:
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: "Sequence[DeleteInstances]") -> list[Deleted]:
+        at = max(work.at for work in works)
+        told = line(DELETING, at)
+        also = line(DESTROYED, at)
+        uuids = [uuid for work in works for uuid in work.uuids]
+        rows = _rows_of(connection, uuids)
+        missing = [uuid for uuid in uuids if uuid not in rows]
+        if missing:
+            raise_fences(connection, dict.fromkeys(missing, ABOVE_ALL), at)
+            # Some may have come in before the fence was raised.
+            rows |= _rows_of(connection, missing)
+        for some in in_batches(rows):
+            connection.execute(_MARK, {"uuids": some, "now": at, "line": told, "also": also})
+        marked = [row for row in rows.values() if row.state not in _ENDING]
+        note_changes(connection, [row.uuid for row in marked], told)
+        note_changes(connection, [row.uuid for row in marked if row.host is None], also)
+        return [work.found(rows) for work in works]
+
+    def found(self, rows: Mapping[str, Row]) -> Deleted:
+        """What this deletion found. ``rows``: the instances that are here, as they were."""
+        here = [rows[uuid] for uuid in dict.fromkeys(self.uuids) if uuid in rows]
+        ended = [
+            recorded_end(row, self.cell, record.ABANDONED, self.at, DELETED)
+            for row in here
+            if row.state in UNDER_WAY
+        ]
+        return Deleted(frozenset(row.uuid for row in here), ended)
+
+
+_ENDING = (DELETING, DESTROYED)
+_ROWS = (
+    sa.select(*PRESENT).where(one_of(instances.c.uuid, "uuids")).order_by(instances.c.uuid).with_for_update()
+)
+_MARK = (
+    sa.update(instances)
+    .where(one_of(instances.c.uuid, "uuids"), instances.c.state.not_in(_ENDING))
+    .values(
+        state=sa.case((instances.c.host.is_(None), DESTROYED), else_=DELETING),
+        owner=None,
+        changed_at=sa.bindparam("now"),
+        history=with_line(
+            NEW_LINE + sa.case((instances.c.host.is_(None), sa.bindparam("also", type_=sa.Text)), else_="")
+        ),
+    )
+)
+
+
+def _rows_of(connection: Connection, uuids: Sequence[str]) -> dict[str, Row]:
+    """The present attempts of those of the instances that are here, locked."""
+    return {row.uuid: row for some in in_batches(uuids) for row in connection.execute(_ROWS, {"uuids": some})}
+
+
+class Destroyed(CellWork, frozen=True):
+    """A host has destroyed what it had of these attempts: orders are acknowledged, deletions go on.
+
+    A host that is not the instance's, or an attempt that is not the present one, ends no deletion.
+    """
+
+    done: tuple[DestroyOrder, ...]
+    at: float
+
+    @property
+    def enters(self) -> Collection[str]:
+        return (DESTROYED,)
+
+    def __call__(self, connection: Connection) -> None:
+        acknowledge(connection, self.done)
+        done = {(each.instance, each.attempt, each.host) for each in self.done}
+        for some in in_batches(each.instance for each in self.done):
+            deleting = connection.execute(_DELETING, {"uuids": some}).all()
+            ended = [row.uuid for row in deleting if (row.uuid, row.attempt, row.host) in done]
+            if ended:
+                told = line(DESTROYED, self.at)
+                connection.execute(_DESTROYED, {"uuids": ended, "now": self.at, "line": told})
+                note_changes(connection, ended, told)
+
+
+_DELETING = (
+    sa.select(instances.c.uuid, instances.c.attempt, instances.c.host)
+    .where(one_of(instances.c.uuid, "uuids"), instances.c.state == DELETING)
+    .order_by(instances.c.uuid)
+    .with_for_update()
+)
+_DESTROYED = (
+    sa.update(instances)
+    .where(one_of(instances.c.uuid, "uuids"))
+    .values(state=DESTROYED, owner=None, changed_at=sa.bindparam("now"), history=with_line(NEW_LINE))
+)
+
+
+class EndDeletions(CellWork, frozen=True):
+    """Go on with deletions without their hosts, which do not answer; returns those that go on.
+
+    The order to destroy stays: a host that comes back is not up before it has carried it out.
+    """
+
+    keys: tuple[AttemptKey, ...]
+    at: float
+
+    @property
+    def enters(self) -> Collection[str]:
+        return (DESTROYED,)
+
+    def __call__(self, connection: Connection) -> list[AttemptKey]:
+        gone = []
+        told = line(DESTROYED, self.at, NOT_ANSWERED)
+        for key in self.keys:
+            deleting = (
+                instances.c.uuid == key.instance,
+                instances.c.attempt == key.attempt,
+                instances.c.state == DELETING,
+            )
+            row = connection.execute(
+                sa.select(instances.c.host).where(*deleting).with_for_update()
+            ).one_or_none()
+            if row is not None:
+                values = {
+                    "state": DESTROYED,
+                    "owner": None,
+                    "changed_at": self.at,
+                    "history": with_line(told),
+                }
+                connection.execute(sa.update(instances).where(*deleting).values(**values))
+                note_changes(connection, [key.instance], told)
+                give_orders(connection, [DestroyOrder(key.instance, key.attempt, row.host)], self.at)
+                gone.append(key)
+        return gone
+
+
+class Forget(CellWork, frozen=True):
+    """Remove destroyed instances, their claims having been freed. They cannot come back. Their histories are
+    kept."""
+
+    uuids: tuple[str, ...]
+    at: float
+
+    @property
+    def enters(self) -> Collection[str]:
+        return (GONE,)
+
+    def __call__(self, connection: Connection) -> None:
+        for some in in_batches(self.uuids):
+            # Locked: of two conductors that forget an instance at once, the second must not find it.
+            gone = connection.execute(_GONE, {"uuids": some}).scalars().all()
+            if gone:
+                raise_fences(connection, dict.fromkeys(gone, ABOVE_ALL), self.at)
+                keep_histories(connection, gone, self.at)
+                connection.execute(_FORGET_ATTEMPTS, {"uuids": gone})
+                connection.execute(_FORGET, {"uuids": gone})
+
+
+_GONE = (
+    sa.select(instances.c.uuid)
+    .where(one_of(instances.c.uuid, "uuids"), instances.c.state == DESTROYED)
+    .order_by(instances.c.uuid)
+    .with_for_update()
+)
+_FORGET_ATTEMPTS = sa.delete(build_attempts).where(one_of(build_attempts.c.instance_uuid, "uuids"))
+_FORGET = sa.delete(instances).where(one_of(instances.c.uuid, "uuids"))

@@ -1,0 +1,103 @@
+"""Guests that hosts say they have, compared with the instances that run there.
+
+Nothing is destroyed here: a guest that the cell does not know is told of and left alone.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.instance import ACTIVE, LOST, ON_ITS_HOST
+from roost.state.cell_database.cell_work import CellWork
+from roost.state.cell_database.history import MOST_OF_GUESTS, line, with_line
+from roost.state.cell_database.state_changes import note_changes
+from roost.state.cell_database.tables import instances
+from roost.state.cell_database.unknown_guests import note_unknown_guests
+from roost.storage import in_batches, one_of, one_of_constants
+
+VANISHED = "its host says that the guest is not there"
+"""The reason of an instance that is lost."""
+
+
+class ExpectedGuests(msgspec.Struct, frozen=True):
+    """The instances that run on a host, with their attempts: uuid -> attempt. Lost ones are not expected."""
+
+    host: str
+
+    def __call__(self, connection: Connection) -> dict[str, int]:
+        query = sa.select(instances.c.uuid, instances.c.attempt).where(
+            instances.c.state == ACTIVE, instances.c.host == self.host
+        )
+        return {row.uuid: row.attempt for row in connection.execute(query)}
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """What a comparison has found: uuids of instances that were ``lost``, that are ``found`` again, and of
+    guests that have ``unknown`` instances or attempts."""
+
+    lost: frozenset[str]
+    found: frozenset[str]
+    unknown: frozenset[str]
+
+
+class GuestsReported(CellWork, frozen=True):
+    """A host says which guests run on it: uuid -> attempt.
+
+    An active instance of the host without its guest is lost; a lost one whose guest runs is active again.
+    """
+
+    host: str
+    guests: Mapping[str, int]
+    at: float
+
+    @property
+    def keys(self) -> Collection[str]:
+        return (self.host,)
+
+    def __call__(self, connection: Connection) -> Compared:
+        return self.together(connection, (self,))[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: "Sequence[GuestsReported]") -> list[Compared]:
+        known: defaultdict[str, dict[tuple[str, int], str]] = defaultdict(dict)
+        for some in in_batches(work.host for work in works):
+            for row in connection.execute(_ON_HOSTS, {"hosts": some}):
+                known[row.host][row.uuid, row.attempt] = row.state
+        compared = [work.compared(known[work.host]) for work in works]
+        at = max(work.at for work in works)
+        _put(connection, [uuid for each in compared for uuid in each.lost], LOST, VANISHED, at)
+        _put(connection, [uuid for each in compared for uuid in each.found], ACTIVE, None, at)
+        stray = {
+            work.host: [key for key in work.guests.items() if key not in known[work.host]] for work in works
+        }
+        note_unknown_guests(connection, stray, at)
+        return compared
+
+    def compared(self, known: Mapping[tuple[str, int], str]) -> Compared:
+        """What the report differs in from what the cell knows: the states of attempts."""
+        running = {*self.guests.items()}
+        return Compared(
+            lost=frozenset(key[0] for key, state in known.items() if state == ACTIVE and key not in running),
+            found=frozenset(key[0] for key, state in known.items() if state == LOST and key in running),
+            unknown=frozenset(uuid for uuid, attempt in running if (uuid, attempt) not in known),
+        )
+
+
+_ON_HOSTS = (
+    sa.select(instances.c.host, instances.c.uuid, instances.c.attempt, instances.c.state)
+    .where(one_of_constants(instances.c.state, ON_ITS_HOST), one_of(instances.c.host, "hosts"))
+    .order_by(instances.c.uuid)
+    .with_for_update()
+)
+
+
+def _put(connection: Connection, uuids: Sequence[str], state: str, reason: str | None, at: float) -> None:
+    for some in in_batches(uuids):
+        told = line(state, at, reason)
+        history = with_line(told, MOST_OF_GUESTS)
+        values = {"state": state, "reason": reason, "changed_at": at, "history": history}
+        connection.execute(sa.update(instances).where(instances.c.uuid.in_(some)).values(**values))
+        note_changes(connection, some, told)

@@ -1,0 +1,76 @@
+"""The hosts whose agents carry out no orders until an operator has accepted the state of the cell."""
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.text import clean_text
+from roost.state.cell_database.tables import held_hosts
+from roost.storage import in_batches, insert_missing, one_of
+
+
+class HeldHost(msgspec.Struct, frozen=True):
+    """A host whose agent carries out no orders.
+
+    ``at``: since when, in seconds since the epoch. ``accepted``: an operator has accepted the cell's state;
+    the agent learns it with the answer to its next poll.
+    """
+
+    host: str
+    reason: str
+    at: float
+    accepted: bool = False
+
+
+class HoldHost(msgspec.Struct, frozen=True):
+    """Note that the agent of a host carries out no orders. Answers whether an operator has accepted that."""
+
+    host: str
+    reason: str
+    at: float
+
+    def __call__(self, connection: Connection) -> bool:
+        mine = held_hosts.c.host == self.host
+        reason = clean_text(self.reason)
+        there = connection.execute(sa.select(held_hosts).where(mine).with_for_update()).one_or_none()
+        if there is None:
+            row = HeldHost(self.host, reason, self.at)
+            insert_missing(connection, sa.insert(held_hosts), msgspec.structs.asdict(row))
+            return False
+        if there.reason != reason:
+            # Not what was accepted.
+            values = {"reason": reason, "at": self.at, "accepted": False}
+            connection.execute(sa.update(held_hosts).where(mine).values(values))
+            return False
+        return bool(there.accepted)
+
+
+class ReleaseHosts(msgspec.Struct, frozen=True):
+    """The agents of hosts carry out orders."""
+
+    hosts: list[str]
+
+    def __call__(self, connection: Connection) -> None:
+        for some in in_batches(self.hosts):
+            connection.execute(_RELEASE, {"hosts": some})
+
+
+_RELEASE = sa.delete(held_hosts).where(one_of(held_hosts.c.host, "hosts"))
+
+
+class AcceptHost(msgspec.Struct, frozen=True):
+    """An operator accepts the state of the cell for a host. Answers False if its agent does not wait."""
+
+    host: str
+
+    def __call__(self, connection: Connection) -> bool:
+        mine = held_hosts.c.host == self.host
+        return bool(connection.execute(sa.update(held_hosts).where(mine).values(accepted=True)).rowcount)
+
+
+class ReadHeldHosts(msgspec.Struct, frozen=True):
+    """All hosts whose agents carry out no orders, by name."""
+
+    def __call__(self, connection: Connection) -> dict[str, HeldHost]:
+        rows = connection.execute(sa.select(held_hosts).order_by(held_hosts.c.host))
+        return {row.host: HeldHost(**row._asdict()) for row in rows}

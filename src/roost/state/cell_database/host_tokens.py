@@ -1,0 +1,74 @@
+"""The tokens of hosts, of which the cell keeps digests.
+
+A host has one token that is in use and at most one that was issued since and not used yet. The first use of
+the newer one ends the older one, so neither a lost answer nor a restart locks an agent out.
+"""
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.state.cell_database.tables import host_tokens
+
+
+class HostToken(msgspec.Struct, frozen=True, kw_only=True):
+    """A token of a host, by its digest (`roost.agent.protocol.tokens`). ``issued_at``: seconds since the
+    epoch."""
+
+    digest: str
+    host: str
+    issued_at: float
+    is_used: bool = False
+
+
+class IssueToken(msgspec.Struct, frozen=True, kw_only=True):
+    """Make a token of a host valid beside the one in use. One that was never used is not valid any more.
+
+    ``alone``: nor is the one in use.
+    """
+
+    host: str
+    digest: str
+    at: float
+    alone: bool = False
+
+    def __call__(self, connection: Connection) -> None:
+        ended = sa.delete(host_tokens).where(host_tokens.c.host == self.host)
+        connection.execute(ended if self.alone else ended.where(host_tokens.c.is_used == sa.false()))
+        row = HostToken(digest=self.digest, host=self.host, issued_at=self.at)
+        connection.execute(sa.insert(host_tokens), msgspec.structs.asdict(row))
+
+
+class UseToken(msgspec.Struct, frozen=True):
+    """A token is used: the first time the others of its host end. Answers False if it is not valid."""
+
+    digest: str
+
+    def __call__(self, connection: Connection) -> bool:
+        mine = host_tokens.c.digest == self.digest
+        unused = (mine, host_tokens.c.is_used == sa.false())
+        is_first = connection.execute(sa.update(host_tokens).where(*unused).values(is_used=True)).rowcount
+        host = connection.execute(sa.select(host_tokens.c.host).where(mine)).scalar_one_or_none()
+        if is_first:
+            connection.execute(sa.delete(host_tokens).where(host_tokens.c.host == host, ~mine))
+        # Another process may have seen the first use; what was issued since is valid.
+        return host is not None
+
+
+class RevokeTokens(msgspec.Struct, frozen=True):
+    """End all tokens of a host. Answers how many there were."""
+
+    host: str
+
+    def __call__(self, connection: Connection) -> int:
+        return connection.execute(sa.delete(host_tokens).where(host_tokens.c.host == self.host)).rowcount
+
+
+class ReadTokens(msgspec.Struct, frozen=True):
+    """All valid tokens of the cell's hosts, by digest."""
+
+    def __call__(self, connection: Connection) -> dict[str, HostToken]:
+        return {row.digest: HostToken(**row._asdict()) for row in connection.execute(_ALL)}
+
+
+_ALL = sa.select(host_tokens)

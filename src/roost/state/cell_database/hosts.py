@@ -1,0 +1,311 @@
+"""The hosts of a cell as operators see and change them.
+
+An operator adds a host and may disable it. What its agent says of itself is in the reports of its nodes
+and in its session. A host that an earlier version knew has only these, and counts as added.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.instance import ERROR
+from roost.model.operator_word import SaidWord
+from roost.state.cell_database.cell_work import CellWork
+from roost.state.cell_database.disabled import ReadWordsOfNodes, Word, forget_words
+from roost.state.cell_database.held_hosts import HeldHost
+from roost.state.cell_database.host_tokens import IssueToken
+from roost.state.cell_database.refused_nodes import reasons_by_host
+from roost.state.cell_database.rows import report_of
+from roost.state.cell_database.tables import (
+    cell_hosts,
+    held_hosts,
+    host_providers,
+    host_tokens,
+    instances,
+    leases,
+    nodes,
+    orders,
+    refused_nodes,
+    unknown_guests,
+)
+from roost.state.cell_database.watching import SESSION, session_name
+from roost.state.leases import Lease, read_leases
+from roost.storage import in_batches, insert_missing
+
+
+class CellHost(msgspec.Struct, frozen=True, kw_only=True):
+    """A host of a cell.
+
+    ``enabled`` and ``reason`` are the operator's. ``added_at``: seconds since the epoch; None for a host that
+    nobody added. ``session``: of its agent, None if it never had one. ``held``: why its agent carries out no
+    orders, None if it does. ``refused``: why the cell or placement does not have all that it reports.
+    ``instances`` by state; ``orders``: to destroy, that it has not acknowledged.
+    """
+
+    host: str
+    enabled: bool = True
+    reason: str | None = None
+    added_at: float | None = None
+    session: Lease | None = None
+    held: HeldHost | None = None
+    refused: str | None = None
+    nodes: int = 0
+    instances: Mapping[str, int] = {}
+    orders: int = 0
+
+
+class CellNode(msgspec.Struct, frozen=True):
+    """A node of a host: the uuid of its root provider, its name, and whether its agent says it is enabled.
+
+    ``word``: of the operator who has disabled it; None if nobody has. ``enabled`` and ``instances``: None
+    while the cell cannot be asked.
+    """
+
+    node: str
+    nodename: str
+    enabled: bool | None
+    instances: int | None
+    word: Word | None = None
+
+    def as_said(self, said: SaidWord) -> "CellNode":
+        """The node with an operator's word in place of the cell's flag."""
+        return msgspec.structs.replace(self, word=None if said.enabled else Word(said.reason))
+
+
+class AddHosts(msgspec.Struct, frozen=True):
+    """Add hosts, each with the digest of its agent's token. Answers those that were added before; then
+    nothing is written."""
+
+    digests: Mapping[str, str]
+    at: float
+
+    def __call__(self, connection: Connection) -> list[str]:
+        added = [
+            row.host
+            for some in in_batches(self.digests)
+            for row in connection.execute(_HOSTS.where(cell_hosts.c.host.in_(some)))
+        ]
+        if not added:
+            new = [{"host": h, "enabled": True, "reason": None, "added_at": self.at} for h in self.digests]
+            insert_missing(connection, sa.insert(cell_hosts), new)
+            for host, digest in self.digests.items():
+                IssueToken(host=host, digest=digest, at=self.at)(connection)
+        return sorted(added)
+
+
+class HostsAfter(msgspec.Struct, frozen=True):
+    """The names of the first ``most`` hosts after one, in order."""
+
+    most: int
+    after: str = ""
+
+    def __call__(self, connection: Connection) -> list[str]:
+        named = [
+            sa.select(cell_hosts.c.host.label("host")),
+            sa.select(nodes.c.host.label("host")),
+            sa.select(leases.c.host.label("host")).where(leases.c.kind == SESSION),
+        ]
+        every = sa.union(*named).subquery()
+        query = sa.select(every.c.host).where(every.c.host > self.after)
+        return list(connection.execute(query.order_by(every.c.host).limit(self.most)).scalars())
+
+
+class HostsCalled(msgspec.Struct, frozen=True):
+    """Return the names that are names of hosts: added ones, and those with nodes."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> list[str]:
+        return sorted(
+            {
+                name
+                for some in in_batches(self.names)
+                for column in (cell_hosts.c.host, nodes.c.host)
+                for name in connection.execute(sa.select(column).where(column.in_(some))).scalars()
+            }
+        )
+
+
+class DescribeHosts(msgspec.Struct, frozen=True):
+    """What there is to be said of those of some hosts that the cell knows, by name."""
+
+    hosts: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> dict[str, CellHost]:
+        found: dict[str, CellHost] = {}
+        for some in in_batches(self.hosts):
+            found.update(self._some(connection, some))
+        return found
+
+    def _some(self, connection: Connection, some: Collection[str]) -> dict[str, CellHost]:
+        added = {row.host: row for row in connection.execute(_HOSTS.where(cell_hosts.c.host.in_(some)))}
+        sessions = {
+            row.host: Lease(**row._asdict())
+            for row in connection.execute(
+                sa.select(leases).where(leases.c.name.in_([session_name(host) for host in some]))
+            )
+        }
+        held = {
+            row.host: HeldHost(**row._asdict())
+            for row in connection.execute(sa.select(held_hosts).where(held_hosts.c.host.in_(some)))
+        }
+        count = sa.func.count()
+        of_nodes = dict(_counted(connection, nodes.c.host, nodes.c.host.in_(some)))
+        refused = {
+            **_refused(connection, nodes.c.host.in_(some)),
+            **reasons_by_host(connection, refused_nodes.c.host.in_(some)),
+        }
+        ordered = dict(_counted(connection, orders.c.host, orders.c.host.in_(some)))
+        states: dict[str, dict[str, int]] = {}
+        query = sa.select(instances.c.host, instances.c.state, count).where(instances.c.host.in_(some))
+        for host, state, number in connection.execute(query.group_by(instances.c.host, instances.c.state)):
+            states.setdefault(host, {})[state] = number
+        described = {}
+        for host in some:
+            if host not in added and host not in sessions and host not in of_nodes:
+                continue
+            row = added.get(host)
+            described[host] = CellHost(
+                host=host,
+                enabled=row is None or row.enabled,
+                reason=None if row is None else row.reason,
+                added_at=None if row is None else row.added_at,
+                session=sessions.get(host),
+                held=held.get(host),
+                refused=refused.get(host),
+                nodes=of_nodes.get(host, 0),
+                instances=states.get(host, {}),
+                orders=ordered.get(host, 0),
+            )
+        return described
+
+
+class RefusedHosts(msgspec.Struct, frozen=True):
+    """The hosts of which the cell or placement does not take all that they report, each with the reason.
+
+    A host that is not reshaped is one of them.
+    """
+
+    def __call__(self, connection: Connection) -> dict[str, str]:
+        return {**_refused(connection, sa.true()), **reasons_by_host(connection, sa.true())}
+
+
+def _refused(connection: Connection, which: sa.ColumnElement[bool]) -> dict[str, str]:
+    """What is refused of some nodes, by host; of a host with several nodes that of the first one by name."""
+    refused: dict[str, str] = {}
+    # Few have one: the others' reports are not read.
+    query = sa.select(nodes).where(which, nodes.c.facts.contains('"refused":'))
+    query = query.order_by(nodes.c.host, nodes.c.nodename)
+    for report in (report_of(each, "") for each in connection.execute(query)):
+        if report.refused is not None:
+            refused.setdefault(report.host, report.refused)
+    return refused
+
+
+class NodesOfHost(msgspec.Struct, frozen=True):
+    """The nodes of a host, in order of names."""
+
+    host: str
+
+    def __call__(self, connection: Connection) -> list[CellNode]:
+        query = sa.select(instances.c.node, sa.func.count()).where(
+            instances.c.host == self.host, instances.c.state != ERROR
+        )
+        counts: Counter[str] = Counter(dict(connection.execute(query.group_by(instances.c.node)).all()))
+        rows = connection.execute(
+            sa.select(nodes).where(nodes.c.host == self.host).order_by(nodes.c.nodename)
+        )
+        words = ReadWordsOfNodes(self.host)(connection)
+        return [
+            CellNode(row.node, row.nodename, row.enabled, counts[row.node], words.get(row.node))
+            for row in rows
+        ]
+
+
+class InstancesAt(msgspec.Struct, frozen=True):
+    """How many instances of a host, or of one of its nodes, are there: all but those in error."""
+
+    host: str
+    node: str | None = None
+
+    def __call__(self, connection: Connection) -> int:
+        there = [instances.c.host == self.host, instances.c.state != ERROR]
+        if self.node is not None:
+            there.append(instances.c.node == self.node)
+        count = sa.select(sa.func.count()).select_from(instances).where(*there)
+        return connection.execute(count).scalar_one()
+
+
+class ProvidersMade(msgspec.Struct, frozen=True):
+    """The providers that agents have made in the tree of a root; the root is one of them."""
+
+    root: str
+
+    def __call__(self, connection: Connection) -> frozenset[str]:
+        query = sa.select(host_providers.c.provider).where(host_providers.c.root == self.root)
+        return frozenset(connection.execute(query).scalars()) | {self.root}
+
+
+class NoteProviders(msgspec.Struct, frozen=True):
+    """Note providers that an agent is about to make in the tree of a root."""
+
+    root: str
+    providers: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> None:
+        known = sa.select(host_providers.c.provider).where(host_providers.c.provider.in_(self.providers))
+        there = frozenset(connection.execute(known).scalars())
+        new = [{"provider": each, "root": self.root} for each in self.providers if each not in there]
+        if new:
+            insert_missing(connection, sa.insert(host_providers), new)
+
+
+class RemoveNode(msgspec.Struct, frozen=True):
+    """Forget a node of a host, whose providers are gone. One that is not the host's stays."""
+
+    host: str
+    node: str
+
+    def __call__(self, connection: Connection) -> None:
+        mine = nodes.c.node == self.node, nodes.c.host == self.host
+        forget_words(connection, *mine)
+        if connection.execute(sa.delete(nodes).where(*mine)).rowcount:
+            connection.execute(sa.delete(host_providers).where(host_providers.c.root == self.node))
+
+
+class RemoveHost(CellWork, frozen=True):
+    """Forget a host whose nodes' providers are gone. Answers why it stays, None if it is forgotten.
+
+    Its tokens end, its agent's session too, and what it was ordered to destroy is forgotten. A later host of
+    the name begins anew. ``session``: as it was when the removal began.
+    """
+
+    host: str
+    session: Lease | None
+
+    def __call__(self, connection: Connection) -> str | None:
+        name = session_name(self.host)
+        if read_leases(connection, [name], lock=True).get(name) != self.session:
+            return "its agent has shown signs of life meanwhile"
+        if InstancesAt(self.host)(connection):
+            return "instances have come meanwhile"
+        roots = sa.select(nodes.c.node).where(nodes.c.host == self.host)
+        connection.execute(sa.delete(host_providers).where(host_providers.c.root.in_(roots)))
+        forget_words(connection, nodes.c.host == self.host)
+        for table in (nodes, cell_hosts, host_tokens, held_hosts, refused_nodes, orders, unknown_guests):
+            connection.execute(sa.delete(table).where(table.c.host == self.host))
+        connection.execute(sa.delete(leases).where(leases.c.name == name))
+        return None
+
+
+_HOSTS = sa.select(cell_hosts)
+
+
+def _counted(
+    connection: Connection, column: sa.Column[str], condition: sa.ColumnElement[bool]
+) -> list[tuple[str, int]]:
+    query = sa.select(column, sa.func.count()).where(condition).group_by(column)
+    return [(row[0], row[1]) for row in connection.execute(query)]

@@ -1,0 +1,156 @@
+"""What hosts report of their nodes, and which hosts show signs of life."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.node import NodeReport
+from roost.state.cell_database.cell_work import CellWork
+from roost.state.cell_database.disabled import move_words
+from roost.state.cell_database.orders import HostsWithOrders
+from roost.state.cell_database.reported import clean_reports
+from roost.state.cell_database.rows import Row, node_row, report_of
+from roost.state.cell_database.tables import leases, nodes, orders
+from roost.state.cell_database.watching import SESSION, Stamp
+from roost.state.leases import VACANT
+from roost.storage import in_batches, insert_missing, one_of
+
+
+class KeepReports(CellWork, frozen=True):
+    """Keep what hosts report of their nodes.
+
+    A node with the names of another one (host and nodename) replaces it. A report that differs from the one
+    before raises the revision of its node. ``first``: the revision of a node that is not known; one that was
+    removed and is reported again must not get the revision that it had.
+    """
+
+    reports: tuple[NodeReport, ...]
+    first: int = 1
+
+    def __call__(self, connection: Connection) -> None:
+        rows = {str(row["node"]): row for row in map(node_row, clean_reports(self.reports))}
+        names = {(str(row["host"]), str(row["nodename"])): node for node, row in rows.items()}
+        known: dict[str, Row] = {}
+        namesakes: dict[str, str] = {}
+        for some in in_batches(sorted({host for host, _ in names})):
+            for row in connection.execute(_ON_HOSTS, {"hosts": some}):
+                known[row.node] = row
+                if (named := names.get((row.host, row.nodename), row.node)) != row.node:
+                    namesakes[row.node] = named
+        for some in in_batches([node for node in rows if node not in known]):
+            for row in connection.execute(_STORED, {"nodes": some}):
+                known[row.node] = row
+        # A node that takes over the names of one that gets others in the same batch is written anew.
+        renamed = [n for n in rows if n in known and (known[n].host, known[n].nodename) != _names(rows[n])]
+        gone = {*namesakes, *renamed}
+        if replaced := {old: new for old, new in namesakes.items() if old not in rows}:
+            move_words(connection, replaced)
+        for some in in_batches(gone):
+            connection.execute(sa.delete(nodes).where(nodes.c.node.in_(some)))
+        kept = {names[name] for name in names}
+        new = [
+            {**row, "revision": known[node].revision + 1 if node in known else self.first}
+            for node, row in rows.items()
+            if node in kept and (node not in known or node in gone)
+        ]
+        old = [
+            {**rows[n], "key": n}
+            for n in rows
+            if n in known and n not in gone and _differs(known[n], rows[n])
+        ]
+        if new:
+            insert_missing(connection, sa.insert(nodes), new)
+        if old:
+            connection.execute(_UPDATE, old)
+
+
+class Signs(msgspec.Struct, frozen=True):
+    """What a cell tells of its nodes and hosts at one moment.
+
+    ``revisions`` of the nodes' reports. ``sessions``: the stamp of the session of each host that has one;
+    each sign of life of the host changes it. ``owing``: hosts with orders to destroy that they have not
+    acknowledged; they are not up.
+    """
+
+    revisions: Mapping[str, int]
+    sessions: Mapping[str, Stamp]
+    owing: frozenset[str]
+
+
+class ReadSigns(msgspec.Struct, frozen=True):
+    """Read what there is to be seen of nodes and hosts, without their reports."""
+
+    def __call__(self, connection: Connection) -> Signs:
+        return Signs(
+            dict(connection.execute(_REVISIONS).all()),
+            {row[0]: row[1:] for row in connection.execute(_SESSIONS)},
+            HostsWithOrders()(connection),
+        )
+
+
+class ReadMark(msgspec.Struct, frozen=True):
+    """Read a value that is another one when a report, a node, a session or an order has come or gone.
+
+    Signs of life do not change it. It costs a tenth of `ReadSigns` in a cell with a thousand hosts.
+    """
+
+    is_short: ClassVar = True
+
+    def __call__(self, connection: Connection) -> tuple[object, ...]:
+        return tuple(sorted(map(tuple, connection.execute(_MARK))))
+
+
+class ReadReports(msgspec.Struct, frozen=True):
+    """The reports of some nodes, or of all, in order of their names. ``cell`` is put into them.
+
+    A node is enabled if its agent says so, whatever operators say: see
+    `roost.state.cell_database.disabled.ReadFlags`.
+    """
+
+    cell: str
+    nodes: tuple[str, ...] | None = None
+
+    def __call__(self, connection: Connection) -> list[NodeReport]:
+        if self.nodes is None:
+            return [report_of(row, self.cell) for row in connection.execute(_IN_ORDER)]
+        return [
+            report_of(row, self.cell)
+            for some in in_batches(self.nodes)
+            for row in connection.execute(_IN_ORDER.where(nodes.c.node.in_(some)))
+        ]
+
+
+_ON_HOSTS = sa.select(nodes).where(one_of(nodes.c.host, "hosts"))
+_STORED = sa.select(nodes).where(one_of(nodes.c.node, "nodes"))
+_IN_ORDER = sa.select(nodes).order_by(nodes.c.host, nodes.c.nodename)
+_MARK = sa.union_all(
+    sa.select(sa.literal("nodes").label("of"), sa.func.count(), sa.func.sum(nodes.c.revision)),
+    sa.select(sa.literal("sessions"), sa.func.count(), sa.func.sum(leases.c.epoch)).where(
+        leases.c.kind == SESSION, leases.c.holder != VACANT
+    ),
+    sa.select(sa.literal("orders"), sa.func.count(), sa.literal(0)).select_from(orders),
+)
+_UPDATE = (
+    sa.update(nodes)
+    .where(nodes.c.node == sa.bindparam("key"))
+    # The revision is raised by the statement: of two reports at the same time each has a number of its own.
+    .values(
+        **{column.name: sa.bindparam(column.name) for column in nodes.columns if column.name != "revision"},
+        revision=nodes.c.revision + 1,
+    )
+)
+_REVISIONS = sa.select(nodes.c.node, nodes.c.revision)
+_SESSIONS = sa.select(leases.c.host, leases.c.holder, leases.c.epoch, leases.c.counter).where(
+    leases.c.kind == SESSION, leases.c.holder != VACANT
+)
+
+
+def _names(row: Mapping[str, object]) -> tuple[object, object]:
+    return row["host"], row["nodename"]
+
+
+def _differs(stored: Row, row: Mapping[str, object]) -> bool:
+    return any(getattr(stored, name) != value for name, value in row.items())

@@ -1,0 +1,133 @@
+"""Orders to destroy that outlive their instance's stay on a host.
+
+An instance that is being deleted is itself the order to its host. If an attempt ends without its host,
+because it took too long or the host does not answer, the order stays here until the host has acknowledged
+it. A host with such orders is not up: what it has may still take room that was given to others.
+"""
+
+from collections.abc import Collection, Iterable
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.instance import ASSIGNED, DELETING, STARTING, DestroyOrder, Instance
+from roost.state.cell_database.arriving import INSTANCES
+from roost.state.cell_database.rows import instance_of
+from roost.state.cell_database.tables import instances, orders
+from roost.state.cell_database.unknown_guests import FORGET_UNKNOWN_GUEST
+from roost.storage import in_batches, one_of, one_of_constants
+
+FOR_HOSTS = frozenset((ASSIGNED, STARTING, DELETING))
+"""States in which an instance is an order to its host."""
+
+
+def orders_topic(cell: str) -> str:
+    """Topic: a host of a cell may have something to do."""
+    return f"cell/{cell}/orders"
+
+
+class HostWork(msgspec.Struct, frozen=True):
+    """What hosts have to do: instances to build, to start or to destroy, and orders to destroy.
+
+    ``instances`` are in the states ``assigned``, ``starting`` and ``deleting``.
+    """
+
+    instances: list[Instance]
+    orders: list[DestroyOrder]
+
+    def by_host(self) -> "dict[str, HostWork]":
+        """What each host has to do, of those that have something."""
+        found: dict[str, HostWork] = {}
+        for instance in self.instances:
+            found.setdefault(instance.host or "", HostWork([], [])).instances.append(instance)
+        for order in self.orders:
+            found.setdefault(order.host, HostWork([], [])).orders.append(order)
+        return found
+
+
+class WorkOfHosts(msgspec.Struct, frozen=True):
+    """What some hosts have to do."""
+
+    hosts: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> HostWork:
+        found: list[Instance] = []
+        for some in in_batches(self.hosts):
+            found += [instance_of(row) for row in connection.execute(_WORK, {"hosts": some})]
+        return HostWork(found, read_orders(connection, self.hosts))
+
+
+_WORK = INSTANCES.where(one_of_constants(instances.c.state, FOR_HOSTS), one_of(instances.c.host, "hosts"))
+_ORDERS = sa.select(orders).where(one_of(orders.c.host, "hosts"))
+_OWING = sa.select(orders.c.host).distinct()
+
+
+def read_orders(connection: Connection, hosts: Iterable[str]) -> list[DestroyOrder]:
+    """The orders that some hosts have not acknowledged."""
+    return [
+        DestroyOrder(row.instance_uuid, row.attempt, row.host)
+        for some in in_batches(hosts)
+        for row in connection.execute(_ORDERS, {"hosts": some})
+    ]
+
+
+class HostsWithOrders(msgspec.Struct, frozen=True):
+    """The hosts that have not acknowledged an order to destroy."""
+
+    def __call__(self, connection: Connection) -> frozenset[str]:
+        return frozenset(connection.execute(_OWING).scalars())
+
+
+def give_orders(connection: Connection, given: Collection[DestroyOrder], at: float) -> None:
+    """Keep orders until they are acknowledged.
+
+    One that is there already is given once: an attempt that took too long may be deleted later, on a host
+    that has not acknowledged its end yet.
+    """
+    if given:
+        acknowledge(connection, given)
+        rows = [
+            {"host": each.host, "instance_uuid": each.instance, "attempt": each.attempt, "at": at}
+            for each in given
+        ]
+        connection.execute(sa.insert(orders), rows)
+
+
+class GiveOrders(msgspec.Struct, frozen=True):
+    """Order hosts to destroy what they have of some attempts."""
+
+    given: tuple[DestroyOrder, ...]
+    at: float
+
+    def __call__(self, connection: Connection) -> None:
+        give_orders(connection, self.given, self.at)
+
+
+def acknowledge(connection: Connection, done: Collection[DestroyOrder]) -> None:
+    """Remove orders that were carried out."""
+    carried_out = {(each.host, each.instance, each.attempt) for each in done}
+    # Mostly there are none: an instance that is deleted is itself the order.
+    given = [
+        tuple(row)
+        for some in in_batches(each.host for each in done)
+        for row in connection.execute(_GIVEN, {"hosts": some})
+    ]
+    rows = [
+        {"of_host": host, "key": instance, "of_attempt": attempt}
+        for host, instance, attempt in given
+        if (host, instance, attempt) in carried_out
+    ]
+    if rows:
+        connection.execute(_ACKNOWLEDGE, rows)
+        connection.execute(FORGET_UNKNOWN_GUEST, rows)
+
+
+_GIVEN = sa.select(orders.c.host, orders.c.instance_uuid, orders.c.attempt).where(
+    one_of(orders.c.host, "hosts")
+)
+_ACKNOWLEDGE = sa.delete(orders).where(
+    orders.c.host == sa.bindparam("of_host"),
+    orders.c.instance_uuid == sa.bindparam("key"),
+    orders.c.attempt == sa.bindparam("of_attempt"),
+)

@@ -1,0 +1,70 @@
+"""The nodes whose reports a cell does not take: their name is another's, or they offer more than they may.
+
+They have no row among the nodes. A host's are forgotten when its agent opens a session, which reports all.
+"""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.text import clean_text
+from roost.state.cell_database.tables import refused_nodes
+from roost.storage import in_batches, insert_missing, one_of
+
+
+class RefusedNode(msgspec.Struct, frozen=True):
+    """A node whose report is not taken. ``node``: the uuid of its root provider; ``reason``: a sentence."""
+
+    host: str
+    node: str
+    reason: str
+
+
+class KeepRefused(msgspec.Struct, frozen=True):
+    """Keep which nodes of a host are refused (uuid -> reason), in place of those that were."""
+
+    host: str
+    refused: Mapping[str, str]
+    at: float
+
+    def __call__(self, connection: Connection) -> None:
+        connection.execute(sa.delete(refused_nodes).where(refused_nodes.c.host == self.host))
+        rows = [
+            {"host": self.host, "node": node, "reason": clean_text(reason), "at": self.at}
+            for node, reason in sorted(self.refused.items())
+        ]
+        if rows:
+            insert_missing(connection, sa.insert(refused_nodes), rows)
+
+
+class RefusedOf(msgspec.Struct, frozen=True):
+    """The refused nodes of a host (uuid -> reason)."""
+
+    host: str
+
+    def __call__(self, connection: Connection) -> dict[str, str]:
+        query = sa.select(refused_nodes).where(refused_nodes.c.host == self.host)
+        return {row.node: row.reason for row in connection.execute(query)}
+
+
+def forget_refused(connection: Connection, hosts: Collection[str]) -> None:
+    """Forget the refused nodes of hosts."""
+    for some in in_batches(hosts):
+        connection.execute(_FORGET, {"hosts": some})
+
+
+def reasons_by_host(connection: Connection, which: sa.ColumnElement[bool]) -> dict[str, str]:
+    """The reason of the first refused node of each host, and how many more there are."""
+    query = sa.select(refused_nodes).where(which).order_by(refused_nodes.c.host, refused_nodes.c.node)
+    reasons: dict[str, list[str]] = {}
+    for row in connection.execute(query):
+        reasons.setdefault(row.host, []).append(row.reason)
+    return {
+        host: told[0] if len(told) == 1 else f"{told[0]}; and {len(told) - 1} more node(s)"
+        for host, told in reasons.items()
+    }
+
+
+_FORGET = sa.delete(refused_nodes).where(one_of(refused_nodes.c.host, "hosts"))

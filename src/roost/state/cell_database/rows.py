@@ -1,0 +1,175 @@
+"""Between the rows of a cell's tables and the values that they stand for."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import msgspec
+import sqlalchemy as sa
+import structlog
+
+from roost.model.instance import BuildAttempt, Instance
+from roost.model.node import NodeReport
+from roost.model.spec import RequestSpec, Selection
+from roost.model.text import clean_text
+from roost.state.cell_database.reported import MAX_HOST, clean_report
+
+Row = sa.Row[tuple[object, ...]]
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+_log = structlog.get_logger()
+_JSON = msgspec.json.Encoder()
+_SORTED = msgspec.json.Encoder(order="deterministic")
+"""Equal reports have equal texts."""
+_ALTERNATES = msgspec.json.Decoder(tuple[Selection, ...])
+_SELECTION = msgspec.json.Decoder(Selection)
+_SPEC = msgspec.json.Decoder(RequestSpec)
+_FACTS = msgspec.json.Decoder(dict[str, object])
+_COLUMNS = ("node", "host", "nodename", "enabled")
+"""Fields of a report that have a column of their own. ``cell`` has none, as the database is the cell's, and
+``last_seen`` is not stored."""
+_OTHERS = {
+    field.name: field.type
+    for field in msgspec.structs.fields(NodeReport)
+    if field.name not in (*_COLUMNS, "cell", "last_seen")
+}
+
+
+def alternates_text(alternates: Sequence[Selection]) -> str:
+    """Alternates as their column holds them."""
+    return _JSON.encode(alternates).decode()
+
+
+def selection_text(selection: Selection) -> str:
+    """A selection as its column holds it."""
+    return _JSON.encode(selection).decode()
+
+
+def instance_row(instance: Instance, at: float) -> dict[str, object]:
+    """The row of an instance that changed at ``at`` (seconds since the epoch)."""
+    return {
+        "uuid": instance.uuid,
+        "request_id": instance.request_id,
+        "run": instance.run,
+        "project_id": instance.project_id,
+        "user_id": instance.user_id,
+        "flavor": clean_text(instance.flavor, MAX_HOST),
+        "state": instance.state,
+        "host": instance.host,
+        "node": instance.node,
+        "attempt": instance.attempt,
+        "alternates": alternates_text(instance.alternates),
+        "reason": None if instance.reason is None else clean_text(instance.reason),
+        "changed_at": at,
+        "spec": None if instance.spec is None else _JSON.encode(instance.spec).decode(),
+        "selection": None if instance.selection is None else selection_text(instance.selection),
+        "epoch": instance.epoch,
+        "owner": instance.owner,
+        "owner_epoch": instance.owner_epoch,
+        "began": at,
+    }
+
+
+def instance_of(row: Row) -> Instance:
+    """The instance of a row."""
+    return Instance(
+        uuid=row.uuid,
+        request_id=row.request_id,
+        run=row.run,
+        project_id=row.project_id,
+        user_id=row.user_id,
+        flavor=row.flavor,
+        state=row.state,
+        host=row.host,
+        node=row.node,
+        attempt=row.attempt,
+        alternates=decoded(_ALTERNATES, row.alternates, (), f"alternates of instance {row.uuid}"),
+        reason=row.reason,
+        spec=None if row.spec is None else decoded(_SPEC, row.spec, None, f"spec of instance {row.uuid}"),
+        selection=selection_of(row),
+        epoch=row.epoch,
+        owner=row.owner,
+        owner_epoch=row.owner_epoch,
+    )
+
+
+def selection_of(row: Row) -> Selection | None:
+    """What is claimed for the instance of a row, None if the row does not say."""
+    if row.selection is None:
+        return None
+    return decoded(_SELECTION, row.selection, None, f"selection of instance {row.uuid}")
+
+
+def attempt_row(ended: BuildAttempt) -> dict[str, object]:
+    """The row of an attempt that has ended."""
+    return {
+        "instance_uuid": ended.instance,
+        "attempt": ended.attempt,
+        "host": ended.host,
+        "node": ended.node,
+        "began": ended.began,
+        "ended": ended.ended,
+        "result": ended.result,
+        "code": None if ended.code is None else clean_text(ended.code, MAX_HOST),
+        "reason": clean_text(ended.reason),
+    }
+
+
+def attempt_of(row: Row) -> BuildAttempt:
+    """The attempt of a row."""
+    return BuildAttempt(
+        instance=row.instance_uuid,
+        attempt=row.attempt,
+        host=row.host,
+        node=row.node,
+        began=row.began,
+        ended=row.ended,
+        result=row.result,
+        reason=row.reason,
+        code=row.code,
+    )
+
+
+def node_row(report: NodeReport) -> dict[str, object]:
+    """The row of a node as its agent reports it."""
+    facts = msgspec.to_builtins(report)
+    return {
+        "node": report.node,
+        "host": report.host,
+        "nodename": report.nodename or report.host,
+        "enabled": report.enabled,
+        "facts": _SORTED.encode({name: facts[name] for name in _OTHERS if name in facts}).decode(),
+    }
+
+
+def report_of(row: Row, cell: str) -> NodeReport:
+    """What a node of ``cell`` last reported. A fact that cannot be read is left out, with a log line."""
+    facts: dict[str, object] = {}
+    for name, value in decoded(_FACTS, row.facts, {}, f"facts of node {row.node}").items():
+        if name in _OTHERS:
+            try:
+                facts[name] = msgspec.convert(value, _OTHERS[name])
+            except msgspec.ValidationError as error:
+                _log.error("a row cannot be read", what=f"{name} of node {row.node}", error=str(error))
+    report = NodeReport(
+        node=row.node,
+        host=row.host,
+        nodename="" if row.nodename == row.host else row.nodename,
+        cell=cell,
+        enabled=row.enabled,
+        **facts,  # type: ignore[arg-type]
+    )
+    return clean_report(report)
+
+
+def decoded(decoder: msgspec.json.Decoder[T], text: str, otherwise: D, what: str) -> T | D:
+    """The value of a column; ``otherwise``, with a log line, if it cannot be read.
+
+    One row that cannot be read must not keep all nodes and instances from being read.
+    """
+    try:
+        return decoder.decode(text)
+    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+        _log.error("a row cannot be read", what=what, error=str(error))
+        return otherwise

@@ -1,0 +1,223 @@
+"""The log of the state changes of a cell's instances, which readers page through by position.
+
+The transaction that changes a state adds a row without a position, and waits for nobody. Later a process
+numbers the rows that are committed (`NumberChanges`): one at a time, as the row with the last position is
+locked. So positions are committed in their order, and a reader that has seen one has seen all before it. A
+position that the changing transaction took itself would not do: either a lower one is committed after a
+higher one was read, or all transactions of a cell wait for each other until they are durable.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.history import Transition
+from roost.state.cell_database.rows import decoded
+from roost.state.cell_database.tables import instances, state_changes, state_changes_position
+from roost.storage import in_batches, insert_rows, one_of
+
+NUMBERED_AT_ONCE = 2000
+"""Changes that one transaction numbers at most."""
+
+LOOKED_AT_ONCE = 10_000
+"""Changes that one read looks through at most: a filter may let none of them pass."""
+
+PRUNED_AT_ONCE = 1000
+"""Changes that one transaction removes at most."""
+
+MOST_SKEWED = 1000
+"""Changes of a time and after it among which the first one is looked for: the clocks of the processes that
+wrote them differ, so the first by time need not be the first by position."""
+
+_LINE = msgspec.json.Decoder(Transition)
+
+
+class StateChange(NamedTuple):
+    """An instance entered a state. ``host`` and ``node``: of its present attempt, None without one."""
+
+    position: int
+    instance: str
+    host: str | None
+    node: str | None
+    transition: Transition
+
+
+class ReadChanges(NamedTuple):
+    """Changes in order. ``end``: the position up to which all was looked through; ``last``: that of the log.
+
+    ``until``: when the change at ``end`` was (seconds since the epoch), None if there is none.
+    """
+
+    changes: list[StateChange]
+    end: int
+    last: int
+    until: float | None
+
+
+def note_changes(connection: Connection, uuids: Iterable[str], line: str) -> None:
+    """Add the changes of instances that are here, in the transaction that makes them.
+
+    ``line``: of their histories. Hosts and nodes are those of their rows.
+    """
+    told = _LINE.decode(line)
+    for some in in_batches(uuids):
+        values = {"uuids": some, "at": told.at, "state": told.state, "line": line}
+        connection.execute(_NOTE, values)
+
+
+def note_first_changes(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
+    """Add the changes of instances that arrive, of their rows."""
+    new = [tuple(row[name] for name in _OF_ROW) for row in rows]
+    insert_rows(connection, state_changes, _COLUMNS, new)
+
+
+class NumberChanges(msgspec.Struct, frozen=True):
+    """Give positions to changes that have none. Answers their number; if it is `NUMBERED_AT_ONCE` there may
+    be more. 0: there are none, or another process is giving positions now."""
+
+    def __call__(self, connection: Connection) -> int:
+        # Not waited for: the row may be locked by a transaction that waits for one of this one's.
+        last: int | None = connection.execute(_LOCK).scalar()
+        if last is None:
+            return 0
+        ids = connection.execute(_UNNUMBERED).scalars().all()
+        if ids:
+            # One statement for all: positions have the gaps that their ids have.
+            shift = last + 1 - ids[0]
+            for first in range(0, len(ids), _IDS_AT_ONCE):
+                some = ids[first : first + _IDS_AT_ONCE]
+                connection.execute(_NUMBER, {"ids": some, "shift": shift})
+            raised = sa.update(state_changes_position).values(position=ids[-1] + shift)
+            connection.execute(raised)
+        return len(ids)
+
+
+class HasUnnumbered(msgspec.Struct, frozen=True):
+    """Answers whether there are changes without a position."""
+
+    is_short: ClassVar = True
+
+    def __call__(self, connection: Connection) -> bool:
+        # In any order: a plan that looks for the first by id may read the whole log.
+        return connection.execute(_UNNUMBERED.order_by(None).limit(1)).first() is not None
+
+
+class ChangesAfter(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers up to ``most`` changes after a position; without one, from the first that there is.
+
+    ``since``: only changes of this time (seconds since the epoch) or a later one. ``state``, ``host``,
+    ``instance``: only those. A position after the last one is of a database that was taken back to an earlier
+    time: the reader goes on from the last one.
+    """
+
+    after: int | None
+    most: int
+    since: float | None = None
+    state: str | None = None
+    host: str | None = None
+    instance: str | None = None
+
+    def __call__(self, connection: Connection) -> ReadChanges:
+        # What is numbered after the first statement is for the next read.
+        last: int = connection.execute(_LAST).scalar_one()
+        start = self._start(connection, last)
+        seen = state_changes.c.position
+        there = seen > start, seen <= last
+        conditions = self._conditions()
+        end: int | None = None
+        if conditions:
+            edge = sa.select(seen).where(*there).order_by(seen).offset(LOOKED_AT_ONCE - 1).limit(1)
+            end = connection.execute(edge).scalar()
+        query = _CHANGES.where(seen > start, seen <= (last if end is None else end), *conditions)
+        rows = connection.execute(query.order_by(seen).limit(self.most)).all()
+        if len(rows) == self.most:
+            end = rows[-1].position
+        until = None if end is None else connection.execute(_TIME, {"of": end}).scalar()
+        changes = [change for row in rows if (change := _change(row)) is not None]
+        return ReadChanges(changes, last if end is None else end, last, until)
+
+    def _start(self, connection: Connection, last: int) -> int:
+        if self.after is not None:
+            return min(self.after, last)
+        numbered = state_changes.c.position.is_not(None)
+        query = sa.select(sa.func.min(state_changes.c.position))
+        if self.since is not None:
+            early = sa.select(state_changes.c.position).where(numbered, state_changes.c.at >= self.since)
+            first = early.order_by(state_changes.c.at).limit(MOST_SKEWED).subquery()
+            query = sa.select(sa.func.min(first.c.position))
+        oldest: int | None = connection.execute(query).scalar()
+        return last if oldest is None else oldest - 1
+
+    def _conditions(self) -> list[sa.ColumnElement[bool]]:
+        columns = state_changes.c
+        wanted = ((columns.state, self.state), (columns.host, self.host))
+        found = [column == value for column, value in wanted if value is not None]
+        if self.instance is not None:
+            found.append(columns.instance_uuid == self.instance)
+        if self.since is not None:
+            found.append(columns.at >= self.since)
+        return found
+
+
+class PruneChanges(msgspec.Struct, frozen=True):
+    """Remove changes from before ``older_than`` (seconds since the epoch).
+
+    Answers their number; if it is `PRUNED_AT_ONCE` there may be more.
+    """
+
+    older_than: float
+
+    def __call__(self, connection: Connection) -> int:
+        old = connection.execute(_OLD, {"before": self.older_than}).scalars().all()
+        for first in range(0, len(old), _IDS_AT_ONCE):
+            connection.execute(_PRUNE, {"ids": old[first : first + _IDS_AT_ONCE]})
+        return len(old)
+
+
+_IDS_AT_ONCE = 500
+_COLUMNS = ("at", "state", "instance_uuid", "host", "node", "line")
+_OF_ROW = ("changed_at", "state", "uuid", "host", "node", "history")
+"""The same columns, as the rows of instances have them."""
+_LAST = sa.select(state_changes_position.c.position)
+_LOCK = _LAST.with_for_update(skip_locked=True)
+_UNNUMBERED = (
+    sa.select(state_changes.c.id)
+    .where(state_changes.c.position.is_(None))
+    .order_by(state_changes.c.id)
+    .limit(NUMBERED_AT_ONCE)
+)
+_NUMBER = (
+    sa.update(state_changes)
+    .where(one_of(state_changes.c.id, "ids"), state_changes.c.position.is_(None))
+    .values(position=state_changes.c.id + sa.bindparam("shift", type_=sa.BigInteger))
+)
+_CHANGES = sa.select(
+    *(state_changes.c[name] for name in ("position", "instance_uuid", "host", "node", "line"))
+)
+_TIME = sa.select(state_changes.c.at).where(state_changes.c.position == sa.bindparam("of"))
+_OLD = (
+    sa.select(state_changes.c.id)
+    .where(state_changes.c.at < sa.bindparam("before"))
+    .order_by(state_changes.c.at)
+    .limit(PRUNED_AT_ONCE)
+)
+_PRUNE = sa.delete(state_changes).where(one_of(state_changes.c.id, "ids"))
+_NOTE = sa.insert(state_changes).from_select(
+    [*_COLUMNS],
+    sa.select(
+        sa.bindparam("at", type_=sa.Double),
+        sa.bindparam("state", type_=sa.String(20)),
+        instances.c.uuid,
+        instances.c.host,
+        instances.c.node,
+        sa.bindparam("line", type_=sa.Text),
+    ).where(one_of(instances.c.uuid, "uuids")),
+)
+
+
+def _change(row: sa.Row[tuple[object, ...]]) -> StateChange | None:
+    told = decoded(_LINE, row.line, None, f"state change {row.position}")
+    return None if told is None else StateChange(row.position, row.instance_uuid, row.host, row.node, told)

@@ -1,0 +1,58 @@
+"""Leases: which process does which work now, and when its work is free for others.
+
+    table       the table of leases, which the API database and each cell's database have
+    lease       one lease: name, holder, epoch, counter
+    works       what is done with leases, as statements of a transaction
+    standstill  for how long counters have stood still, by the observer's monotonic clock
+    keeping     the machines that keep a process's lease and watch the others'
+
+Each process holds one lease and renews it. A piece of work names its owner, the nonce of a lease's holder,
+and an epoch that each change of the owner raises. Every write for it carries both, and changes nothing if
+they moved on. An observer that sees a lease stand still for `LeaseTimes.lease` vacates it: work whose owner
+holds no lease is free. No clocks are compared.
+"""
+
+from roost.state.leases.keeping import FREED, LeaseTimes, Tenure, keep_lease, renew, watch_leases
+from roost.state.leases.lease import VACANT, Lease
+from roost.state.leases.standstill import Standstill
+from roost.state.leases.table import create_leases, holders, leases, leases_table
+from roost.state.leases.works import (
+    AcquireLease,
+    ForgetLeases,
+    ReadAllLeases,
+    ReadLeases,
+    ReleaseLease,
+    RenewLease,
+    VacateAll,
+    VacateLeases,
+    acquire,
+    read_leases,
+    read_stamps,
+)
+
+__all__ = [
+    "FREED",
+    "VACANT",
+    "AcquireLease",
+    "ForgetLeases",
+    "Lease",
+    "LeaseTimes",
+    "ReadAllLeases",
+    "ReadLeases",
+    "ReleaseLease",
+    "RenewLease",
+    "Standstill",
+    "Tenure",
+    "VacateAll",
+    "VacateLeases",
+    "acquire",
+    "create_leases",
+    "holders",
+    "keep_lease",
+    "leases",
+    "leases_table",
+    "read_leases",
+    "read_stamps",
+    "renew",
+    "watch_leases",
+]

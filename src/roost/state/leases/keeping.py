@@ -1,0 +1,161 @@
+"""The machines that keep a process's lease and watch those of the others."""
+
+import msgspec
+
+from roost.machine import Clock, Draw, Log, Machine, Monotonic, Read, Sleep, Wake, Write
+from roost.model.service_version import SERVICE_VERSION
+from roost.state.leases.lease import Lease
+from roost.state.leases.standstill import Standstill
+from roost.state.leases.works import AcquireLease, ForgetLeases, ReadLeases, RenewLease, VacateLeases
+from roost.storage import StorageError
+
+FREED = "leases/freed"
+"""Topic: holders were found dead, so their work is free."""
+
+
+class LeaseTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """The times of leases, in seconds.
+
+    A holder renews its lease every ``renew``. An observer looks at all leases every ``look``, and takes a
+    lease that has stood still for ``lease``. So the work of a dead process is free after ``lease`` and two
+    looks at most. A vacant lease is forgotten after ``forget``.
+    """
+
+    renew: float = 2.0
+    look: float = 1.0
+    lease: float = 8.0
+    forget: float = 3600.0
+
+
+TIMES = LeaseTimes()
+"""The times of all leases of processes, unless a test has others."""
+
+
+class Tenure:
+    """The lease of one process: under which nonce it owns work now. Its machines share it.
+
+    ``holder`` is empty while the process holds no lease. ``drawn`` is the nonce that it acquires the lease
+    with: the same one until it has it, as the answer to the write may be lost. The lease may then be as old
+    as the nonce. ``renewals``: how often the process has tried to renew what it holds. ``shared``: several
+    processes want the lease, and one that does not have it waits.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        host: str,
+        times: LeaseTimes = TIMES,
+        *,
+        shared: bool = False,
+    ) -> None:
+        self.shared = shared
+        self.name = name
+        self.kind = kind
+        self.host = host
+        self.times = times
+        self.holder = ""
+        self.drawn = ""
+        self.epoch = 0
+        self.renewals = 0
+        self._drawn_at = self._renewed = 0.0
+
+    def draws(self, nonce: str, at: float) -> None:
+        """The lease will be acquired with a nonce, from ``at`` of the monotonic clock on."""
+        self.drawn, self._drawn_at = nonce, at
+
+    def acquired(self, lease: Lease) -> None:
+        """The lease is held, by the last write of this nonce or by an earlier one."""
+        self.holder, self.epoch = lease.holder, lease.epoch
+        self.drawn = ""
+        self.renewals = 0
+        self._renewed = self._drawn_at
+
+    def renewed(self, at: float) -> None:
+        """The lease was renewed, by a write that began at ``at`` of the monotonic clock."""
+        self._renewed = at
+
+    def lost(self) -> None:
+        """Others have taken the lease."""
+        self.holder = ""
+
+    def holds(self, at: float) -> bool:
+        """Whether new work may begin at ``at`` of the monotonic clock: nobody can have taken the lease."""
+        return bool(self.holder) and at - self._renewed < self.times.lease
+
+
+def renew(database: str, tenure: Tenure) -> Machine[None]:
+    """Renew the lease of a process; acquire it under a new nonce if it is not held. Raises StorageError."""
+    began = yield from Monotonic().do()
+    if tenure.holder:
+        tenure.renewals += 1
+        mine = RenewLease(tenure.name, tenure.holder, tenure.epoch, tenure.renewals)
+        if (yield from Write(database, mine).do()):
+            return tenure.renewed(began)
+        yield from Log("the lease was taken by another process", {"lease": tenure.name}, "warning").do()
+        tenure.lost()
+    is_first = not tenure.drawn
+    if is_first:
+        tenure.draws((yield from Draw().do()), began)
+    lease = yield from Write(
+        database,
+        AcquireLease(
+            name=tenure.name,
+            kind=tenure.kind,
+            holder=tenure.drawn,
+            host=tenure.host,
+            service_version=SERVICE_VERSION,
+            now=(yield from Clock().do()),
+        ),
+    ).do()
+    if lease is None:
+        if tenure.shared:
+            return None
+        return (yield from Log("another process has the same lease", {"lease": tenure.name}, "error").do())
+    tenure.acquired(lease)
+    if not is_first:
+        # To its observers it may have stood still since the first try.
+        yield from renew(database, tenure)
+    return None
+
+
+def keep_lease(database: str, tenure: Tenure) -> Machine[None]:
+    """Renew a lease for ever. While the database is away, nothing is renewed."""
+    failures = 0
+    while True:
+        try:
+            yield from renew(database, tenure)
+            failures = 0
+        except StorageError as error:
+            failures += 1
+            if failures == 1:
+                values = {"lease": tenure.name, "error": str(error)}
+                yield from Log("a lease cannot be renewed", values, "warning").do()
+        yield from Sleep(tenure.times.renew).do()
+
+
+def watch_leases(database: str, kind: str, times: LeaseTimes = TIMES) -> Machine[None]:
+    """Take the leases of a kind that stand still from their holders, for ever. Wakes `FREED` after each."""
+    standing: Standstill[str] = Standstill(times.lease / 2)
+    while True:
+        try:
+            yield from _look(database, kind, times, standing)
+        except StorageError as error:
+            standing.interrupted()
+            yield from Log("leases cannot be watched", {"kind": kind, "error": str(error)}, "debug").do()
+        yield from Sleep(times.look).do()
+
+
+def _look(database: str, kind: str, times: LeaseTimes, standing: Standstill[str]) -> Machine[None]:
+    began = yield from Monotonic().do()
+    found = yield from Read(database, ReadLeases(kind)).do()
+    standing.look({lease.name: lease.stamp for lease in found}, began, (yield from Monotonic().do()))
+    dead = [lease for lease in found if not lease.vacant and standing.still(lease.name) >= times.lease]
+    if dead and (yield from Write(database, VacateLeases(dead)).do()):
+        for lease in dead:
+            values = {"lease": lease.name, "holder": lease.holder, "seconds": times.lease}
+            yield from Log("a process shows no sign of life: its work is free", values, "warning").do()
+        yield from Wake(FREED).do()
+    old = [lease for lease in found if lease.vacant and standing.still(lease.name) >= times.forget]
+    if old:
+        yield from Write(database, ForgetLeases(old)).do()

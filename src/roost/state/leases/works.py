@@ -1,0 +1,232 @@
+"""What is done with leases, each as the statements of one transaction."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.state.leases.lease import VACANT, Lease
+from roost.state.leases.table import leases
+from roost.storage import in_batches, insert_missing, one_of
+
+
+class AcquireLease(msgspec.Struct, frozen=True, kw_only=True):
+    """Become the holder of a lease. Answers the lease, None while another one holds it.
+
+    A lease that is absent or vacant is acquired at once. A held one is acquired only if its row is exactly
+    ``seen``, which the caller has watched standing still. ``now``: seconds since the epoch, for people.
+    If this holder has it already, as after a lost answer, nothing changes.
+
+    Raises `ConflictRolledBack` if another one makes the row at the same time: the work is to run again.
+    """
+
+    name: str
+    kind: str
+    holder: str
+    host: str
+    service_version: int
+    now: float
+    seen: Lease | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The lease."""
+        return (self.name,)
+
+    def __call__(self, connection: Connection) -> Lease | None:
+        return self.together(connection, [self])[0]
+
+    @classmethod
+    def together(cls, connection: Connection, works: Sequence["AcquireLease"]) -> list[Lease | None]:
+        """Acquire several leases: see `roost.storage.batches`."""
+        return acquire(connection, works, read_leases(connection, [work.name for work in works], lock=True))
+
+    def acquired(self, there: Lease | None) -> Lease | None:
+        """The lease after this work, where ``there`` is its row now; None if another one holds it."""
+        if there is not None and there.holder == self.holder:
+            return there
+        if there is not None and not there.vacant and (self.seen is None or there.stamp != self.seen.stamp):
+            return None
+        return Lease(
+            name=self.name,
+            kind=self.kind,
+            holder=self.holder,
+            epoch=1 if there is None else there.epoch + 1,
+            counter=0,
+            host=self.host,
+            service_version=self.service_version,
+            since=self.now,
+        )
+
+
+def acquire(
+    connection: Connection, works: Sequence[AcquireLease], present: Mapping[str, Lease]
+) -> list[Lease | None]:
+    """Acquire several leases, of which ``present`` are there: their rows are locked. Raises as one work."""
+    results = [work.acquired(present.get(work.name)) for work in works]
+    new = [lease for lease in results if lease is not None and lease != present.get(lease.name)]
+    made = [msgspec.structs.asdict(lease) for lease in new if lease.name not in present]
+    taken = [
+        {**msgspec.structs.asdict(lease), "of_name": lease.name} for lease in new if lease.name in present
+    ]
+    if made:
+        insert_missing(connection, sa.insert(leases), made)
+    if taken:
+        connection.execute(_TAKE, taken)
+    return results
+
+
+_TAKE = (
+    sa.update(leases)
+    .where(leases.c.name == sa.bindparam("of_name"))
+    .values({column.name: sa.bindparam(column.name) for column in leases.c})
+)
+
+
+class RenewLease(msgspec.Struct, frozen=True):
+    """Raise the counter of a lease to the number of the renewal, which its holder counts.
+
+    Answers False, and changes nothing, if somebody else holds it now. A renewal that arrives after a later
+    one changes nothing either.
+
+    If the database counted, a renewal that an asynchronous failover lost would be followed by one with the
+    same number, and to observers the lease would have stood still since the lost one.
+    """
+
+    name: str
+    holder: str
+    epoch: int
+    number: int
+
+    def __call__(self, connection: Connection) -> bool:
+        mine = {"key": self.name, "by": self.holder, "of": self.epoch, "number": self.number}
+        return bool(connection.execute(_RENEW, mine).rowcount)
+
+
+_NUMBER = sa.bindparam("number", type_=sa.BigInteger)
+# Statements of the polls are made once: to make one takes longer than to execute it.
+_RENEW = (
+    sa.update(leases)
+    .where(
+        leases.c.name == sa.bindparam("key"),
+        leases.c.holder == sa.bindparam("by"),
+        leases.c.epoch == sa.bindparam("of"),
+    )
+    .values(counter=sa.case((leases.c.counter < _NUMBER, _NUMBER), else_=leases.c.counter))
+)
+_ALL = sa.select(leases).where(leases.c.kind == sa.bindparam("of")).order_by(leases.c.name)
+
+
+class VacateLeases(msgspec.Struct, frozen=True):
+    """Take leases from holders that were seen to stand still. Answers how many were taken.
+
+    A lease whose row is no longer as it was seen is left alone. What the holders owned is free afterwards.
+    """
+
+    seen: Sequence[Lease]
+
+    def __call__(self, connection: Connection) -> int:
+        taken = 0
+        for lease in self.seen:
+            vacated = (
+                sa.update(leases).where(*_exactly(lease)).values(holder=VACANT, epoch=leases.c.epoch + 1)
+            )
+            taken += connection.execute(vacated).rowcount
+        return taken
+
+
+class VacateAll(msgspec.Struct, frozen=True):
+    """Take all leases of a kind from their holders, for a process that knows that it is the only one."""
+
+    kind: str
+
+    def __call__(self, connection: Connection) -> None:
+        connection.execute(sa.delete(leases).where(leases.c.kind == self.kind))
+
+
+class ReleaseLease(msgspec.Struct, frozen=True):
+    """Give back a lease at an orderly end: its row is removed. One that another one holds now stays."""
+
+    name: str
+    holder: str
+
+    def __call__(self, connection: Connection) -> None:
+        mine = (leases.c.name == self.name, leases.c.holder == self.holder)
+        connection.execute(sa.delete(leases).where(*mine))
+
+
+class ForgetLeases(msgspec.Struct, frozen=True):
+    """Remove vacant leases whose row is still as it was seen."""
+
+    seen: Sequence[Lease]
+
+    def __call__(self, connection: Connection) -> None:
+        for lease in self.seen:
+            connection.execute(sa.delete(leases).where(*_exactly(lease), leases.c.holder == VACANT))
+
+
+class ReadLeases(msgspec.Struct, frozen=True):
+    """Answers all leases of a kind, in order of names."""
+
+    is_short: ClassVar = True
+
+    kind: str
+
+    def __call__(self, connection: Connection) -> list[Lease]:
+        return [Lease(**row._asdict()) for row in connection.execute(_ALL, {"of": self.kind})]
+
+
+class ReadAllLeases(msgspec.Struct, frozen=True):
+    """Answers the leases of all kinds, in order of names."""
+
+    is_short: ClassVar = True
+
+    def __call__(self, connection: Connection) -> list[Lease]:
+        query = sa.select(leases).order_by(leases.c.name)
+        return [Lease(**row._asdict()) for row in connection.execute(query)]
+
+
+# Made once: a poll of each host reads its lease.
+_NAMED = sa.select(leases).where(one_of(leases.c.name, "names"))
+# Two transactions that lock the same leases do it in the same order.
+_LOCKED = _NAMED.order_by(leases.c.name).with_for_update()
+
+
+def read_leases(connection: Connection, names: Iterable[str], *, lock: bool = False) -> dict[str, Lease]:
+    """The leases of some names that there are. ``lock``: their rows are locked until the transaction ends."""
+    query = _LOCKED if lock else _NAMED
+    return {
+        row.name: Lease(**row._asdict())
+        for some in in_batches(names)
+        for row in connection.execute(query, {"names": some})
+    }
+
+
+_STAMPS = sa.select(leases.c.name, leases.c.holder, leases.c.epoch, leases.c.counter).where(
+    one_of(leases.c.name, "names")
+)
+_STAMPS_LOCKED = _STAMPS.order_by(leases.c.name).with_for_update()
+
+
+def read_stamps(
+    connection: Connection, names: Iterable[str], *, lock: bool = False
+) -> dict[str, tuple[str, int, int]]:
+    """The stamps of the leases of some names that there are. ``lock``: as of `read_leases`."""
+    query = _STAMPS_LOCKED if lock else _STAMPS
+    return {
+        name: (holder, epoch, counter)
+        for some in in_batches(names)
+        for name, holder, epoch, counter in connection.execute(query, {"names": some})
+    }
+
+
+def _exactly(lease: Lease) -> tuple[sa.ColumnElement[bool], ...]:
+    """The condition that a row is what was seen."""
+    return (
+        leases.c.name == lease.name,
+        leases.c.holder == lease.holder,
+        leases.c.epoch == lease.epoch,
+        leases.c.counter == lease.counter,
+    )

@@ -1,0 +1,98 @@
+"""Which poll brings which results: each is brought once; what is quickly done costs no poll of its own."""
+
+from typing import Any
+
+import pytest
+
+from roost.agent.outbox import Outbox
+from roost.agent.protocol.questions import Poll
+from roost.agent.protocol.types import Build, Destroyed, SessionKey
+from roost.agent.workload import Workload
+from roost.machine import Await, Monotonic
+from roost.model.instance import BuildResult
+from support.cells import instance
+
+SECONDS = 0.5
+
+
+@pytest.fixture
+def work() -> Workload:
+    return Workload("a", "topic", lambda *_: None, start_seconds=5.0, retry_seconds=1.0)
+
+
+@pytest.fixture
+def outbox(work: Workload) -> Outbox:
+    return Outbox(work, "topic", SECONDS)
+
+
+def begin(work: Workload, uuid: str) -> None:
+    """Begin a build; nothing of it is done."""
+    for _ in work.take(Build(instance(uuid), 60.0), asked=0.0, counter=1):
+        pass
+
+
+def done(work: Workload, uuid: str) -> BuildResult:
+    work.results[uuid, 1] = result = BuildResult(uuid, "a", 1)
+    work._current.pop(uuid, None)
+    return result
+
+
+def poll(outbox: Outbox) -> Poll:
+    results, destroyed = outbox.contents(waits=True)
+    return Poll(session=SessionKey("a", "nonce", 1), counter=1, results=results, destroyed=destroyed)
+
+
+def test_what_the_waiting_poll_has_brought_is_not_brought_again(work: Workload, outbox: Outbox) -> None:
+    """The endpoint would count it twice, and ask for all guests."""
+    first = done(work, "i")
+    work.destroyed["j", 2] = Destroyed("j", 2, None)
+    outbox.waits(poll(outbox))
+    assert not outbox.is_pressing
+    second = done(work, "k")
+    assert outbox.is_pressing
+    assert outbox.contents(waits=False) == ((second,), ())
+    # The answer to it is lost: the next one has all.
+    outbox.waits(None)
+    assert outbox.contents(waits=True) == ((first, second), (Destroyed("j", 2, None),))
+    assert outbox.is_pressing
+
+
+def step(machine: Any, answer: Any, kind: type) -> Any:
+    asked = next(machine) if answer is None else machine.send(answer)
+    assert isinstance(asked, kind)
+    return asked
+
+
+def test_the_poll_waits_for_what_was_ordered_last_and_no_longer(work: Workload, outbox: Outbox) -> None:
+    begin(work, "long")
+    begin(work, "i")
+    outbox.begins("i")
+    machine = outbox.gather()
+    step(machine, None, Monotonic)
+    step(machine, 10.0, Monotonic)
+    assert step(machine, 10.1, Await).seconds == pytest.approx(SECONDS - 0.1)
+    assert not outbox.is_pressing
+    done(work, "i")
+    assert not outbox.is_pressing, "the poll that comes next brings it"
+    with pytest.raises(StopIteration):
+        machine.send(True)
+    assert outbox.is_pressing
+
+
+def test_the_poll_waits_so_long_at_most(work: Workload, outbox: Outbox) -> None:
+    begin(work, "i")
+    outbox.begins("i")
+    machine = outbox.gather()
+    step(machine, None, Monotonic)
+    step(machine, 10.0, Monotonic)
+    step(machine, 10.0, Await)
+    step(machine, False, Monotonic)
+    with pytest.raises(StopIteration):
+        machine.send(10.0 + SECONDS)
+
+
+def test_the_poll_does_not_wait_where_things_take_longer(work: Workload, outbox: Outbox) -> None:
+    work.took = 2 * SECONDS
+    begin(work, "i")
+    outbox.begins("i")
+    assert list(outbox.gather()) == []
