@@ -2,9 +2,11 @@
 
 import pytest
 
+from roost.fleet.feasibility import Feasibilities
 from roost.fleet.work import Work
 from roost.model.inventory import Inventory
-from roost.scheduler.gateways import local
+from roost.model.request import CandidateQuery
+from roost.scheduler.gateways import evaluation, local
 from roost.scheduler.selection import bounds
 from roost.scheduler.selection.bounds import TOO_MUCH_WORK
 from support.clouds import GPU, Cloud, Provider, flat, uuid_of
@@ -29,7 +31,7 @@ def groups(*amounts: int) -> dict[str, str]:
 
 
 def limit(monkeypatch: pytest.MonkeyPatch, units: int) -> list[Work]:
-    """Let decisions do so much work; returns that of each."""
+    """Let decisions do so much work, and none ahead of them; returns that of each."""
     made: list[Work] = []
 
     def work(instances: int, providers: int) -> Work:
@@ -37,6 +39,7 @@ def limit(monkeypatch: pytest.MonkeyPatch, units: int) -> list[Work]:
         return made[-1]
 
     monkeypatch.setattr(local, "decision_work", work)
+    monkeypatch.setattr(evaluation, "MOST_UNITS", 0)
     return made
 
 
@@ -109,6 +112,52 @@ def test_flavor_of_hundreds_of_amounts_is_refused_where_a_plain_one_is_decided(w
         assert await room.place(extra_specs=groups(1, 2)) == ["host0"]
 
     within(with_devices(flat(1), 5_000, 300), work)
+
+
+def test_a_flavor_that_odd_hosts_have_not_seen_is_evaluated_ahead_of_the_decision_in_parts(
+    within: Within, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the decision it held the writer, and the whole process: 0.1 s in a region of 1,500 such hosts."""
+    cloud = flat(300, memory_mb=2**20, disk_gb=10_000)
+    below = [
+        Provider(uuid_of(0xD0000 + 8 * number + each), {GPU: Inventory(1 + number)}, root.uuid)
+        for number, root in enumerate(cloud.providers)
+        for each in range(1 + number % 5)
+    ]
+    parts: list[int] = []
+    evaluate = Feasibilities.evaluate
+
+    def noted(self: Feasibilities, query: CandidateQuery, units: int) -> int | None:
+        parts.append(units)
+        return evaluate(self, query, units)
+
+    monkeypatch.setattr(Feasibilities, "evaluate", noted)
+    monkeypatch.setattr(evaluation, "UNITS", 1_000)
+
+    async def kept_work(room: Room, amount: int, number: int) -> int:
+        made: list[Work] = []
+
+        def work(instances: int, providers: int) -> Work:
+            made.append(Work(10**6, kept_units=10**6))
+            return made[-1]
+
+        monkeypatch.setattr(local, "decision_work", work)
+        wanted, instances = spec(extra_specs=groups(amount, amount)), INSTANCES[number : number + 1]
+        await room.scheduler.select_destinations(wanted, 1, 0, instances=instances, request_id="req")
+        assert made[0].kept_left is not None
+        return 10**6 - made[0].kept_left
+
+    async def work(room: Room) -> None:
+        ahead = await kept_work(room, 3, 0)
+        assert len(parts) > 2
+        assert max(parts) <= 4_000
+        parts.clear()
+        await kept_work(room, 3, 1)
+        assert not parts, "it is evaluated once"
+        monkeypatch.setattr(evaluation, "MOST_UNITS", 0)
+        assert 10 * ahead < await kept_work(room, 2, 2)
+
+    within(Cloud([*cloud.providers, *below], cloud.reports), work)
 
 
 def test_what_decisions_take_is_some_tens_of_milliseconds() -> None:

@@ -7,9 +7,11 @@ from collections import OrderedDict
 
 import msgspec
 
+from roost.fleet.errors import TooMuchWork
 from roost.fleet.fleet import Fleet
 from roost.fleet.tree_feasibility import Feasibility
 from roost.fleet.tree_forms import TreeForms
+from roost.fleet.work import Work
 from roost.model.request import CandidateQuery
 
 __all__ = ["Feasibilities", "Feasibility", "feasibilities"]
@@ -60,6 +62,26 @@ class Feasibilities:
         if not known:
             self._of.move_to_end(key, last=False)
         return found
+
+    def is_evaluated(self, query: CandidateQuery) -> bool:
+        """Whether all trees have been evaluated for a query that is kept."""
+        found = self._of.get(_encode(query))
+        return found is not None and found.located
+
+    def evaluate(self, query: CandidateQuery, units: int) -> int | None:
+        """Evaluate the trees for a query as far as some units of work reach. All that is found is kept.
+
+        Returns None at the end, and before it a number that has grown if the units were enough for anything.
+        """
+        try:
+            with self._fleet.meter.limited(Work(units)):
+                found = self.of(query)
+                found.catch_up()
+                found.local_roots()
+        except TooMuchWork:
+            known = self._of.get(_encode(query))
+            return -1 if known is None else known.searches
+        return None
 
     def once(self, query: CandidateQuery) -> Feasibility:
         """The feasibility of a query, found now and not kept."""

@@ -59,6 +59,8 @@ class Feasibility:
     _regroupings: int
     _most_codes: int
     _flipping: bool
+    located: bool
+    """Whether `local_roots` has been told of all trees. What changed since then costs little."""
 
     def __init__(self, fleet: Fleet, query: CandidateQuery, forms: TreeForms) -> None:
         self._fleet = fleet
@@ -219,7 +221,7 @@ class Feasibility:
         self._regroupings = forms.regroupings
         self.full_evaluations += 1
         self.flips.forget()
-        self._flipping = False
+        self._flipping = self.located = False
         self._codes.begin_anew()
         self._code = np.full(max(forms.n_trees, 1), EXCLUDED, dtype=np.int32)
         self._changed()
@@ -273,7 +275,9 @@ class Feasibility:
         Raises `TooMuchWork`, as the other questions about such candidates.
         """
         self._flipping = True
-        return self._roots_with(self._codes.local(self._codes_now()))
+        roots = self._roots_with(self._codes.local(self._codes_now()))
+        self.located = True
+        return roots
 
     def is_local(self, root: int) -> bool:
         """Whether a root is one of `local_roots`. False for a row that is no root."""

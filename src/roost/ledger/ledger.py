@@ -104,6 +104,13 @@ class Ledger:
         self._follower.replica.discard()
         return self._follower.replica.fleet
 
+    def tentative(self) -> Fleet:
+        """The fleet as it is, with what is being committed: for caches that follow all changes of a fleet.
+
+        Use it before the next ``await``.
+        """
+        return self._follower.replica.fleet
+
     def tap(self) -> CommitTap:
         """The commits that `known` moves by from now on."""
         return self._follower.replica.tap()

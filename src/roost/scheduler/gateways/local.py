@@ -23,6 +23,7 @@ from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.checking import check_queries
 from roost.scheduler.gateways.claiming import INSTANCE as INSTANCE
 from roost.scheduler.gateways.claiming import Driven, claim_write, claimed, set_aside
+from roost.scheduler.gateways.evaluation import EvaluationAhead
 from roost.scheduler.gateways.replacing import UseAlternate
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.pool.field import Field
@@ -41,10 +42,12 @@ class LocalGateway:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
+        self._ahead = EvaluationAhead(ledger)
         self._explainer: Explainer | None = None
         self._suppositions: Suppositions | None = None
 
     async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
+        await self._ahead.evaluate(question.queries)
         return await self._ledger.execute(Decide(question, table, plugins))
 
     async def check(self, queries: Sequence[CandidateQuery]) -> None:
