@@ -10,7 +10,7 @@ import structlog.testing
 
 from roost.agent.errors import BuildFailed
 from roost.agent.host import EMPTY_LIST, NOT_TAKEN, OTHER_DATABASE, TAKEN_BACK
-from roost.agent.keeping import KeptSession
+from roost.agent.persistent_state import KeptSession
 from roost.agent.protocol.errors import EndpointUnavailable, LateMessage, SessionLost, SessionTaken
 from roost.agent.protocol.questions import Confirm, Opening, Poll
 from roost.agent.protocol.types import SessionKey

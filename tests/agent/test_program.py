@@ -6,10 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from roost.agent.drivers.loading import load_driver
+from roost.agent.drivers.driver_loader import load_driver
 from roost.agent.drivers.simulated import SimulatedDriver
 from roost.agent.errors import BuildFailed, StateUnusable
-from roost.agent.keeping import KeepSession, KeepToken, KeptSession, LoadSession, StateDirectory, accept
+from roost.agent.persistent_state import (
+    KeepSession,
+    KeepToken,
+    KeptSession,
+    LoadSession,
+    StateDirectory,
+    accept,
+)
 from roost.agent.program import read_tokens
 from roost.model.errors import OperatorError
 from roost.web.auth import Source

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from roost.agent.driving import DriverService, FillTree
+from roost.agent.driver_calls import DriverService, FillTree
 from roost.agent.errors import ProviderConfigConflict
 from roost.agent.protocol.types import SessionKey
 from roost.agent.provider_config import ProviderConfig, read_provider_config
+from roost.agent.provider_report import report_providers
 from roost.agent.provider_tree import ProviderTree
-from roost.agent.reporting import report_providers
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
 from roost.model.provider_names import provider_uuid

@@ -6,7 +6,7 @@ import msgspec
 import structlog.testing
 
 from roost.agent.errors import StateUnusable
-from roost.agent.keeping import KeepApplied, KeepSession, KeepToken, MemoryState
+from roost.agent.persistent_state import KeepApplied, KeepSession, KeepToken, MemoryState
 from roost.agent.protocol.errors import EndpointUnavailable
 from roost.agent.protocol.questions import WriteProviders
 from roost.model.instance import ACTIVE

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import structlog.testing
 
-from roost.agent.hosting import Hosting
+from roost.agent.hosted_agents import Hosting
 from roost.agent.protocol.client import HttpEndpoint
 from roost.agent.protocol.connections import Response
 from roost.agent.protocol.errors import (

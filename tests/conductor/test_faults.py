@@ -23,7 +23,7 @@ from roost.scheduler.errors import (
 )
 from roost.state.api_database.cell_mappings import CELL0
 from roost.state.cell_database.building import Reassign
-from roost.state.cell_database.owning import TakeWork
+from roost.state.cell_database.ownership import TakeWork
 from roost.storage import OutcomeUnknown
 from support.conducting import Conductors, conducting, intercept, request
 from support.waiting import patience

@@ -1,6 +1,6 @@
 """Where a reshape is in the history of an instance."""
 
-from roost.conductor.history.telling import actions_of
+from roost.conductor.history.timeline import actions_of
 from roost.model.history import RESHAPED, Transition
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, LOST, STARTING
 from roost.state.api_database.past import KnownInstance

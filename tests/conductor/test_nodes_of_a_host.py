@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from roost.agent.hosting import Hosting
+from roost.agent.hosted_agents import Hosting
 from roost.agent.protocol.errors import AccessRefused
 from roost.agent.protocol.questions import Opening, WriteProviders
 from roost.agent.protocol.types import CreateProvider

@@ -7,13 +7,13 @@ import pytest
 import structlog.testing
 
 from roost.agent.drivers.simulated import SimulatedDriver
-from roost.conductor.agent_endpoint.reshaping import settle
+from roost.conductor.agent_endpoint.tree_reshape import settle
 from roost.model.assignment import AssignedCell, Assignment
 from roost.model.instance import ACTIVE, ASSIGNED
 from roost.model.inventory import Inventory
 from roost.model.provider_names import provider_uuid
 from roost.placement.errors import ConcurrentUpdate
-from roost.state.cell_database.arriving import FindInstances
+from roost.state.cell_database.arrivals import FindInstances
 from roost.state.cell_database.hosts import DescribeHosts
 from roost.state.cell_database.reshapes import BeginReshape, ReadReshapeMarks, ReshapeMark
 from support.agents import Hosts, hosts, until

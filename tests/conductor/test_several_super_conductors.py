@@ -8,11 +8,11 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from roost.conductor import deleting
+from roost.conductor import deletions as deleting
 from roost.conductor.instance_types import InstancesQuery
 from roost.conductor.instance_views import InstanceViews
+from roost.conductor.request_worker import FAILED_SECONDS
 from roost.conductor.super_conductor import KIND, SuperConductor
-from roost.conductor.working import FAILED_SECONDS
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, ERROR
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import ConcurrentUpdate
@@ -21,7 +21,7 @@ from roost.state.api_database.cell_mappings import CELL0
 from roost.state.api_database.late_claims import LOOKS, LookedAt, NotedInstances
 from roost.state.api_database.mappings import ANYWHERE
 from roost.state.api_database.tables import instance_mappings
-from roost.state.cell_database.arriving import AddInstances
+from roost.state.cell_database.arrivals import AddInstances
 from roost.state.leases import ReadLeases, VacateLeases
 from roost.storage import DatabaseUnavailable
 from support.conducting import BACKOFF, HOSTS, NOW, VCPUS, Conductors, conducting, request

@@ -11,7 +11,7 @@ from roost.placement.commands.allocations import ConsumerWrite
 from roost.state.api_database.build_requests import FinishRequest
 from roost.state.api_database.cell_mappings import CELL0
 from roost.state.api_database.mappings import PageOfMappings
-from roost.state.cell_database.arriving import AddInstances
+from roost.state.cell_database.arrivals import AddInstances
 from roost.state.leases import ReadLeases
 from roost.storage import DatabaseUnavailable
 from support.conducting import HOSTS, VCPUS, Dead, Death, conducting, intercept, request

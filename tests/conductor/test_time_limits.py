@@ -8,10 +8,10 @@ from roost.conductor.time_limits import AT_ONCE, TimeLimits, limit_builds, limit
 from roost.machine import Machine, Performer
 from roost.model.instance import ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, STARTING, DestroyOrder
 from roost.state.cell_database.building import AttemptKey, ConfirmAttempt
-from roost.state.cell_database.ending import DeleteInstances
+from roost.state.cell_database.deletions import DeleteInstances
 from roost.state.cell_database.history import PRUNED_AT_ONCE, ReadHistory
 from roost.state.cell_database.orders import WorkOfHosts
-from roost.state.cell_database.watching import SESSION, session_name
+from roost.state.cell_database.overdue_work import SESSION, session_name
 from roost.state.leases import AcquireLease, RenewLease
 from roost.storage import DatabaseUnavailable
 from support.cells import NOW, instance, opened_cell

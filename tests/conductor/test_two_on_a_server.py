@@ -16,7 +16,7 @@ from roost.model.instance import ASSIGNED
 from roost.state.api_database.cell_mappings import CELL0
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA as CELL
-from roost.state.cell_database.arriving import AddInstances
+from roost.state.cell_database.arrivals import AddInstances
 from roost.state.leases import ReadLeases, VacateLeases
 from roost.storage import Database
 from support.conducting import HOSTS, NOW, VCPUS, Conductors, intercept, request

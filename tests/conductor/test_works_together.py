@@ -20,12 +20,12 @@ from roost.model.node import NodeReport
 from roost.state.api_database.build_requests import AcceptRequest, FinishRequest, RequestKey, RetakeRequest
 from roost.state.api_database.mappings import DeleteMapped, MapInstances
 from roost.state.api_database.tables import metadata as api_tables
-from roost.state.cell_database.arriving import AddInstances
+from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.building import AttemptKey, Reassign
-from roost.state.cell_database.ending import DeleteInstances
+from roost.state.cell_database.deletions import DeleteInstances
+from roost.state.cell_database.overdue_work import SESSION, session_name
 from roost.state.cell_database.tables import metadata as cell_tables
 from roost.state.cell_database.tables import state_changes
-from roost.state.cell_database.watching import SESSION, session_name
 from roost.state.leases import AcquireLease
 from roost.storage.batches import perform
 from support.cells import NOW, instance, selection

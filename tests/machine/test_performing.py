@@ -9,13 +9,13 @@ import pytest
 from roost.machine import (
     Ask,
     Await,
+    Call,
     Clock,
     Count,
     Draw,
     Machine,
     Monotonic,
     Performer,
-    Question,
     Read,
     Record,
     Sleep,
@@ -40,7 +40,7 @@ class Name(msgspec.Struct, frozen=True):
         return f"{connection} {self.name}"
 
 
-class Double(Question[int], frozen=True):
+class Double(Call[int], frozen=True):
     number: int
 
 
@@ -69,7 +69,7 @@ def find(name: str) -> Base:
     return Base(name)
 
 
-async def double(question: Question[Any]) -> int:
+async def double(question: Call[Any]) -> int:
     assert isinstance(question, Double)
     if question.number < 0:
         raise ValueError("negative")

@@ -16,10 +16,10 @@ from machine.simulation.weather import Weather
 from roost.machine import (
     Ask,
     Await,
+    Call,
     Clock,
     Machine,
     Monotonic,
-    Question,
     Read,
     Sleep,
     Start,
@@ -67,7 +67,7 @@ class Put(msgspec.Struct, frozen=True):
         connection.execute(sa.insert(NUMBERS), {"name": self.name, "value": 0})
 
 
-class Echo(Question[str], frozen=True):
+class Echo(Call[str], frozen=True):
     text: str
 
 

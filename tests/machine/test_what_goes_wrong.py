@@ -22,7 +22,7 @@ from roost.model.instance import ACTIVE, ASSIGNED, DELETING, FAILED, LOST
 from roost.state.api_database.build_requests import FinishRequest
 from roost.state.api_database.liveness import Liveness
 from roost.state.api_database.mappings import MapInstances
-from roost.state.cell_database.arriving import AddInstances
+from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.building import Reassign
 from roost.state.cell_database.held_hosts import AcceptHost, ReadHeldHosts
 from roost.state.cell_database.node_reports import ReadSigns

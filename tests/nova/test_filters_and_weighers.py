@@ -14,15 +14,15 @@ import pytest
 from oslo_config import cfg
 
 from roost.fleet.columns import Int64
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import BadRequestSpec, CannotWeigh
 from roost.scheduler.options import SchedulerOptions, options_from
-from roost.scheduler.plugins.asking import ask_key, ask_weigher, verdict
+from roost.scheduler.plugins.plugin_calls import ask_key, ask_weigher, verdict
 from roost.scheduler.plugins.plugin_names import FILTER, WEIGHER, built_ins
 from roost.scheduler.plugins.plugins import filters, weighers
-from roost.scheduler.pool.weighing import Weighing
+from roost.scheduler.pool.weights import HostWeights
 from roost.scheduler.request.image_properties import CURRENT_NAMES, FLAGS, NUMBERS
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from support.clouds import table_of
 from support.nova import Nova
 from support.nova_words import OWN_PROPERTY
@@ -169,13 +169,15 @@ def compare(nova: Nova, kind: str, case: Case, path: Path, seeds: range, hosts: 
                     )
 
 
-def posed_by(one: Plain, ours: SchedulerOptions) -> Question:
+def posed_by(one: Plain, ours: SchedulerOptions) -> SchedulingRequest:
     """The question that a plain request is."""
     posed = question(of=spec_of(one), **msgspec.structs.asdict(ours))
     return msgspec.structs.replace(posed, instances=(one["instance"],))
 
 
-def _answers(plugin: Any, view: HostView, posed: Question, progress: Progress) -> Sequence[Any]:
+def _answers(
+    plugin: Any, view: HostView, posed: SchedulingRequest, progress: GroupPlacement
+) -> Sequence[Any]:
     try:
         if not hasattr(plugin, "raw"):
             mask = verdict(plugin, view, posed, progress)
@@ -295,7 +297,7 @@ def ordered(nova: Nova, path: Path, seeds: range, hosts: int, requests: int) -> 
             posed = posed_by(one, ours)
             everyone = np.ones(hosts, dtype=np.bool_)
             progress = progress_of(one, some, posed, table)
-            weighing = Weighing(table, offers, everyone, made, posed, progress)
+            weighing = HostWeights(table, offers, everyone, made, posed, progress)
             found = [(some[place]["host"], weighing.weight(place)) for place in weighing.best(hosts).tolist()]
             by_name = dict(expected)
             for (host, weight), (_, nova_weight) in zip(found, expected, strict=True):

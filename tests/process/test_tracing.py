@@ -22,7 +22,7 @@ from roost.process import tracing
 from roost.process.tracing import TracingOptions
 from roost.state.api_database.build_requests import AcceptRequest
 from roost.web.auth import NoAuth
-from roost.web.auth.calling import Caller
+from roost.web.auth.caller import Caller
 from roost.web.auth.credentials import FixedCredentials
 from roost.web.edge import Edge
 from roost.web.request_spans import RequestSpans

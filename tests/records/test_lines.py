@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from roost.records import RecordsUnavailable, line_reading
+from roost.records import RecordsUnavailable
+from roost.records import line_reader as line_reading
 from roost.records import lines as lines_module
-from roost.records.line_reading import count_lines, line_number, lines_backwards, lines_forwards
+from roost.records.line_reader import count_lines, line_number, lines_backwards, lines_forwards
 from roost.records.lines import LineFile
 
 LINES = [b'{"a":1}', '{"ä":"\\n"}'.encode(), b"{}", b'{"b":[1,2,{"c":"}"}]}']

@@ -6,7 +6,8 @@ from roost.fleet.feasibility import Feasibilities
 from roost.fleet.work import Work
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery
-from roost.scheduler.gateways import evaluation, local
+from roost.scheduler.gateways import evaluation_ahead as evaluation
+from roost.scheduler.gateways import local
 from roost.scheduler.selection import bounds
 from roost.scheduler.selection.bounds import TOO_MUCH_WORK
 from support.clouds import GPU, Cloud, Provider, flat, uuid_of

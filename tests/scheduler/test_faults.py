@@ -11,12 +11,12 @@ from roost.ledger import LedgerBusy
 from roost.ledger.holdings import held_by_all
 from roost.model.spec import Image
 from roost.scheduler import Scheduler, SchedulerOptions
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import BadRequestSpec, CannotWeigh, SchedulerFault
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.plugins import plugins
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from support.clouds import NOW, Kept, filled, flat, report, spec, uuid_of
 from support.offering import by_metrics
 
@@ -33,12 +33,12 @@ class Plugin:
         if looks is not None:
             self.looks_at = looks
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         if self.raises and 2 in hosts.index:
             raise ZeroDivisionError("division by zero")
         return None
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         if self.raises and 2 in hosts.index:
             raise ZeroDivisionError("division by zero")
         return None

@@ -8,11 +8,11 @@ import pytest
 from roost.model.aggregate import HostAggregate
 from roost.model.node import NodeReport
 from roost.model.spec import RequestSpec, ServerGroup
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.plugins.asking import verdict
+from roost.scheduler.plugins.plugin_calls import verdict
 from roost.scheduler.pool.group_members import ELSEWHERE
-from roost.scheduler.request.question import Progress
+from roost.scheduler.request.scheduling_request import GroupPlacement
 from support.clouds import NOW, report, spec, table_of
 from support.offering import MadeUp, named_filters, question
 
@@ -29,7 +29,7 @@ def passed(
     [plugin] = named_filters(name)
     view = HostView(table, MadeUp([1] * len(reports)))
     asked = question(of=of, **options)  # type: ignore[arg-type]
-    mask = verdict(plugin, view, asked, Progress(Counter(members or {})))
+    mask = verdict(plugin, view, asked, GroupPlacement(Counter(members or {})))
     if mask is None:
         return table.hosts
     assert mask.dtype == np.bool_
@@ -177,7 +177,7 @@ def test_an_empty_hint_names_no_instance(name: str) -> None:
 def test_a_query_of_nothing_is_satisfied(text: str) -> None:
     [plugin] = named_filters("JsonFilter")
     view = HostView(table_of([report("host0", "node0")]), MadeUp([1]))
-    mask = verdict(plugin, view, question(of=spec(scheduler_hints={"query": (text,)})), Progress())
+    mask = verdict(plugin, view, question(of=spec(scheduler_hints={"query": (text,)})), GroupPlacement())
     assert mask is not None
     assert mask.tolist() == [True]
 
@@ -187,13 +187,13 @@ def test_a_query_that_is_nested_too_deeply_is_refused() -> None:
     view = HostView(table_of([report("host0", "node0")]), MadeUp([1]))
     asked = question(of=spec(scheduler_hints={"query": ("[" * 100_000,)}))
     with pytest.raises(BadRequestSpec, match="query"):
-        verdict(plugin, view, asked, Progress())
+        verdict(plugin, view, asked, GroupPlacement())
 
 
 def test_reported_memory_is_compared_as_a_whole_number() -> None:
     [plugin] = named_filters("ComputeCapabilitiesFilter")
     table = table_of([report("host0", "node0", free_ram_mb=2048)])
     wanted = spec(extra_specs={"capabilities:free_ram_mb": "s== 2048"})
-    mask = verdict(plugin, HostView(table, MadeUp([1])), question(of=wanted), Progress())
+    mask = verdict(plugin, HostView(table, MadeUp([1])), question(of=wanted), GroupPlacement())
     assert mask is not None
     assert mask.tolist() == [True]

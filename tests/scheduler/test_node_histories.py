@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from roost.model.aggregate import HostAggregate
 from roost.model.node import NodeReport
 from roost.model.node_event import AggregateEvent, AggregateRemoved, AggregateSet, MembershipsSet
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.plugins.asking import verdict
+from roost.scheduler.plugins.plugin_calls import verdict
 from roost.scheduler.plugins.plugins import Filter, filters
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from support.clouds import NOW, InAggregates, replace_report, report, spec, table_of
 from support.offering import MadeUp, question
 
@@ -97,8 +97,8 @@ def test_filters_answer_by_what_is_reported_now_and_not_by_what_was(
             assert old == new, plugin.name
 
 
-def _verdicts(table: NodeTable, plugin: Filter, asked: Question) -> dict[str, bool]:
-    mask = verdict(plugin, HostView(table, MadeUp([1] * table.size)), asked, Progress())
+def _verdicts(table: NodeTable, plugin: Filter, asked: SchedulingRequest) -> dict[str, bool]:
+    mask = verdict(plugin, HostView(table, MadeUp([1] * table.size)), asked, GroupPlacement())
     verdicts = np.ones(table.size, dtype=np.bool_) if mask is None else mask
     return {
         node: verdicts.item(index)

@@ -17,15 +17,15 @@ from roost.model.assignment import Assigned, AssignedCell, AssignedDevices, Assi
 from roost.model.node import NodeReport
 from roost.model.pci import PciRequest
 from roost.model.spec import NetworkMetadata, RequestSpec
-from roost.scheduler.candidates.offers import HostView, OneHost
+from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.filters.numa_topology import NumaOptions, NUMATopologyFilter
 from roost.scheduler.nodes.cell_numbers import core_numbers
 from roost.scheduler.nodes.numa_columns import is_exact
 from roost.scheduler.nodes.numa_topologies import NumaTopologies
-from roost.scheduler.plugins.asking import ask_key
+from roost.scheduler.plugins.plugin_calls import ask_key
 from roost.scheduler.request.demand.guest_topology import guest_topology
-from roost.scheduler.request.question import Progress
+from roost.scheduler.request.scheduling_request import GroupPlacement
 from support import numa_worlds
 from support.clouds import report, spec, table_of
 from support.numa_hosts import enveloped, reported, reported_cell, two_cells
@@ -61,7 +61,7 @@ def passed(
     offers = Taken(len(reports))
     offers.on = {node: dict(each) for node, each in (taken or {}).items()}
     view = HostView(table_of(reports), offers)
-    mask = NUMATopologyFilter(NumaOptions()).mask(view, question(of=of), Progress())
+    mask = NUMATopologyFilter(NumaOptions()).mask(view, question(of=of), GroupPlacement())
     if mask is None:
         return None
     return [name for name, may in zip(view.table.hosts, mask.tolist(), strict=True) if may]
@@ -117,7 +117,7 @@ def test_a_host_is_looked_at_again_when_it_reports_or_something_is_assigned() ->
 
     def passes(vcpus: int) -> bool:
         mask = judge.mask(
-            HostView(table, offers), question(of=wanting(vcpus, extra_specs=PINNED)), Progress()
+            HostView(table, offers), question(of=wanting(vcpus, extra_specs=PINNED)), GroupPlacement()
         )
         assert mask is not None
         return bool(mask[0])
@@ -265,10 +265,10 @@ def lacks(one: NodeReport, of: RequestSpec) -> str:
     """What the filter says that a host lacks, which it excludes."""
     judge, offers = NUMATopologyFilter(NumaOptions()), Taken(1)
     host = OneHost(table_of([one]), offers, 0, offers.level)
-    mask = judge.mask(host, question(of=of), Progress())
+    mask = judge.mask(host, question(of=of), GroupPlacement())
     assert mask is not None
     assert not mask.any()
-    lack = judge.lack(host, question(of=of), Progress())
+    lack = judge.lack(host, question(of=of), GroupPlacement())
     assert lack is not None
     assert 0 <= lack.distance <= 1
     return lack.text
@@ -368,7 +368,7 @@ def test_hosts_pass_that_have_cells_devices_and_networks_close_together(count: i
             continue
         assert guest is not None
         table = table_of(reports)
-        mask = judge.mask(HostView(table, offers), asking, Progress())
+        mask = judge.mask(HostView(table, offers), asking, GroupPlacement())
         assert mask is not None
         view = HostView(table, offers)
         by_columns += NumaTopologies().fits_close(guest, network, requests, view) is not None

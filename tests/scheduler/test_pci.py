@@ -16,16 +16,16 @@ from roost.model.node import NodeReport
 from roost.model.pci import PciRequest
 from roost.model.request import all_of
 from roost.model.spec import Image, RequestSpec
-from roost.scheduler.candidates.offers import HostView, OneHost
+from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.plugins.asking import verdict
 from roost.scheduler.plugins.pci_options import PciOptions
+from roost.scheduler.plugins.plugin_calls import verdict
 from roost.scheduler.plugins.plugins import Lack
 from roost.scheduler.request.demand.pci import pci_requests
 from roost.scheduler.request.query import candidate_query
-from roost.scheduler.request.question import Progress
+from roost.scheduler.request.scheduling_request import GroupPlacement
 from support.clouds import report, spec, table_of
 from support.offering import MadeUp, named_filters, question
 
@@ -192,7 +192,7 @@ def view_of(*pools: list[dict[str, object]], assigned: dict[int, Assigned] | Non
 def passing(view: HostView, asked: RequestSpec, *aliases: str) -> list[int] | None:
     [plugin] = named_filters("PciPassthroughFilter")
     request = msgspec.structs.replace(question(of=asked), options=options(*aliases))
-    mask = verdict(plugin, view, request, Progress())
+    mask = verdict(plugin, view, request, GroupPlacement())
     return None if mask is None else np.flatnonzero(mask).tolist()
 
 
@@ -281,7 +281,7 @@ def lacking(view: HostView, asked: RequestSpec) -> Lack:
     [plugin] = named_filters("PciPassthroughFilter")
     host = OneHost(view.table, view._totals, 0, lambda provider, resource_class: (1, 0))
     request = msgspec.structs.replace(question(of=asked), options=options(GPU))
-    found: Lack = plugin.lack(host, request, Progress())  # type: ignore[attr-defined]
+    found: Lack = plugin.lack(host, request, GroupPlacement())  # type: ignore[attr-defined]
     return found
 
 

@@ -13,7 +13,7 @@ from roost.placement.commands.providers import CreateProvider
 from roost.placement.errors import ConcurrentUpdate
 from roost.scheduler.gateways.local import Decide
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.request.question import Question
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from support.clouds import holding, report, spec
 from support.offering import named_filters, plugins, question
 
@@ -40,7 +40,7 @@ class Platform:
             self.state.take_back(mark)
             raise
 
-    def decide(self, asked: Question, **generations: int) -> list[str]:
+    def decide(self, asked: SchedulingRequest, **generations: int) -> list[str]:
         from msgspec.structs import replace
 
         asked = replace(asked, generations=generations)

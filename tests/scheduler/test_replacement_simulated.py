@@ -21,7 +21,7 @@ from roost.placement.commands.providers import CreateProvider
 from roost.placement.errors import PlacementError
 from roost.scheduler.errors import NothingClaimed
 from roost.scheduler.gateways.local import Decide
-from roost.scheduler.gateways.replacing import UseAlternate
+from roost.scheduler.gateways.local_replacement import UseAlternate
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection.selection import Plugins

@@ -8,9 +8,9 @@ from roost.model.record import Step
 from roost.process.metrics import catalogue as metrics
 from roost.process.metrics.instruments import start_counting, stop_counting
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.pool.field import KNOWN, OFFERED
+from roost.scheduler.pool.host_pool import KNOWN, OFFERED
 from roost.scheduler.run_metrics import RunMetrics, removed_by
-from roost.scheduler.selection.outcome import CLAIMS, FULL, Outcome, Try
+from roost.scheduler.selection.outcome import CLAIMS, FULL, ClaimAttempt, Outcome
 
 FILTERS = ("ComputeFilter", "AvailabilityZoneFilter")
 
@@ -53,9 +53,9 @@ def test_the_cause_of_a_refusal_is_from_a_bounded_set(cause: str, counted: str) 
 
 def test_attempts_are_counted_by_outcome() -> None:
     tries = (
-        Try("i", "h1", "node", "c", 1.0, "full"),
-        Try("i", "h2", "node", "c", 1.0, "full"),
-        Try("i", "h3", "node", "c", 1.0, None),
+        ClaimAttempt("i", "h1", "node", "c", 1.0, "full"),
+        ClaimAttempt("i", "h2", "node", "c", 1.0, "full"),
+        ClaimAttempt("i", "h3", "node", "c", 1.0, None),
     )
     RunMetrics(FILTERS).decided(Outcome((), tries, (), None))
     assert (metrics.ATTEMPTS.labels("refused").value, metrics.ATTEMPTS.labels("claimed").value) == (2, 1)

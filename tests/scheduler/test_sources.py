@@ -14,8 +14,8 @@ from structlog.testing import capture_logs
 from roost.model.inventory import Inventory
 from roost.model.node import NodeInstance, NodeReport
 from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
-from roost.scheduler.candidates.reported import ReportedGateway
-from roost.scheduler.candidates.switching import PLACEMENT_SERVICE_VERSION, SwitchingGateway
+from roost.scheduler.candidates.reported_gateway import ReportedGateway
+from roost.scheduler.candidates.source_choice import PLACEMENT_SERVICE_VERSION, SwitchingGateway
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway

@@ -8,12 +8,12 @@ import pytest
 
 from roost.fleet.columns import Int64
 from roost.model.aggregate import HostAggregate
-from roost.scheduler.candidates.offers import HostView, Offers
+from roost.scheduler.candidates.candidate_source import CandidateSource, HostView
 from roost.scheduler.errors import CannotWeigh
 from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.declarations import is_negated, minval_of
-from roost.scheduler.request.question import Progress
+from roost.scheduler.request.scheduling_request import GroupPlacement
 from support.clouds import report, table_of
 from support.offering import MadeUp, by_metrics, named_weighers, question
 
@@ -30,10 +30,10 @@ class Levels(MadeUp):
 
 
 def numbers(
-    name: str, table: NodeTable, offers: Offers, chosen: Indexes | None = None, **options: Any
+    name: str, table: NodeTable, offers: CandidateSource, chosen: Indexes | None = None, **options: Any
 ) -> list[float] | None:
     [weigher] = named_weighers(name, **options)
-    raw = weigher.raw(HostView(table, offers, chosen), question(**options), Progress())
+    raw = weigher.raw(HostView(table, offers, chosen), question(**options), GroupPlacement())
     return None if raw is None else raw.tolist()
 
 

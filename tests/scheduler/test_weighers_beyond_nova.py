@@ -14,13 +14,13 @@ from roost.model.node import NodeInstance
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import RequestSpec, ServerGroup
 from roost.scheduler.candidates.candidate_order import CandidateOrder
-from roost.scheduler.candidates.offers import HostView, OneHost, ProviderLevels
+from roost.scheduler.candidates.candidate_source import HostView, OneHost, ProviderLevels
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.plugins.asking import ask_domain, ask_key, ask_weigher
 from roost.scheduler.plugins.fragmentation import Hosts, TypicalRequest, fragmentation
+from roost.scheduler.plugins.plugin_calls import ask_domain, ask_key, ask_weigher
 from roost.scheduler.pool.group_members import ELSEWHERE
-from roost.scheduler.request.question import Progress
+from roost.scheduler.request.scheduling_request import GroupPlacement
 from roost.scheduler.selection.selection import select
 from roost.scheduler.weighers.fragmentation import FragmentationOptions
 from support.clouds import InAggregates, report, spec, table_of
@@ -33,7 +33,7 @@ def numbers(name: str, table: NodeTable, of: RequestSpec, members: dict[int, int
     if ask_key(weigher, asked) is None:
         return None
     view = HostView(table, MadeUp([1] * len(table)))
-    raw = ask_weigher(weigher, view, asked, Progress(Counter(members or {})))
+    raw = ask_weigher(weigher, view, asked, GroupPlacement(Counter(members or {})))
     return None if raw is None else raw.tolist()
 
 
@@ -130,7 +130,7 @@ def test_request_goes_where_fragmentation_grows_least(tmp_path: Path) -> None:
     file.write_text(json.dumps([{"share": 1, "resources": {}, "devices": 1, "amount": 5}]))
     own = {"FragmentationWeigher": FragmentationOptions("VCPU", str(file))}
     [weigher] = named_weighers("FragmentationWeigher", plugins=own)
-    raw = ask_weigher(weigher, HostView(hosts(4), MadeUp([5, 6, 9, 4])), question(), Progress())
+    raw = ask_weigher(weigher, HostView(hosts(4), MadeUp([5, 6, 9, 4])), question(), GroupPlacement())
     assert raw is not None
     # Each host has one device, which gives 1: of 5 the 4 that are left are lost, of 6 and 9 nothing.
     assert raw.tolist() == [-4.0, 0.0, 0.0, 1.0]

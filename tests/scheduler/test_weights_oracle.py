@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from roost.fleet.columns import Float64
 from roost.model.aggregate import HostAggregate
-from roost.scheduler.candidates.offers import HostView
-from roost.scheduler.pool.weighing import Weighing
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.candidates.candidate_source import HostView
+from roost.scheduler.pool.weights import HostWeights
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from support.clouds import report, table_of
 from support.offering import MadeUp, question
 
@@ -34,7 +34,7 @@ class Weigher:
     def multiplier_key(self) -> str:
         return f"{self.name}_weight_multiplier"
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         return np.array(self.numbers)[hosts.index]
 
 
@@ -107,13 +107,13 @@ def test_weights_are_those_of_the_oracle(
         for number in range(HOSTS)
     )
     allowed = np.isin(np.arange(HOSTS), [*hosts])
-    weighing = Weighing(table, MadeUp([1] * HOSTS), allowed, weighers, question(), Progress())
+    weighing = HostWeights(table, MadeUp([1] * HOSTS), allowed, weighers, question(), GroupPlacement())
     compare(weighing, weighers, metadata, allowed)
     fewer = allowed & ~np.isin(np.arange(HOSTS), [*out])
     compare(weighing.narrowed(fewer), weighers, metadata, fewer)
 
 
-def compare(weighing: Weighing, weighers: list[Weigher], metadata: Any, allowed: Any) -> None:
+def compare(weighing: HostWeights, weighers: list[Weigher], metadata: Any, allowed: Any) -> None:
     hosts = np.flatnonzero(allowed).tolist()
     wanted = expected(weighers, metadata, hosts)
     assert [weighing.weight(host) for host in hosts] == wanted

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sqlalchemy.engine import make_url
 
 from roost.model.secrets import safe_message
-from roost.server.workers.waiting import is_away
+from roost.server.workers.database_wait import is_away
 from roost.storage import Database, DatabaseMisconfigured, DatabaseUnavailable, DatabaseUrl
 
 SECRET = "hunter2Zq"

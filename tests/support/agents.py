@@ -7,8 +7,8 @@ from pathlib import Path
 
 from roost.agent.drivers import Driver
 from roost.agent.host import AgentTimes
-from roost.agent.hosting import Hosting
-from roost.agent.keeping import MemoryState
+from roost.agent.hosted_agents import Hosting
+from roost.agent.persistent_state import MemoryState
 from roost.agent.protocol.endpoint import CellEndpoint
 from roost.conductor.agent_endpoint.endpoint import EndpointTimes
 from roost.conductor.agent_endpoint.service import AgentService

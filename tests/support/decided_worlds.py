@@ -16,19 +16,19 @@ from roost.model.spec import Flavor, RequestSpec
 from roost.placement.commands.names import AddTrait
 from roost.placement.errors import PlacementError
 from roost.scheduler import SchedulerOptions
-from roost.scheduler.cache.keeper import Keeper
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.cache.equivalence_cache import EquivalenceCache
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import BadRequestSpec, SchedulerError
 from roost.scheduler.gateways.local import Decide
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import DEFAULT_FILTERS
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugins import filters, weighers
-from roost.scheduler.recording import weighed_in
 from roost.scheduler.request.options import RequestFilterOptions
 from roost.scheduler.request.query import placement_queries
-from roost.scheduler.request.question import Progress, Question
 from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.run_records import weighed_in
 from roost.scheduler.selection.outcome import MOST_WEIGHED, Outcome
 from roost.scheduler.selection.selection import Plugins
 from support.clouds import NOW, TRAITS, join, uuid_of
@@ -90,7 +90,7 @@ class Roominess:
     default_multiplier = 1.0
     looks_at = Looks.TREE
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64:
         with np.errstate(all="ignore"):
             return hosts.free("VCPU") / hosts.capacity("VCPU")
 
@@ -101,10 +101,10 @@ class Projects:
     name = "projects"
     looks_at = Looks.REPORT
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         return question.spec.project_id
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         labels = hosts.table.metadata("project")
         if labels is None:
             return None
@@ -118,10 +118,10 @@ class RoomForTwo:
     looks_at = Looks.TREE
     depends_on_claims = True
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         return question.spec.flavor.vcpus if "roomy" in question.spec.scheduler_hints else None
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         return hosts.free("VCPU") >= 2 * question.spec.flavor.vcpus
 
 
@@ -139,10 +139,10 @@ class Odd:
     def __init__(self, again: bool) -> None:
         self.depends_on_claims = again
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         return "odd" if "odd" in question.spec.scheduler_hints else None
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         return (numbers_of(hosts) + sum(progress.members.values())) % 3 > 0
 
 
@@ -153,10 +153,10 @@ class Taste:
     multiplier_key = "taste_weight_multiplier"
     default_multiplier = 1.5
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         return "taste" if "taste" in question.spec.scheduler_hints else None
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         if question.spec.flavor.name == "large":
             return None
         return (numbers_of(hosts) % 4).astype(np.float64) - hosts.free("VCPU")
@@ -171,13 +171,13 @@ class Company:
     looks_at = Looks.REPORT | Looks.MEMBERS
     minval = 0.5
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         return question.spec.group and question.spec.group.uuid
 
     def domain(self, hosts: HostView) -> Int64:
         return hosts.table.cell[hosts.index].astype(np.int64)
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         cell = hosts.table.cell
         counts = np.zeros(len(hosts.table.cells))
         for index, members in progress.members.items():
@@ -223,7 +223,7 @@ class World:
             wanted = placement_queries(spec, Facts(self.table, self.options))
         except BadRequestSpec:
             return
-        asked = Question(
+        asked = SchedulingRequest(
             "run",
             spec,
             wanted.query,
@@ -235,7 +235,7 @@ class World:
             fallbacks=wanted.fallbacks,
             places=wanted.places,
         )
-        with patch.object(Keeper, "field", return_value=None):
+        with patch.object(EquivalenceCache, "field", return_value=None):
             again = self._restarted()
             # The rows of the places are those of the table.
             there = placement_queries(spec, Facts(again, self.options)).places
@@ -259,7 +259,7 @@ class World:
             again.claim(instance, index, taken.memory_mb, taken.disk_mb)
         return again
 
-    def _decided(self, asked: Question, table: NodeTable, plugins: Plugins, keep: bool) -> Any:
+    def _decided(self, asked: SchedulingRequest, table: NodeTable, plugins: Plugins, keep: bool) -> Any:
         command = Decide(asked, table, plugins)
         mark = len(self.state.changes)
         self.state.name(command.consumers())

@@ -15,12 +15,12 @@ from roost.model.text import is_storable
 from roost.state.cell_database import Cell
 from roost.state.cell_database.building import Abandon, AttemptKey, FailAttempts, Reassign
 from roost.state.cell_database.cell_work import CellWork
-from roost.state.cell_database.ending import Destroyed, Forget
+from roost.state.cell_database.deletions import Destroyed, Forget
 from roost.state.cell_database.in_error import GiveUp
 from roost.state.cell_database.node_reports import KeepReports
+from roost.state.cell_database.overdue_work import SESSION, session_name
 from roost.state.cell_database.reported import MAX_HOST
 from roost.state.cell_database.tables import leases
-from roost.state.cell_database.watching import SESSION, session_name
 from roost.storage import Database, in_batches
 
 IN_PROCESS = "in process"

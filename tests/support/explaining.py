@@ -17,14 +17,14 @@ from roost.model.spec import Flavor, RequestedDestination, RequestSpec, ServerGr
 from roost.scheduler.errors import BadRequestSpec, SchedulerError
 from roost.scheduler.explain.copy import Copy, Message, Refused, decode_answer, encode_message
 from roost.scheduler.explain.explained import explained
-from roost.scheduler.explain.relaxing import Excusing
+from roost.scheduler.explain.relaxations import Excusing
 from roost.scheduler.explain.survey import constraint_name
 from roost.scheduler.gateways.local import Decide
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugins import Filter
 from roost.scheduler.request.query import placement_queries
-from roost.scheduler.request.question import Question
 from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.outcome import Outcome
 from roost.scheduler.selection.selection import Plugins
 from support.clouds import uuid_of
@@ -53,7 +53,7 @@ class ExplainedWorld(World):
             wanted = placement_queries(spec, Facts(self.table, self.options))
         except BadRequestSpec:
             return
-        question = Question(
+        question = SchedulingRequest(
             "run",
             spec,
             wanted.query,
@@ -75,7 +75,7 @@ class ExplainedWorld(World):
             self._decided(question, self.table, plugins, keep=True)
             self.held += names
 
-    def decided(self, question: Question, filters: Any) -> Outcome:
+    def decided(self, question: SchedulingRequest, filters: Any) -> Outcome:
         """The outcome of a question, which is taken back."""
         state = State(self.fleet, {}, 0.0)
         state.name(question.instances)
@@ -85,7 +85,7 @@ class ExplainedWorld(World):
             state.take_back(0)
             self.table.release(*question.instances)
 
-    def check(self, question: Question, plugins: Plugins, outcome: Outcome) -> None:
+    def check(self, question: SchedulingRequest, plugins: Plugins, outcome: Outcome) -> None:
         before = self._used()
         reasons = explained(self.fleet, question, self.table, plugins)
         assert self._used() == before
@@ -115,7 +115,7 @@ class ExplainedWorld(World):
         sizes = [each.distance for each in reasons.relaxations]
         assert sizes == sorted(sizes)
 
-    def by_the_copy(self, question: Question) -> Reasons:
+    def by_the_copy(self, question: SchedulingRequest) -> Reasons:
         """The reasons that a copy finds that is told what has happened since the last ones."""
         changes = self.state.changes[self.told :]
         self.told = len(self.state.changes)
@@ -163,8 +163,8 @@ class ExplainedWorld(World):
         return [self.table.hosts[index] for index in range(self.table.size)]
 
     def applied(
-        self, question: Question, filters: Any, relaxation: Relaxation
-    ) -> tuple[Question, list[Filter]]:
+        self, question: SchedulingRequest, filters: Any, relaxation: Relaxation
+    ) -> tuple[SchedulingRequest, list[Filter]]:
         """A question with a relaxation, made of nothing but what the relaxation says."""
         spec = question.spec
         match relaxation.kind:
@@ -215,7 +215,7 @@ class ExplainedWorld(World):
                 changed = self.asked(question, replace(spec, flavor=replace(spec.flavor, extra_specs=extra)))
         return changed, list(filters)
 
-    def asked(self, question: Question, spec: RequestSpec) -> Question:
+    def asked(self, question: SchedulingRequest, spec: RequestSpec) -> SchedulingRequest:
         """The question of another spec."""
         wanted = placement_queries(spec, Facts(self.table, self.options))
         return replace(
@@ -223,7 +223,7 @@ class ExplainedWorld(World):
         )
 
 
-def named(question: Question, relaxation: Relaxation, fleet: Fleet) -> Constraint:
+def named(question: SchedulingRequest, relaxation: Relaxation, fleet: Fleet) -> Constraint:
     """The constraint that a relaxation is of, of whichever query."""
     [constraint] = {
         each
@@ -234,7 +234,9 @@ def named(question: Question, relaxation: Relaxation, fleet: Fleet) -> Constrain
     return constraint
 
 
-def in_each(question: Question, constraint: Constraint, change: Any, *arguments: int) -> Question:
+def in_each(
+    question: SchedulingRequest, constraint: Constraint, change: Any, *arguments: int
+) -> SchedulingRequest:
     """A question whose queries are changed that have a constraint."""
     query, *fallbacks = (
         change(query, constraint, *arguments) if constraint in constraints_of(query) else query

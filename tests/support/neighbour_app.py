@@ -11,7 +11,7 @@ from roost.server.neighbours.handlers import Service
 from roost.server.neighbours.tables import SCHEMA
 from roost.storage import Database
 from roost.web.auth import NoAuth
-from roost.web.auth.calling import Caller
+from roost.web.auth.caller import Caller
 from roost.web.auth.credentials import FixedCredentials
 from roost.web.auth.json_service import JsonService
 from roost.web.auth.rules import Rules

@@ -9,7 +9,7 @@ from roost.model.node import NodeInstance, SupportedInstance
 from roost.model.spec import Flavor, Image, RequestedDestination, RequestSpec, ServerGroup
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.pool.group_members import progress_at_start
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from support.clouds import NOW, InAggregates
 from support.nova_words import KEYS, OWN_PROPERTY, VALUES, extra_specs, properties, query
 
@@ -227,10 +227,12 @@ def spec_of(plain: Plain) -> RequestSpec:
     )
 
 
-def progress_of(plain: Plain, hosts: Sequence[Plain], question: Question, table: NodeTable) -> Progress:
+def progress_of(
+    plain: Plain, hosts: Sequence[Plain], question: SchedulingRequest, table: NodeTable
+) -> GroupPlacement:
     """The members of the request's group on the hosts, as their claims tell them."""
     if plain["group"] is None:
-        return Progress()
+        return GroupPlacement()
     claims = {
         member: [host["node"] for host in hosts if member in host["instances"]]
         for member in plain["group"]["members"]

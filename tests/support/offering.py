@@ -1,4 +1,4 @@
-"""Offers made up for tests of the selection: any capacities, candidates and refusals."""
+"""CandidateSource made up for tests of the selection: any capacities, candidates and refusals."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -9,19 +9,19 @@ from roost.fleet.columns import Bools, Float64, Int64
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import RequestSpec
-from roost.scheduler.candidates.offers import HostView, Offers, ProviderLevels
+from roost.scheduler.candidates.candidate_source import CandidateSource, HostView, ProviderLevels
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.metrics_options import MetricsOptions
 from roost.scheduler.plugins.plugins import Filter, Weigher, filters, weighers
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from roost.scheduler.selection.claim_result import CLAIMED, ClaimResult, Verdict
 from roost.scheduler.selection.outcome import Claim, Outcome
 from roost.scheduler.selection.selection import Plugins, Selecting
 from support.clouds import NOW, report, spec
 
 
-class MadeUp(Offers):
+class MadeUp(CandidateSource):
     """Host i of the table offers ``sizes[i]`` candidates of one VCPU each, as long as it has VCPU free."""
 
     def __init__(self, free: Sequence[int], sizes: Sequence[int] | None = None) -> None:
@@ -76,9 +76,9 @@ def question(
     num_alternates: int = 0,
     min_count: int | None = None,
     **options: Any,
-) -> Question:
+) -> SchedulingRequest:
     """A question for instances ``i0`` and on."""
-    return Question(
+    return SchedulingRequest(
         run="run",
         spec=of or spec(),
         query=CandidateQuery((RequestGroup({"VCPU": 1}),)),
@@ -114,7 +114,7 @@ class Free:
     multiplier_key = "free_weight_multiplier"
     default_multiplier = 1.0
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         return hosts.free("VCPU")
 
 
@@ -127,7 +127,7 @@ class Only:
         self._indexes = indexes
         self.name = name
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         return np.isin(hosts.index, self._indexes)
 
 

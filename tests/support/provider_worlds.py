@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from roost.agent.applied import Applied
-from roost.agent.driving import FillTree
-from roost.agent.keeping import KeepApplied
+from roost.agent.driver_calls import FillTree
+from roost.agent.persistent_state import KeepApplied
 from roost.agent.protocol.questions import ReadTree, WriteProviders
 from roost.agent.protocol.types import (
     CreateProvider,

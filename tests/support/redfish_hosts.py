@@ -12,7 +12,7 @@ from roost.agent.drivers.redfish.bmc import Line
 from roost.agent.drivers.redfish.driver import RedfishDriver
 from roost.agent.drivers.redfish.machines import PowerTimes
 from roost.agent.drivers.redfish.nodes_file import read_nodes_file
-from roost.agent.drivers.redfish.watching import Rack
+from roost.agent.drivers.redfish.power_watch import Rack
 from roost.agent.drivers.redfish.words import FOLDER
 from roost.agent.provider_tree import ProviderTree
 from roost.model.instance import Instance

@@ -10,13 +10,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from roost.agent.driving import FillTree, ReshapeTree
+from roost.agent.driver_calls import FillTree, ReshapeTree
 from roost.agent.errors import ReshapeNeeded, ReshapeRefused
-from roost.agent.keeping import MemoryState
+from roost.agent.persistent_state import MemoryState
 from roost.agent.protocol.questions import ReadClaims, ReadTree, Reshape, WriteProviders
 from roost.agent.protocol.types import Reshaped, SessionKey
+from roost.agent.provider_report import report_providers
 from roost.agent.provider_tree import ProviderTree
-from roost.agent.reporting import report_providers
 from roost.conductor.agent_endpoint.relay import ProviderRelay
 from roost.machine import Performer
 from roost.placement.client import HttpPlacement

@@ -9,7 +9,7 @@ from roost.model.inventory import Inventory
 from roost.model.provider_names import provider_uuid
 from roost.model.spec import Selection
 from roost.placement.commands.allocations import ConsumerWrite
-from roost.state.cell_database.arriving import AddInstances, FindInstances
+from roost.state.cell_database.arrivals import AddInstances, FindInstances
 from support.agents import Hosts
 from support.cells import NOW, instance
 

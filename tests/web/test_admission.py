@@ -17,9 +17,9 @@ from roost.web.heads import head_bytes
 from roost.web.limits import Limits
 from roost.web.observation import LONG, Observation
 from roost.web.operation import LARGEST_BODY, OPEN, Operation
+from roost.web.patient_sender import PART, PatientSender
 from roost.web.policy import Policy
 from roost.web.request import Request, Response
-from roost.web.sending import PART, PatientSender
 
 LIMITS = Limits(reads=3, writes=2, body_bytes=100, answer_bytes=1000)
 READ, WRITE = Arrival(writes=False), Arrival(writes=True)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from roost.agent.driving import ListNodes, Metrics, ReadHardware
+from roost.agent.driver_calls import ListNodes, Metrics, ReadHardware
 from roost.agent.hardware import Hardware
 from roost.agent.troubles import Troubles
 from roost.machine import Ask, Machine

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 import msgspec
 
-from roost.agent.driving import Guests, Recover
+from roost.agent.driver_calls import Guests, Recover
 from roost.agent.errors import ReshapePostponed, StateUnusable
 from roost.agent.health import node_reports, read_facts, read_nodes
-from roost.agent.keeping import KeepSession, KeepToken, KeptSession, LoadSession
 from roost.agent.node_providers import Failures, NodeProviders
 from roost.agent.outbox import Outbox
+from roost.agent.persistent_state import KeepSession, KeepToken, KeptSession, LoadSession
 from roost.agent.protocol.digest import digest_of
 from roost.agent.protocol.errors import AgentProtocolError, CellTakenBack, LateMessage, SessionLost
 from roost.agent.protocol.questions import Confirm, Opening, Poll, RenewToken

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from roost.agent.applied import Applied
 from roost.agent.errors import ReshapeRefused
-from roost.agent.keeping import LoadApplied
+from roost.agent.persistent_state import LoadApplied
 from roost.agent.protocol.types import ProviderState, SessionKey
-from roost.agent.reporting import report_providers
+from roost.agent.provider_report import report_providers
 from roost.machine import Ask, Machine, Monotonic, Together
 from roost.model.text import error_text
 

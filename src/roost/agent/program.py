@@ -11,12 +11,12 @@ from pathlib import Path
 import msgspec
 from oslo_config import cfg
 
-from roost.agent.drivers.loading import load_driver
-from roost.agent.hosting import Hosting
-from roost.agent.keeping import StateDirectory
+from roost.agent.drivers.driver_loader import load_driver
+from roost.agent.hosted_agents import Hosting
 from roost.agent.neighbours.attaching import AttachingDriver
 from roost.agent.neighbours.options import configured_neighbours
 from roost.agent.options import GROUP, OPTIONS, times_from
+from roost.agent.persistent_state import StateDirectory
 from roost.agent.protocol.client import HttpEndpoint, tls_context
 from roost.agent.provider_config import read_provider_config
 from roost.model.errors import OperatorError

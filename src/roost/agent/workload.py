@@ -7,7 +7,7 @@ build by the order to destroy the same attempt: what outranks a build ends it.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from roost.agent.driving import DestroyGuest, Guests, Prepare, StartGuest
+from roost.agent.driver_calls import DestroyGuest, Guests, Prepare, StartGuest
 from roost.agent.errors import ANY_FAULT, BuildEnded, BuildFailed
 from roost.agent.protocol.errors import AgentProtocolError
 from roost.agent.protocol.questions import Confirm

@@ -32,8 +32,8 @@ from roost.scheduler.gateways.local import Decide, LocalGateway
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugins import filters, weighers
 from roost.scheduler.request.query import placement_queries
-from roost.scheduler.request.question import Question
 from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.selection import Plugins
 from roost.storage import Database
 
@@ -170,9 +170,9 @@ class InMemoryDecisions:
         state.take_back(0)
         return times
 
-    def _question(self, spec: RequestSpec, instances: tuple[str, ...]) -> Question:
+    def _question(self, spec: RequestSpec, instances: tuple[str, ...]) -> SchedulingRequest:
         asked = placement_queries(spec, Facts(self._table, self._options))
-        return Question(
+        return SchedulingRequest(
             run="run",
             spec=spec,
             query=asked.query,

@@ -13,12 +13,12 @@ from roost.bench.fleets import GPU, NODE_MEMORY_MB, SEED
 from roost.fleet.columns import Float64
 from roost.fleet.hardware.pci_aliases import aliases_from
 from roost.model.spec import Flavor, RequestSpec, ServerGroup
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.pci_options import PciOptions
 from roost.scheduler.plugins.plugins import Weigher
 from roost.scheduler.request.demand.numa_groups import NumaModel
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 Shapes = Literal["repeated", "fresh"]
 """Whether requests repeat four flavors or each has a flavor of its own."""
@@ -198,7 +198,7 @@ class ForeignWeigher:
     multiplier_key = "bench_foreign_weight_multiplier"
     default_multiplier = 0.5
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         """Return a number for each host."""
         number: Float64 = (hosts.index % 7).astype(np.float64)
         return number

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 import click
 
-from roost.agent.drivers.loading import BUILT_IN
+from roost.agent.drivers.driver_loader import BUILT_IN
 from roost.agent.errors import ComputeError
-from roost.agent.keeping import accept as accept_state
+from roost.agent.persistent_state import accept as accept_state
 from roost.agent.program import AgentPlan, read_driver, read_log_options, read_tokens, run_agents
 from roost.agent.protocol.exposure import CHANGE, exposure_of
 from roost.cli.configuration import print_warnings, tell_options
@@ -21,7 +21,7 @@ from roost.model.errors import OperatorError
 from roost.process import tracing
 from roost.process.logs import configure_logs
 from roost.process.loop_watch import watching
-from roost.process.metrics.enabling import counted, exposed
+from roost.process.metrics.switch import counted, exposed
 from roost.server.workers.notify import Notifier
 from roost.web.auth import Source
 

@@ -10,7 +10,7 @@ from roost.cli.numbers import WholeNumber
 from roost.cli.options import key_values
 from roost.cli.output import action_as_json, as_json, print_facts, print_further, print_json, print_table
 from roost.cli.service_client import ServiceClient, ServiceRefused, part_of_path, with_conductor
-from roost.cli.watching import watched, watching
+from roost.cli.watch_option import watched, watching
 from roost.model.aggregate import AVAILABILITY_ZONE
 
 PATH = "/v1/aggregates"

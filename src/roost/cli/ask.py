@@ -21,7 +21,7 @@ from roost.cli.output import (
     print_warnings,
 )
 from roost.cli.service_client import ServiceClient, ServiceRefused
-from roost.cli.supposing import Addition, print_what_if
+from roost.cli.what_if_output import Addition, print_what_if
 from roost.model.errors import OperatorError
 
 SECONDS = 90.0

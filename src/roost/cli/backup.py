@@ -17,9 +17,9 @@ from roost.ledger import SCHEMA as LEDGER
 from roost.ledger.findings import Finding
 from roost.server.all_in_one.lock import locked
 from roost.server.all_in_one.system import API_DB
+from roost.server.backup.creation import Source, make_backup
 from roost.server.backup.data_directory import back_up_directory, restore_directory
-from roost.server.backup.making import Source, make_backup
-from roost.server.backup.restoring import restore_database
+from roost.server.backup.restore import restore_database
 from roost.server.backup.roles import schemas_in
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseIdentity, DatabaseUrl
 

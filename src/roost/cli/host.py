@@ -12,7 +12,7 @@ from roost.cli.command_group import CommandGroup
 from roost.cli.numbers import WholeNumber
 from roost.cli.output import action_as_json, as_json, note, print_facts, print_json, print_table
 from roost.cli.service_client import ServiceClient, ServiceRefused, part_of_path, with_conductor
-from roost.cli.watching import watched, watching
+from roost.cli.watch_option import watched, watching
 from roost.model.errors import OperatorError
 
 CONFLICT = 409

@@ -24,7 +24,7 @@ from roost.cli.output import (
     print_warnings,
 )
 from roost.cli.service_client import ServiceClient, ServiceRefused, part_of_path, with_conductor
-from roost.cli.watching import watched, watching
+from roost.cli.watch_option import watched, watching
 
 SETTLED = frozenset(("active", "error", "lost"))
 """States that an instance does not leave by itself."""

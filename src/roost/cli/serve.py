@@ -10,11 +10,11 @@ from roost.cli.serving_programs import Serving, serving_at
 from roost.model.errors import OperatorError
 from roost.placement.options import proxy_warnings, read_options
 from roost.process.logs import configure_logs
-from roost.process.metrics.enabling import exposed
+from roost.process.metrics.switch import exposed
 from roost.server.placement.server import PlacementService, check_exposure, check_options, prepare_database
 from roost.server.placement.server import serve as serve_placement
+from roost.server.workers.database_wait import prepare_unless_away
 from roost.server.workers.listeners import listen
-from roost.server.workers.waiting import prepare_unless_away
 from roost.storage import DatabaseUrl
 from roost.web.auth import Source
 

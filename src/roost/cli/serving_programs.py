@@ -8,17 +8,17 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from roost.cli.configuration import print_warnings, tell_options
-from roost.cli.listening import Listening, listening_at
+from roost.cli.listen_options import Listening, listening_at
 from roost.cli.options import config_files, metrics_host, metrics_port, no_authentication, settings
 from roost.cli.placement_config import placement_source
 from roost.cli.workers import MIB, with_workers
 from roost.placement.options import proxy_warnings, read_options
 from roost.process.logs import configure_logs
-from roost.process.metrics.enabling import exposed
+from roost.process.metrics.switch import exposed
 from roost.server.scheduler.program import Kind, Program, ProgramOptions, serve
+from roost.server.workers.database_wait import prepare_unless_away
 from roost.server.workers.listeners import listen
 from roost.server.workers.supervision import Rules
-from roost.server.workers.waiting import prepare_unless_away
 from roost.web.auth import Source
 
 Options = TypeVar("Options", bound=ProgramOptions)

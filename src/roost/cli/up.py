@@ -13,7 +13,7 @@ from roost.agent.drivers.simulated import FailureRule, Script
 from roost.agent.drivers.simulated_parts import numa_topology, pci_device_pools
 from roost.cli.configuration import print_warnings, tell_options
 from roost.cli.keystone_token import NO_TOKEN
-from roost.cli.listening import Listening, listening
+from roost.cli.listen_options import Listening, listening
 from roost.cli.numbers import Number, WholeNumber
 from roost.cli.options import config_files, metrics_host, metrics_port, no_authentication, settings
 from roost.cli.placement_config import placement_source
@@ -25,7 +25,7 @@ from roost.placement.options import proxy_warnings
 from roost.process import tracing
 from roost.process.logs import configure_logs
 from roost.process.loop_watch import watching
-from roost.process.metrics.enabling import counted, exposed
+from roost.process.metrics.switch import counted, exposed
 from roost.server.all_in_one import Layout, System, kept_layout, uniform_layout
 from roost.server.all_in_one.config import (
     configured_cells,
@@ -39,8 +39,8 @@ from roost.server.all_in_one.server import serve
 from roost.server.conductor.options import ConductingOptions
 from roost.server.conductor.programs import check_options
 from roost.server.placement.server import check_exposure
+from roost.server.workers.database_wait import on_servers, open_when_there, tell_away
 from roost.server.workers.listeners import Address, UnixAddress, listen
-from roost.server.workers.waiting import on_servers, open_when_there, tell_away
 from roost.state.api_database.cell_mappings import CELL0
 
 DEFAULT_HOSTS = 100

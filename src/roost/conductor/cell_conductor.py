@@ -13,7 +13,7 @@ from collections.abc import Callable
 import structlog
 
 from roost.conductor.backoff import Backoff
-from roost.conductor.cell_work import CellWork, warn, work_through
+from roost.conductor.cell_work import CellQueue, warn, work_through
 from roost.conductor.questions import (
     PLACEMENT,
     SCHEDULER,
@@ -26,7 +26,7 @@ from roost.machine import Await, Log, Machine, Performer, Sleep, Write, lasting
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
 from roost.state.cell_database import Cell
-from roost.state.cell_database.owning import work_topic
+from roost.state.cell_database.ownership import work_topic
 from roost.state.leases import ReleaseLease, Tenure, VacateAll, keep_lease, renew, watch_leases
 from roost.storage import StorageError
 
@@ -43,7 +43,7 @@ def tenure_of(name: str | None = None) -> Tenure:
     return Tenure(f"{KIND}/{host}/{name or f'{os.getpid()}-{uuid.uuid4().hex[:8]}'}", KIND, host)
 
 
-def keep_working(work: CellWork, poll_seconds: float) -> Machine[None]:
+def keep_working(work: CellQueue, poll_seconds: float) -> Machine[None]:
     """Work through what is to be done, whenever the cell's topic is woken or time has passed, for ever."""
     failures = 0
     while True:
@@ -68,7 +68,7 @@ def free_work_of_all(database: str) -> Machine[None]:
         yield from Sleep(1.0).do()
 
 
-def machines_of(work: CellWork, limits: TimeLimits, poll_seconds: float) -> list[Machine[None]]:
+def machines_of(work: CellQueue, limits: TimeLimits, poll_seconds: float) -> list[Machine[None]]:
     """All that a process runs as a conductor of a cell."""
     return [
         lasting("keep_lease", lambda: keep_lease(work.database, work.tenure)),
@@ -108,7 +108,7 @@ class CellConductor:
         self._poll_seconds = poll_seconds
         self._limits = limits
         self._alone = alone
-        self.work = CellWork(cell.name, tenure_of(name), backoff)
+        self.work = CellQueue(cell.name, tenure_of(name), backoff)
         self._performer = Performer(
             lambda _: cell,
             {SCHEDULER: alternates_service(alternates), PLACEMENT: placement_service(placement)},

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import msgspec
 
 from roost.conductor.backoff import Backoff
+from roost.conductor.claim_release import free
 from roost.conductor.failed_instance import all_reasons, claimed_by, spec_of
-from roost.conductor.following import follow_claim
-from roost.conductor.freeing import free
+from roost.conductor.newer_claim import follow_claim
 from roost.conductor.questions import SCHEDULER, UseAlternate
 from roost.ledger import LedgerError
 from roost.machine import Ask, Clock, Count, Log, Machine, Monotonic, Read, Record, Together, Write
@@ -24,12 +24,12 @@ from roost.placement.errors import PlacementError
 from roost.process.metrics import catalogue as metrics
 from roost.scheduler.errors import NoAlternate, SchedulerError, StaleClaim
 from roost.scheduler.selection.claim_result import Verdict, is_outage, one_line, result_of
-from roost.state.cell_database.arriving import FindInstances
+from roost.state.cell_database.arrivals import FindInstances
 from roost.state.cell_database.attempts import AttemptsOf
 from roost.state.cell_database.building import Abandon, AttemptKey, Reassign, reason_of
-from roost.state.cell_database.ending import Forget
+from roost.state.cell_database.deletions import Forget
 from roost.state.cell_database.in_error import GiveUp
-from roost.state.cell_database.owning import Ownership, TakeWork, WantingWork
+from roost.state.cell_database.ownership import Ownership, TakeWork, WantingWork
 from roost.state.leases import Tenure
 from roost.storage import StorageError
 
@@ -47,7 +47,7 @@ class _Postponed(NamedTuple):
     reason: str
 
 
-class CellWork:
+class CellQueue:
     """What one conductor has to do in one cell. Its machines share it; they run one after the other.
 
     ``backoff``: how often the move of an instance is tried, and after which pauses.
@@ -114,7 +114,7 @@ class CellWork:
         return postponed.reason
 
 
-def work_through(work: CellWork) -> Machine[None]:
+def work_through(work: CellQueue) -> Machine[None]:
     """Do everything that is to be done now. Raises `StorageError` and what placement raises."""
     while True:
         holder = work.tenure.holder
@@ -135,7 +135,7 @@ def work_through(work: CellWork) -> Machine[None]:
             return
 
 
-def _finish(work: CellWork) -> Machine[None]:
+def _finish(work: CellQueue) -> Machine[None]:
     """Free and finish what has ended. Raises what placement raises if it refuses all of one kind."""
     refusal: Exception | None = None
     for finish, ended in (
@@ -153,7 +153,7 @@ def _finish(work: CellWork) -> Machine[None]:
         raise refusal
 
 
-def _look_again(work: CellWork) -> Machine[None]:
+def _look_again(work: CellQueue) -> Machine[None]:
     """Read instances again whose moves were postponed: they may be others' now, or deleted."""
     now = yield from Monotonic().do()
     due = {
@@ -166,7 +166,7 @@ def _look_again(work: CellWork) -> Machine[None]:
         work.drop([uuid for uuid, each in due.items() if there.get(uuid) != each])
 
 
-def _move(work: CellWork, instance: Instance) -> Machine[None]:
+def _move(work: CellQueue, instance: Instance) -> Machine[None]:
     """Move a failed instance to an alternate, give it up, or postpone the decision.
 
     An error concerns this instance alone, unless a database fails. Raises `StorageError`, `LedgerError`.
@@ -183,7 +183,7 @@ def _move(work: CellWork, instance: Instance) -> Machine[None]:
         yield from warn("an instance could not be moved", error, failures, **values)
 
 
-def _move_now(work: CellWork, instance: Instance) -> Machine[None]:
+def _move_now(work: CellQueue, instance: Instance) -> Machine[None]:
     hopeless = work.hopeless(instance.uuid)
     if hopeless is not None:
         return (yield from _give_up(work, instance, [hopeless], recorded=False))
@@ -229,7 +229,7 @@ def _move_now(work: CellWork, instance: Instance) -> Machine[None]:
 
 
 def _give_up(
-    work: CellWork, instance: Instance, refusals: Sequence[str], *, recorded: bool = True
+    work: CellQueue, instance: Instance, refusals: Sequence[str], *, recorded: bool = True
 ) -> Machine[None]:
     """Make no further attempt: free the instance's claim and put it in error, with all reasons.
 
@@ -253,7 +253,7 @@ def _give_up(
     return (yield from _end_in_error(work, [instance]))
 
 
-def _end_in_error(work: CellWork, abandoned: Sequence[Instance]) -> Machine[None]:
+def _end_in_error(work: CellQueue, abandoned: Sequence[Instance]) -> Machine[None]:
     """Free the claims of instances for which no further attempt is made, then put them in error."""
     # Should the write that frees fail, they are abandoned when they are looked at next.
     work.own(work.tenure.holder, [msgspec.structs.replace(each, state=ABANDONED) for each in abandoned])
@@ -262,14 +262,14 @@ def _end_in_error(work: CellWork, abandoned: Sequence[Instance]) -> Machine[None
     work.drop(uuids)
 
 
-def _forget(work: CellWork, destroyed: Sequence[Instance]) -> Machine[None]:
+def _forget(work: CellQueue, destroyed: Sequence[Instance]) -> Machine[None]:
     """Free the claims of instances that are destroyed, then forget them."""
     uuids = tuple(each.uuid for each in (yield from free(destroyed)))
     yield from Write(work.database, Forget(uuids, (yield from Clock().do()))).do()
     work.drop(uuids)
 
 
-def _moved_on(work: CellWork, instance: Instance) -> Machine[None]:
+def _moved_on(work: CellQueue, instance: Instance) -> Machine[None]:
     values = {"cell": work.cell, "instance": instance.uuid, "attempt": instance.attempt}
     yield from Log("an instance is another conductor's now, or is being deleted", values).do()
 
@@ -279,7 +279,7 @@ def _ownership(instance: Instance) -> Ownership:
     return Ownership(instance.owner, instance.owner_epoch)
 
 
-def _record_failure(work: CellWork, instance: Instance) -> Machine[None]:
+def _record_failure(work: CellQueue, instance: Instance) -> Machine[None]:
     """Record an attempt whose end nobody else records."""
     attempt = end_of(
         claimed_by(instance, work.cell),

@@ -28,7 +28,7 @@ from roost.state.api_database.mappings import InstanceMapping, PageOfMappings
 from roost.state.api_database.requests import Requests
 from roost.state.cell_database import Cell
 from roost.state.cell_database.hosts import NodesOfHost
-from roost.state.cell_database.searching import DescribedInstance, DescribeInstances, SearchInstances
+from roost.state.cell_database.instance_search import DescribedInstance, DescribeInstances, SearchInstances
 
 NODES_AT_ONCE = 32
 """Nodes of a host whose claims are asked for at the same time."""

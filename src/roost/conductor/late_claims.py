@@ -10,7 +10,7 @@ a while. What it holds when it has come to its end is freed.
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
-from roost.conductor.freeing import free_claims
+from roost.conductor.claim_release import free_claims
 from roost.machine import Log, Machine, Read, Write
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.late_claims import LookedAt, NotedInstances

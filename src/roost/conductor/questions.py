@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from roost.ledger import Held
-from roost.machine import Question, Service, UnknownService
+from roost.machine import Call, Service, UnknownService
 from roost.model.spec import Destination, RequestSpec, Selection
 from roost.model.unread import UnreadKey
 from roost.placement.commands.allocations import ConsumerWrite
@@ -23,7 +23,7 @@ NO_GENERATIONS: Mapping[str, int] = MappingProxyType({})
 """All instances of a request are new."""
 
 
-class SelectDestinations(Question[tuple[Destination, ...]], frozen=True, kw_only=True):
+class SelectDestinations(Call[tuple[Destination, ...]], frozen=True, kw_only=True):
     """Asks for a claimed host for each instance, and alternates.
 
     As `roost.scheduler.Scheduler.select_destinations`, whose errors it raises.
@@ -38,7 +38,7 @@ class SelectDestinations(Question[tuple[Destination, ...]], frozen=True, kw_only
     generations: Mapping[str, int] = NO_GENERATIONS
 
 
-class UseAlternate(Question[Replacement], frozen=True, kw_only=True):
+class UseAlternate(Call[Replacement], frozen=True, kw_only=True):
     """Asks for the claim of an instance to be swapped to its next alternate.
 
     As `roost.scheduler.Scheduler.use_alternate`, whose errors it raises.
@@ -53,7 +53,7 @@ class UseAlternate(Question[Replacement], frozen=True, kw_only=True):
     request_id: str
 
 
-class AllocationsOf(Question[dict[str, Held]], frozen=True):
+class AllocationsOf(Call[dict[str, Held]], frozen=True):
     """Asks what consumers hold, and their generations, of those that hold something.
 
     Raises `PlacementError`.
@@ -62,41 +62,41 @@ class AllocationsOf(Question[dict[str, Held]], frozen=True):
     consumers: tuple[str, ...]
 
 
-class WriteAllocations(Question[None], frozen=True):
+class WriteAllocations(Call[None], frozen=True):
     """Writes the allocations of consumers, all or nothing. Raises `PlacementError`."""
 
     writes: tuple[ConsumerWrite, ...]
 
 
-class FreeConsumers(Question[None], frozen=True):
+class FreeConsumers(Call[None], frozen=True):
     """Frees all that consumers hold, at whatever generation. Raises `PlacementError`."""
 
     consumers: tuple[str, ...]
 
 
-class ProviderRoots(Question[dict[str, str]], frozen=True):
+class ProviderRoots(Call[dict[str, str]], frozen=True):
     """Asks for all providers, each with the root of its tree. Raises `PlacementError`."""
 
 
-class TreeOf(Question[list[Provider]], frozen=True):
+class TreeOf(Call[list[Provider]], frozen=True):
     """Asks for the providers of the tree of a provider; none if it is unknown. Raises `PlacementError`."""
 
     provider: str
 
 
-class ProvidersIn(Question[frozenset[str]], frozen=True):
+class ProvidersIn(Call[frozenset[str]], frozen=True):
     """Asks for the providers in an aggregate. Raises `PlacementError`."""
 
     aggregate: str
 
 
-class ConsumersOn(Question[frozenset[str]], frozen=True):
+class ConsumersOn(Call[frozenset[str]], frozen=True):
     """Asks which consumers hold something of a provider. Raises `NotFound`."""
 
     provider: str
 
 
-class TraitsOf(Question[frozenset[str]], frozen=True):
+class TraitsOf(Call[frozenset[str]], frozen=True):
     """Asks for the traits of a provider. Raises `NotFound`."""
 
     provider: str
@@ -143,7 +143,7 @@ class SchedulerLike(Alternates, Protocol):
 def scheduler_service(scheduler: SchedulerLike) -> Service:
     """The service that answers with a scheduler."""
 
-    async def answer(question: Question[Any]) -> Any:
+    async def answer(question: Call[Any]) -> Any:
         match question:
             case SelectDestinations():
                 return await scheduler.select_destinations(
@@ -166,7 +166,7 @@ def scheduler_service(scheduler: SchedulerLike) -> Service:
 def alternates_service(alternates: Alternates) -> Service:
     """The service that answers a cell's conductor."""
 
-    async def answer(question: Question[Any]) -> Any:
+    async def answer(question: Call[Any]) -> Any:
         if isinstance(question, UseAlternate):
             return await use_alternate(alternates, question)
         raise UnknownService(f"only alternates are asked for, not {question!r}")
@@ -191,7 +191,7 @@ async def use_alternate(alternates: Alternates, question: UseAlternate) -> Repla
 def placement_service(placement: Placement) -> Service:
     """The service that answers with a placement service."""
 
-    async def answer(question: Question[Any]) -> Any:
+    async def answer(question: Call[Any]) -> Any:
         match question:
             case AllocationsOf(consumers):
                 return await placement.holdings(consumers)

@@ -15,8 +15,7 @@ import structlog
 
 from roost.conductor.audit.rounds import AuditOptions, audit, audit_tenure
 from roost.conductor.backoff import Backoff
-from roost.conductor.carrying import CarryOptions
-from roost.conductor.deleting import carry_deletions
+from roost.conductor.deletions import carry_deletions
 from roost.conductor.events.cell_logs import keep_cell_logs, number_changes
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.questions import (
@@ -26,8 +25,9 @@ from roost.conductor.questions import (
     placement_service,
     scheduler_service,
 )
+from roost.conductor.request_progress import CarryOptions
+from roost.conductor.request_worker import DELETIONS, FINISHED, RequestWorker
 from roost.conductor.words.drains import look_at_drains, watch_drains
-from roost.conductor.working import DELETIONS, FINISHED, Working
 from roost.machine import Machine, Performer, lasting
 from roost.machine.performing import Transactor
 from roost.model.history import Requester
@@ -98,7 +98,7 @@ class SuperConductor:
         self._auditing = audit_tenure(name, times)
         self._audits = audits
         options = CarryOptions(max_attempts=max_attempts, backoff=backoff)
-        self._working = Working(self._tenure, options)
+        self._working = RequestWorker(self._tenure, options)
         self._listening: set[asyncio.Task[None]] = set()
 
     @property

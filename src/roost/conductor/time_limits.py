@@ -11,11 +11,11 @@ import msgspec
 
 from roost.machine import Clock, Log, Machine, Monotonic, Read, Record, Sleep, Wake, Work, Write
 from roost.state.cell_database.building import AttemptKey, FailAttempts
-from roost.state.cell_database.ending import EndDeletions
+from roost.state.cell_database.deletions import EndDeletions
 from roost.state.cell_database.fences import TrimFences
 from roost.state.cell_database.history import PRUNED_AT_ONCE, PrunePast
-from roost.state.cell_database.owning import work_topic
-from roost.state.cell_database.watching import AttemptsAssigned, DeletionsAwaited, Stamp
+from roost.state.cell_database.overdue_work import AttemptsAssigned, DeletionsAwaited, Stamp
+from roost.state.cell_database.ownership import work_topic
 from roost.state.leases import Standstill
 from roost.storage import StorageError
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import structlog
 
 from roost.machine import steps
-from roost.machine.steps import Machine, Question, Step, Work
+from roost.machine.steps import Call, Machine, Step, Work
 from roost.machine.wakes import Wakes
 from roost.model.record import RecordSink
 from roost.process.logs import RequestIds, serving
@@ -30,7 +30,7 @@ class Transactor(Protocol):
         """Run a work in a transaction and return its result once it is durable."""
 
 
-Service = Callable[[Question[Any]], Awaitable[Any]]
+Service = Callable[[Call[Any]], Awaitable[Any]]
 """Answers questions. It refuses a question that it does not know with `UnknownService`."""
 
 

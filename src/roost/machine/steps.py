@@ -65,7 +65,7 @@ class Write(Step[T], Generic[T], frozen=True):
     work: Work[T]
 
 
-class Question(msgspec.Struct, Generic[T], frozen=True):
+class Call(msgspec.Struct, Generic[T], frozen=True):
     """What a service is asked. ``T`` is the type of its answer."""
 
 
@@ -74,7 +74,7 @@ class Ask(Step[T], Generic[T], frozen=True):
     raises."""
 
     service: str
-    question: Question[T]
+    question: Call[T]
 
 
 # Time and chance

@@ -53,7 +53,7 @@ class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
     node_version: int | None = None
 
 
-class Told(msgspec.Struct, frozen=True, array_like=True):
+class PlacementRead(msgspec.Struct, frozen=True, array_like=True):
     """What a placement service over HTTP told a run by one call, as far as the history does not tell it.
 
     ``versions``: that of the ledger at which each response of the call was made. ``position``: of a claim,
@@ -113,7 +113,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None = None
     node_version: int | None = None
     position: int | None = None
-    told: tuple[Told, ...] = ()
+    told: tuple[PlacementRead, ...] = ()
     journal: str | None = None
     asked: Asked | None = None
     num_alternates: int = 0

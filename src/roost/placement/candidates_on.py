@@ -7,9 +7,9 @@ import msgspec
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
 from roost.model.request import CandidateQuery
-from roost.placement.addressing import check_query
 from roost.placement.client.bodies import CandidatePage, candidates_in
 from roost.placement.client.query import query_parameters
+from roost.placement.known_names import check_query
 from roost.placement.v1.candidate_reader import CandidateReader
 from roost.placement.v1.parameters import query_of
 from roost.placement.wire.candidate_query import parse_candidate_request

@@ -6,7 +6,6 @@ from roost.fleet import Fleet
 from roost.ledger import Held, Ledger
 from roost.ledger.holdings import consumers_on, held_by
 from roost.model.inventory import Inventory
-from roost.placement.addressing import provider_row
 from roost.placement.commands.allocations import ConsumerWrite, FreeConsumers, WriteAllocations
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.names import AddResourceClass
@@ -16,6 +15,7 @@ from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTra
 from roost.placement.commands.word import AnnounceWord
 from roost.placement.errors import DuplicateName, NotFound
 from roost.placement.interface import Provider
+from roost.placement.known_names import provider_row
 from roost.storage import NAMES_PER_STATEMENT
 
 

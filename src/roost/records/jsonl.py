@@ -13,7 +13,7 @@ import msgspec
 from roost.model.record import Attempt, RunReasons, Settings
 from roost.process.lane import Lane
 from roost.records.errors import DamagedRecords
-from roost.records.jsonl_reading import Line, Reading, ReadRun
+from roost.records.jsonl_reader import Line, Reading, ReadRun
 from roost.records.records import SECONDS_PER_DAY, Retention, check
 from roost.records.rows import EncodedRun, RunWithAttempts, run_with_attempts
 from roost.records.search import Search

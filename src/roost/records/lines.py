@@ -15,7 +15,7 @@ import msgspec
 import structlog
 
 from roost.records.errors import RecordsUnavailable
-from roost.records.line_reading import BLOCK, reported
+from roost.records.line_reader import BLOCK, reported
 
 MODE = 0o640
 """Permissions of a new file."""

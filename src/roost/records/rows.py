@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from roost.model.reasons import Reasons, WeighedHost
-from roost.model.record import FAILED, PENDING, Asked, Attempt, Run, RunReasons, Settings, Step, Told
+from roost.model.record import FAILED, PENDING, Asked, Attempt, PlacementRead, Run, RunReasons, Settings, Step
 from roost.model.spec import Destination
 from roost.model.unread import UnreadKey
 from roost.model.visibility import seen, seen_by_project
@@ -26,7 +26,7 @@ class RunDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The fields of a run by which nothing is searched: one JSON object. A new field needs no migration."""
 
     position: int | None = None
-    told: tuple[Told, ...] = ()
+    told: tuple[PlacementRead, ...] = ()
     journal: str | None = None
     asked: Asked | None = None
     num_alternates: int = 0

@@ -19,7 +19,7 @@ import msgspec
 import structlog
 
 from roost.records.errors import RecordsUnavailable
-from roost.records.line_reading import count_lines, line_number, lines_backwards, lines_forwards, reported
+from roost.records.line_reader import count_lines, line_number, lines_backwards, lines_forwards, reported
 from roost.records.lines import LineFile
 
 SEGMENT_BYTES = 16 << 20

@@ -33,7 +33,7 @@ from roost.model.reasons import Reasons
 from roost.model.record import Step
 from roost.model.spec import Selection
 from roost.model.unread import UnreadKey
-from roost.scheduler.selection.outcome import Basis, Try
+from roost.scheduler.selection.outcome import Basis, ClaimAttempt
 
 
 class SchedulerError(Exception):
@@ -108,7 +108,7 @@ class TakenAway(NamedTuple):
 
     selected: Selection
     alternates: tuple[Selection, ...]
-    tries: tuple[Try, ...]
+    tries: tuple[ClaimAttempt, ...]
 
 
 class NewerWord(SchedulerError):
@@ -160,7 +160,7 @@ class NoAlternate(SchedulerError):
     ``tries`` says why each was passed over; it is empty if there was none.
     """
 
-    def __init__(self, tries: tuple[Try, ...]) -> None:
+    def __init__(self, tries: tuple[ClaimAttempt, ...]) -> None:
         reasons = [f"alternate {each.host}: {each.refusal}" for each in tries]
         super().__init__("; ".join(reasons) or "no alternate is left")
         self.tries = tries
@@ -180,7 +180,7 @@ class NoValidHost(SchedulerError):
         run: str,
         reason: str,
         steps: tuple[Step, ...],
-        tries: tuple[Try, ...],
+        tries: tuple[ClaimAttempt, ...],
         reasons: Reasons | None = None,
         warnings: tuple[UnreadKey, ...] = (),
     ) -> None:

@@ -10,7 +10,7 @@ from roost.model.record import Step
 from roost.process.metrics import catalogue as metrics
 from roost.process.metrics.instruments import OTHER, counting
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.pool.field import KNOWN, OFFERED
+from roost.scheduler.pool.host_pool import KNOWN, OFFERED
 from roost.scheduler.selection.outcome import BOUND, CLAIMS, FULL, WORK, Outcome
 
 _CAUSES = {KNOWN: "no_hosts", OFFERED: "placement", CLAIMS: CLAIMS, FULL: FULL, BOUND: BOUND, WORK: BOUND}

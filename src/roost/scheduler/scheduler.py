@@ -41,17 +41,17 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins import plugins as found
 from roost.scheduler.plugins.declarations import key_of
-from roost.scheduler.recording import asked_of, attempts_after, attempts_of, numbered, weighed_in
 from roost.scheduler.request.keys.judgement import KeyJudge
 from roost.scheduler.request.keys.servable import check_servable
 from roost.scheduler.request.query import PlacementQueries, placement_queries
-from roost.scheduler.request.question import Question
 from roost.scheduler.request.rebuild import NOTHING, is_rebuild, judge_rebuild
 from roost.scheduler.request.request_filters import Facts
 from roost.scheduler.request.request_filters.routed_networks import segments_of
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.run_id import new_run_id
 from roost.scheduler.run_metrics import RunMetrics
-from roost.scheduler.selection.outcome import Basis, Outcome, Try
+from roost.scheduler.run_records import asked_of, attempts_after, attempts_of, numbered, weighed_in
+from roost.scheduler.selection.outcome import Basis, ClaimAttempt, Outcome
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection.selection import Plugins
 from roost.scheduler.settings import settings_of
@@ -254,12 +254,14 @@ class Scheduler:
         )
         deadline = self._deadline()
 
-        async def decide(word: Taken | None, replaced: Mapping[str, int]) -> tuple[Question, Decided]:
+        async def decide(
+            word: Taken | None, replaced: Mapping[str, int]
+        ) -> tuple[SchedulingRequest, Decided]:
             nonlocal run
             unread = self._check(spec) if strict else self.unread(spec, of_nova=of_nova)
             asked = await self._asked(spec)
             run = msgspec.structs.replace(run, asked=asked_of(asked, self.table.version), warnings=unread)
-            question = Question(
+            question = SchedulingRequest(
                 run=run.id,
                 spec=spec,
                 query=asked.query,
@@ -419,7 +421,7 @@ class Scheduler:
             StorageError, LedgerError: a database of this process fails.
         """
         now, deadline = self._clock(), self._deadline()
-        held, left, tries = failed, tuple(alternates), tuple[Try, ...]()
+        held, left, tries = failed, tuple(alternates), tuple[ClaimAttempt, ...]()
 
         async def deciding(word: Taken | None, _: Mapping[str, int]) -> Replacement:
             nonlocal held, left, tries
@@ -458,9 +460,9 @@ class Scheduler:
         check_servable(spec, self.table, self._options)
         return unread
 
-    def _question(self, spec: RequestSpec, asked: PlacementQueries, count: int) -> Question:
+    def _question(self, spec: RequestSpec, asked: PlacementQueries, count: int) -> SchedulingRequest:
         """A question of which nothing is claimed."""
-        return Question(
+        return SchedulingRequest(
             run=str(uuid.uuid4()),
             spec=spec,
             query=asked.query,
@@ -487,7 +489,7 @@ class Scheduler:
     ) -> Replacement:
         """Ask for one use of an alternate. ``word``: what operators had said before. Raises `NewerWord`."""
         asked = await self._asked(spec)
-        question = Question(
+        question = SchedulingRequest(
             run=run,
             spec=spec,
             query=asked.query,
@@ -530,7 +532,7 @@ class Scheduler:
             f"operators said something {ROUNDS} times while the request was decided: try again"
         )
 
-    def _rebuild(self, question: Question) -> Decided:
+    def _rebuild(self, question: SchedulingRequest) -> Decided:
         self.table.seen_since(question.oldest_heartbeat)
         node_version = self.table.version
         outcome = judge_rebuild(question, self.table, self._plugins)

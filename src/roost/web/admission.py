@@ -17,7 +17,7 @@ from roost.web.heads import LARGEST_HEAD, is_head_too_large
 from roost.web.limits import Limits
 from roost.web.observation import Observation
 from roost.web.operation import LARGEST_BODY
-from roost.web.sending import PatientSender
+from roost.web.patient_sender import PatientSender
 
 REFUSAL_KEY: Final = "roost.refusal"
 """The key of the ASGI scope under which the kernel finds the error of a request that is not admitted."""

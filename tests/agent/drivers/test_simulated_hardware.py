@@ -5,8 +5,8 @@ import asyncio
 import msgspec
 import pytest
 
+from roost.agent.driver_calls import DriverService
 from roost.agent.drivers.simulated import Script, SimulatedDriver, SimulatedHost
-from roost.agent.driving import DriverService
 from roost.agent.errors import BuildFailed
 from roost.agent.health import node_reports, read_facts
 from roost.agent.troubles import Troubles

@@ -13,7 +13,7 @@ from roost.bench.loopback import free_port
 from roost.cli.doctor import CHECKS
 from roost.cli.doctor.check import Deployment, Finding, run_checks
 from roost.cli.doctor.machine import is_served
-from roost.cli.listening import Listening
+from roost.cli.listen_options import Listening
 from roost.ledger import SCHEMA
 from roost.server.workers.listeners import Address, UnixAddress
 from roost.server.workers.tls import Tls

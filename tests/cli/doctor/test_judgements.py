@@ -10,7 +10,7 @@ from roost.cli.doctor.check import Check, Deployment, Finding, NotKnown, Verdict
 from roost.cli.doctor.configuration import judge_clock
 from roost.cli.doctor.database import judge_mariadb, judge_postgresql
 from roost.cli.doctor.machine import judge_space
-from roost.cli.listening import Listening
+from roost.cli.listen_options import Listening
 from roost.model.errors import OperatorError
 from roost.server.workers.listeners import Address
 from roost.web.auth import Source

@@ -8,7 +8,7 @@ from threading import Thread
 import pytest
 from click.testing import CliRunner
 
-from roost.agent.keeping import KeptSession, StateDirectory
+from roost.agent.persistent_state import KeptSession, StateDirectory
 from roost.bench.loopback import free_port
 from roost.cli.agent import agent as agent_command
 from roost.cli.doctor import agent

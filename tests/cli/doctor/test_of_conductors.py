@@ -6,7 +6,7 @@ from pathlib import Path
 from roost.bench.loopback import free_port
 from roost.cli.doctor import conductor, configuration
 from roost.cli.doctor.check import Deployment, Verdict, run_checks
-from roost.cli.listening import Listening
+from roost.cli.listen_options import Listening
 from roost.model.node import NodeReport
 from roost.server.workers.listeners import Address
 from roost.state.api_database.cell_mappings import CellMapping, MapCells

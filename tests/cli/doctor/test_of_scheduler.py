@@ -9,7 +9,7 @@ import pytest
 from roost.bench.loopback import free_port
 from roost.cli.doctor import scheduler
 from roost.cli.doctor.check import Deployment, run_checks
-from roost.cli.listening import Listening
+from roost.cli.listen_options import Listening
 from roost.placement.client import HttpPlacement
 from roost.records.tables import SCHEMA as RECORDS
 from roost.scheduler.nodes.journal import JournalWriter

@@ -7,7 +7,7 @@ from typing import Any
 from machine.simulation.hosts import FOREIGN, Host
 from machine.simulation.network import Handling, Network
 from machine.simulation.process import Process
-from roost.agent.driving import (
+from roost.agent.driver_calls import (
     DestroyGuest,
     FillTree,
     Guests,
@@ -24,7 +24,7 @@ from roost.agent.host import AgentTimes, HostAgent
 from roost.agent.protocol.errors import AgentProtocolError, EndpointUnavailable
 from roost.agent.protocol.questions import Confirm
 from roost.conductor.agent_endpoint.endpoint import AgentEndpoint
-from roost.machine import Await, Machine, Question, Sleep, Wake
+from roost.machine import Await, Call, Machine, Sleep, Wake
 
 CELL, DRIVER, STATE = "cell", "driver", "state"
 """What an agent asks."""
@@ -151,7 +151,7 @@ def endpoint_of(cell: str) -> str:
     return f"endpoint of {cell}"
 
 
-def _answer(endpoint: AgentEndpoint, question: Question[Any], network: Network) -> Machine[Any]:
+def _answer(endpoint: AgentEndpoint, question: Call[Any], network: Network) -> Machine[Any]:
     try:
         return (yield from endpoint.answer(question))
     except AgentProtocolError:

@@ -6,8 +6,8 @@ from machine.simulation.weather import Weather
 from machine.simulation.world import Kind, World
 from roost.model.instance import ASSIGNED, Instance
 from roost.scheduler.errors import NoValidHost
-from roost.state.cell_database.arriving import AddInstances
-from roost.state.cell_database.ending import DeleteInstances
+from roost.state.cell_database.arrivals import AddInstances
+from roost.state.cell_database.deletions import DeleteInstances
 from support.clouds import spec
 
 CELL = "c1"

@@ -12,12 +12,12 @@ from machine.simulation.placement import FOREIGN
 from machine.simulation.process import Process
 from machine.simulation.world import ACTS, LEASES, Kind, World, promise
 from roost.conductor.audit.rounds import SHARE, AuditOptions, audit, audit_tenure
-from roost.conductor.carrying import CarryOptions
-from roost.conductor.history.telling import actions_of
+from roost.conductor.history.timeline import actions_of
 from roost.conductor.questions import SCHEDULER
+from roost.conductor.request_progress import CarryOptions
+from roost.conductor.request_worker import RequestWorker
 from roost.conductor.super_conductor import KIND
-from roost.conductor.working import Working
-from roost.machine import Ask, Machine, Question, Sleep
+from roost.machine import Ask, Call, Machine, Sleep
 from roost.model.instance import ERROR, BuildRequest, Instance
 from roost.state.api_database.audit import LEASE, ReadFindings, ReadRepairs, ReadState
 from roost.state.api_database.cell_mappings import CELL0
@@ -63,13 +63,13 @@ KINDS = {
 }
 
 
-class Accept(Question[bool], frozen=True):
+class Accept(Call[bool], frozen=True):
     """A user asks for instances."""
 
     request: BuildRequest
 
 
-class Delete(Question[frozenset[str]], frozen=True):
+class Delete(Call[frozenset[str]], frozen=True):
     """A user deletes instances; answers those that are known."""
 
     uuids: tuple[str, ...]
@@ -124,7 +124,7 @@ class ConductorsService:
         """What a user sees."""
         return Refused()
 
-    def _answer(self, working: Working, question: Any) -> Machine[Any]:
+    def _answer(self, working: RequestWorker, question: Any) -> Machine[Any]:
         match question:
             case Accept(request):
                 yield from working.accept(request)
@@ -164,7 +164,7 @@ class CloudWorld(World):
 
     def _begin_super(self, process: Process) -> None:
         tenure = Tenure(f"{KIND}/{process.name}/{process.life}", KIND, process.name, times=LEASES)
-        working = Working(tenure, CarryOptions())
+        working = RequestWorker(tenure, CarryOptions())
         process.memory["working"] = working
         process.run("keeps", keep_lease("api", tenure))
         process.run("watches", watch_leases("api", KIND, tenure.times))

@@ -10,8 +10,8 @@ from roost.agent.protocol.questions import Confirm, Poll
 from roost.state.api_database.build_requests import FinishRequest, RetakeRequest
 from roost.state.api_database.mappings import MapInstances, TakeOverMappings
 from roost.state.api_database.tables import build_requests, instance_mappings
-from roost.state.cell_database.arriving import AddInstances
-from roost.state.cell_database.ending import DeleteInstances
+from roost.state.cell_database.arrivals import AddInstances
+from roost.state.cell_database.deletions import DeleteInstances
 from roost.state.cell_database.tables import fences
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from random import Random
 
 from machine.simulation.network import BrokenPromise
-from roost.agent.driving import ConsumerRecords
+from roost.agent.driver_calls import ConsumerRecords
 from roost.agent.errors import BuildFailed, ReshapeNeeded
-from roost.agent.keeping import MemoryState
+from roost.agent.persistent_state import MemoryState
 from roost.agent.provider_tree import ProviderTree
 from roost.model.inventory import Inventory
 

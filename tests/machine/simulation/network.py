@@ -13,8 +13,8 @@ from machine.simulation.weather import CALM, Weather, fate
 from roost.machine.steps import Machine
 from roost.state.cell_database.cell_work import CellWork
 from roost.state.cell_database.orders import FOR_HOSTS, orders_topic
-from roost.state.cell_database.owning import FOR_CONDUCTORS as _FOR_CONDUCTORS
-from roost.state.cell_database.owning import work_topic
+from roost.state.cell_database.ownership import FOR_CONDUCTORS as _FOR_CONDUCTORS
+from roost.state.cell_database.ownership import work_topic
 from roost.state.leases import AcquireLease, RenewLease, VacateLeases
 from roost.storage import DatabaseUnavailable, OutcomeUnknown
 

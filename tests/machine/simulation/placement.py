@@ -24,10 +24,10 @@ from roost.placement.errors import ConcurrentUpdate, PlacementError
 from roost.placement.service import PlacementService
 from roost.scheduler.errors import NoAlternate, NoValidHost
 from roost.scheduler.gateways.local import Decide
-from roost.scheduler.gateways.replacing import UseAlternate
+from roost.scheduler.gateways.local_replacement import UseAlternate
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.request.question import Question
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection.selection import Plugins
 from support.clouds import NOW, report
@@ -238,9 +238,9 @@ class SimulatedPlacement:
 
     def _question(
         self, spec: RequestSpec, instances: tuple[str, ...], num_alternates: int, min_count: int
-    ) -> Question:
+    ) -> SchedulingRequest:
         self.runs += 1
-        return Question(
+        return SchedulingRequest(
             run=f"run-{self.runs}",
             spec=spec,
             query=_QUERY,

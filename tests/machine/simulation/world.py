@@ -35,14 +35,14 @@ from roost.conductor.agent_endpoint.endpoint import AgentEndpoint, EndpointTimes
 from roost.conductor.agent_endpoint.relay import PROVIDERS
 from roost.conductor.backoff import Backoff
 from roost.conductor.cell_conductor import KIND, machines_of
-from roost.conductor.cell_work import CellWork
+from roost.conductor.cell_work import CellQueue
 from roost.conductor.questions import PLACEMENT, SCHEDULER
 from roost.conductor.time_limits import TimeLimits
 from roost.model.history import RESHAPED
 from roost.model.instance import ACTIVE, ASSIGNED, ERROR, LOST, UNSETTLED, Instance
 from roost.model.provider_names import provider_uuid
 from roost.state.api_database.tables import API
-from roost.state.cell_database.arriving import INSTANCES
+from roost.state.cell_database.arrivals import INSTANCES
 from roost.state.cell_database.history import ReadHistory, StoredHistory
 from roost.state.cell_database.orders import HostsWithOrders
 from roost.state.cell_database.reshapes import ReadReshapeMarks
@@ -190,7 +190,7 @@ class World:
     def conduct(self, process: Process, cell: str) -> None:
         """Start the machines of a cell's conductor and of its endpoint in a process."""
         tenure = Tenure(f"{KIND}/{process.name}/{process.life}", KIND, process.name, times=LEASES)
-        work = CellWork(cell, tenure, Backoff())
+        work = CellQueue(cell, tenure, Backoff())
         limits = TimeLimits(build_seconds=self.kind.build_seconds, destroy_seconds=60.0)
         for number, machine in enumerate(machines_of(work, limits, POLL_SECONDS)):
             process.run(f"{cell}.{number}", machine)

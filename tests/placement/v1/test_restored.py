@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from roost.server.backup.making import Source, make_backup
-from roost.server.backup.restoring import restore_database
+from roost.server.backup.creation import Source, make_backup
+from roost.server.backup.restore import restore_database
 from support.ledgers import host, run
 from support.placement_api import uuid_of
 from support.v1_api import V1Api, fault_of

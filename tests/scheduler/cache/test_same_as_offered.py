@@ -15,8 +15,14 @@ from roost.model.aggregate import HostAggregate
 from roost.model.inventory import Inventory
 from roost.model.spec import Flavor, RequestSpec
 from roost.scheduler import SchedulerOptions
-from roost.scheduler.cache import board, extremes, judging, layout, play, ranks, shape
-from roost.scheduler.cache.field import KeptField
+from roost.scheduler.cache import equivalence_class as shape
+from roost.scheduler.cache import host_index as board
+from roost.scheduler.cache import layout
+from roost.scheduler.cache import plugin_parts as judging
+from roost.scheduler.cache import score_index as ranks
+from roost.scheduler.cache import stage_mask as play
+from roost.scheduler.cache import value_range as extremes
+from roost.scheduler.cache.cached_pool import CachedPool
 from support.clouds import AGGREGATES, report, tell, uuid_of
 from support.decided_worlds import FLAVORS, OPTIONS, World
 from support.decisions import Step, decisions, happenings, made, make, reports
@@ -74,7 +80,7 @@ def test_the_hosts_of_these_worlds_are_kept() -> None:
     for host in range(3):
         make(world, host)
         world.table.update([report(f"host{host}", uuid_of(host))])
-    with patch.object(KeptField, "ready", side_effect=AssertionError), pytest.raises(AssertionError):
+    with patch.object(CachedPool, "ready", side_effect=AssertionError), pytest.raises(AssertionError):
         world.decide(RequestSpec(project_id="p", user_id="u", flavor=FLAVORS[0]), 1, 0, 1, keep=True)
 
 

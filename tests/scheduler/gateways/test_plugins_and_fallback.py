@@ -13,12 +13,12 @@ from roost.model.inventory import Inventory
 from roost.model.request import RequestGroup
 from roost.model.spec import RequestSpec, Selection
 from roost.scheduler import Scheduler, SchedulerOptions
-from roost.scheduler.candidates.offers import HostView, OneHost
+from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.request.options import Workarounds
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from support.clouds import GPU, NOW, Cloud, Kept, Provider, filled, flat, over_http, spec, uuid_of
 
 BROKEN, BEST, PLAIN = (uuid_of(number) for number in (0x77, 0x78, 0x79))
@@ -29,14 +29,14 @@ class NoBrokenGpu:
 
     name = "no_broken_gpu"
 
-    def key(self, question: Question) -> str:
+    def key(self, question: SchedulingRequest) -> str:
         return "always"
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> None:
         return None
 
     def narrow(
-        self, host: OneHost, candidates: Sequence[Candidate], question: Question
+        self, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest
     ) -> Sequence[Candidate]:
         return [each for each in candidates if BROKEN not in each.allocations]
 
@@ -48,10 +48,12 @@ class BestGpu:
     multiplier_key = "best_gpu_weight_multiplier"
     default_multiplier = 1.0
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         return None
 
-    def rank(self, host: OneHost, candidates: Sequence[Candidate], question: Question) -> Sequence[float]:
+    def rank(
+        self, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest
+    ) -> Sequence[float]:
         return [float(BEST in each.allocations) for each in candidates]
 
 

@@ -9,7 +9,7 @@ from roost.model.node import NodeReport
 from roost.scheduler.nodes.feed import DECODED_AT_ONCE, LOOK_SECONDS, LOST_SECONDS, NodeFeed
 from roost.scheduler.nodes.table import NodeTable
 from roost.state.cell_database.building import AttemptKey
-from roost.state.cell_database.ending import Destroyed
+from roost.state.cell_database.deletions import Destroyed
 from roost.state.cell_database.node_reports import ReadSigns
 from roost.state.cell_database.orders import GiveOrders
 from roost.storage import DatabaseUnavailable

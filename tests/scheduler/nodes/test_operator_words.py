@@ -15,8 +15,8 @@ from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.word_checks import TAKEN_AWAY, WordCheckedGateway
 from roost.scheduler.nodes.operator_words import OperatorWords, Taken
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.request.question import Question
-from roost.scheduler.selection.outcome import Outcome, Try
+from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.selection.outcome import ClaimAttempt, Outcome
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
 
 NODE = Subject("cell1", "a", "node-a")
@@ -41,7 +41,7 @@ class Placement:
         self.failed: list[str] = []
         self.away: Exception | None = None
 
-    async def decide(self, question: Question, *_: Any) -> Decided:
+    async def decide(self, question: SchedulingRequest, *_: Any) -> Decided:
         event = self.meanwhile.pop(0)
         if event is not None:
             self.said.append(event)
@@ -57,10 +57,10 @@ class Placement:
             self.said.append(event)
         first, *left = request.alternates
         self.failed.append(request.failed.host)
-        tried = Try(request.instance, first.host, first.node, first.cell, 0.0, None)
+        tried = ClaimAttempt(request.instance, first.host, first.node, first.cell, 0.0, None)
         return Replacement(selected=first, alternates=tuple(left), tries=(tried,))
 
-    async def give_back(self, question: Question) -> None:
+    async def give_back(self, question: SchedulingRequest) -> None:
         if self.away is not None:
             raise self.away
         self.given_back += 1

@@ -11,8 +11,8 @@ from roost.model.aggregate import HostAggregate
 from roost.model.change import ProviderChanged, ProviderFacts
 from roost.model.node import NodeInstance, SupportedInstance
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.pool.weighing import Weighing
-from roost.scheduler.request.question import Progress
+from roost.scheduler.pool.weights import HostWeights
+from roost.scheduler.request.scheduling_request import GroupPlacement
 from support.clouds import NOW, report, tell
 from support.offering import MadeUp, named_weighers, question
 
@@ -291,7 +291,7 @@ def test_a_run_goes_on_when_a_host_builds_again_in_the_middle() -> None:
     made = named_weighers("BuildFailureWeigher", "NumInstancesWeigher")
     asked = question(multipliers={"BuildFailureWeigher": 10.0, "NumInstancesWeigher": 1.0})
     everyone = np.ones(2, dtype=np.bool_)
-    weighing = Weighing(table, MadeUp([1, 1]), everyone, made, asked, Progress())
+    weighing = HostWeights(table, MadeUp([1, 1]), everyone, made, asked, GroupPlacement())
     assert [weighing.weight(0), weighing.weight(1)] == [1.0, -10.0]
     table.update([report("a", "a"), report("b", "b")])
     weighing.claimed([0, 1])

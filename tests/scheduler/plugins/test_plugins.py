@@ -17,20 +17,20 @@ from roost.model.aggregate import HostAggregate
 from roost.model.errors import OperatorError
 from roost.model.spec import ServerGroup
 from roost.scheduler import Scheduler, SchedulerOptions
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import BadOptions, SchedulerFault, UnknownPlugin
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import DEFAULT_FILTERS, options_from
 from roost.scheduler.plugins import plugin_names
-from roost.scheduler.plugins.asking import verdict
 from roost.scheduler.plugins.declarations import depends_on_claims, minval_of, runs_on_rebuild
+from roost.scheduler.plugins.plugin_calls import verdict
 from roost.scheduler.plugins.plugin_names import FILTER, WEIGHER, built_ins
 from roost.scheduler.plugins.plugin_options import PluginOptions
 from roost.scheduler.plugins.plugins import filters
 from roost.scheduler.pool.group_members import progress_at_start
-from roost.scheduler.pool.weighing import Weighing, multiplier_of
-from roost.scheduler.request.question import Progress
+from roost.scheduler.pool.weights import HostWeights, multiplier_of
+from roost.scheduler.request.scheduling_request import GroupPlacement
 from support.clouds import report, spec, table_of
 from support.offering import Free, MadeUp, Only, named_filters, named_weighers, question
 
@@ -288,17 +288,17 @@ def test_plain_class_that_is_asked_about_one_host_at_a_time() -> None:
     [quiet] = named_filters(f"{__name__}.QuietHosts")
     assert (quiet.name, depends_on_claims(quiet), runs_on_rebuild(quiet)) == ("QuietHosts", False, True)
     for of, passing in ((asked, [True, False]), (question(), [True, True])):
-        mask = quiet.mask(view, of, Progress())
+        mask = quiet.mask(view, of, GroupPlacement())
         assert mask is not None
         assert mask.tolist() == passing
     [smallest] = named_weighers(f"{__name__}.SmallestWeigher")
     assert (smallest.multiplier_key, minval_of(smallest)) == ("smallest_weight_multiplier", 0.0)
-    raw = smallest.raw(view, question(), Progress())
+    raw = smallest.raw(view, question(), GroupPlacement())
     assert raw is not None
     assert raw.tolist() == [4.0, 6.0]
     [raising] = named_filters(f"{__name__}.Raising")
     with pytest.raises(SchedulerFault, match="filter Raising failed on host one: AttributeError"):
-        verdict(raising, view, asked, Progress())
+        verdict(raising, view, asked, GroupPlacement())
 
 
 OUT_OF_TREE = [
@@ -336,12 +336,12 @@ def test_filters_of_other_packages(name: str, wanted: dict[str, Any], passing: l
 def test_weigher_of_another_package_has_multipliers_and_a_greatest_number() -> None:
     view = HostView(table_of(OUT_OF_TREE), MadeUp([1, 1, 1]))
     [cool, hot] = named_weighers(f"{__name__}.CoolWeigher", f"{__name__}.HotWeigher")
-    raw = cool.raw(view, question(), Progress())
+    raw = cool.raw(view, question(), GroupPlacement())
     assert raw is not None
     assert raw.tolist() == [10.0, 40.0, 50.0]
     assert np.asarray(multiplier_of(view, cool, question())).tolist() == [2.0, 1.0, 2.0]
     everyone = np.ones(3, dtype=np.bool_)
-    weighing = Weighing(view.table, MadeUp([1, 1, 1]), everyone, [cool], question(), Progress())
+    weighing = HostWeights(view.table, MadeUp([1, 1, 1]), everyone, [cool], question(), GroupPlacement())
     assert [weighing.weight(position) for position in range(3)] == [0.0, 0.75, 2.0]
     with pytest.raises(SchedulerFault, match="weigher HotWeigher failed on host h0: TypeError"):
         multiplier_of(view, hot, question())

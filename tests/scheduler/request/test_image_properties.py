@@ -5,11 +5,11 @@ import pytest
 from roost.model.aggregate import HostAggregate
 from roost.model.node import NodeInstance
 from roost.model.spec import Image
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.plugins.asking import ask_weigher, verdict
+from roost.scheduler.plugins.plugin_calls import ask_weigher, verdict
 from roost.scheduler.request.image_properties import with_current_names
-from roost.scheduler.request.question import Progress
+from roost.scheduler.request.scheduling_request import GroupPlacement
 from support.clouds import report, spec, table_of
 from support.offering import MadeUp, named_filters, named_weighers, question
 
@@ -48,7 +48,7 @@ def test_aggregates_are_compared_with_spelled_values(properties: dict[str, str],
     table = table_of([report("host0", "node0", aggregates=(HostAggregate("uuid", "a", metadata),))])
     [plugin] = named_filters("AggregateImagePropertiesIsolation")
     asked = question(of=spec(image=Image("i", None, properties)))
-    mask = verdict(plugin, HostView(table, MadeUp([1])), asked, Progress())
+    mask = verdict(plugin, HostView(table, MadeUp([1])), asked, GroupPlacement())
     assert (mask is None or bool(mask.all())) is passes
 
 
@@ -60,6 +60,6 @@ def test_instances_with_another_spelling_count() -> None:
         of=spec(image=Image("i", None, {"hw_pmu": "true", "hw_vm_mode": "hvm"})),
         multipliers={"ImagePropertiesWeigher": 1.0},
     )
-    raw = ask_weigher(plugin, HostView(table, MadeUp([1, 1])), asked, Progress())
+    raw = ask_weigher(plugin, HostView(table, MadeUp([1, 1])), asked, GroupPlacement())
     assert raw is not None
     assert raw.tolist() == [2.0, 0.0]

@@ -9,10 +9,10 @@ from roost.fleet.columns import Bools
 from roost.model.inventory import Inventory
 from roost.model.spec import Image, RequestedDestination, RequestedNetwork
 from roost.scheduler import SchedulerOptions
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import BadRequestSpec, RequestFilterFailed
 from roost.scheduler.request.options import RequestFilterOptions, Workarounds
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from support.clouds import Cloud, Provider, flat, report, uuid_of
 from support.scheduling import Room, Within
 
@@ -28,7 +28,7 @@ class ImageFilter:
     depends_on_claims = False
     runs_on_rebuild = True
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         named = question.spec.image_properties.get("only", "host0")
         return np.array([hosts.table.hosts[index] == named for index in hosts.index.tolist()])
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from roost.fleet.columns import Bools
 from roost.model.spec import ServerGroup
-from roost.scheduler.candidates.offers import HostView
-from roost.scheduler.pool import offered_field
-from roost.scheduler.pool.weighing import Weighing
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.candidates.candidate_source import HostView
+from roost.scheduler.pool import fresh_pool as offered_field
+from roost.scheduler.pool.weights import HostWeights
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from roost.scheduler.selection.outcome import Claim
 from roost.scheduler.selection.selection import select
 from support.clouds import spec
@@ -245,7 +245,7 @@ class Curious:
         self.depends_on_claims = depends_on_claims
         self.seen: list[tuple[int, dict[int, int]]] = []
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         self.seen.append((len(hosts), dict(progress.members)))
         return np.ones(len(hosts), dtype=np.bool_)
 
@@ -314,18 +314,18 @@ def test_choices_are_those_of_weighing_all_hosts_again_for_each_instance(
         return outcome.destinations, outcome.tries, outcome.refusal, claims
 
     quick = run()
-    with patch.object(offered_field, "Weighing", Afresh):
+    with patch.object(offered_field, "HostWeights", Afresh):
         assert run() == quick
 
 
-class Afresh(Weighing):
+class Afresh(HostWeights):
     """Weighs all hosts again whenever something may have changed."""
 
     def __init__(self, *known: Any) -> None:
         super().__init__(*known)
         self._known = known
 
-    def narrowed(self, allowed: Bools) -> Weighing:
+    def narrowed(self, allowed: Bools) -> HostWeights:
         table, offers, _, *rest = self._known
         return Afresh(table, offers, allowed, *rest)
 

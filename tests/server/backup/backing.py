@@ -9,8 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from roost.placement.commands.names import AddTrait
-from roost.server.backup.making import Made, Source, make_backup
-from roost.server.backup.restoring import restore_database
+from roost.server.backup.creation import Made, Source, make_backup
+from roost.server.backup.restore import restore_database
 from roost.storage import DatabaseIdentity
 from support.databases import Place
 from support.ledgers import claim, host, opened, run

@@ -23,7 +23,7 @@ from roost.model.instance import (
     DestroyOrder,
     Instance,
 )
-from roost.state.cell_database.arriving import AddInstances
+from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.building import (
     Abandon,
     AttemptKey,
@@ -32,7 +32,7 @@ from roost.state.cell_database.building import (
     Reassign,
     ReportResults,
 )
-from roost.state.cell_database.ending import NOT_ANSWERED, DeleteInstances, Destroyed, EndDeletions, Forget
+from roost.state.cell_database.deletions import NOT_ANSWERED, DeleteInstances, Destroyed, EndDeletions, Forget
 from roost.state.cell_database.fences import TrimFences
 from roost.state.cell_database.given_up import HOST_GONE, GiveUpOnHost
 from roost.state.cell_database.guests import GuestsReported

@@ -6,7 +6,7 @@ from roost.model.instance import ACTIVE
 from roost.model.node import NodeReport
 from roost.model.operator_word import Subject
 from roost.state.cell_database import SCHEMA
-from roost.state.cell_database.arriving import AddInstances
+from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.disabled import AddHost, EnableHost, ReadFlags
 from roost.state.cell_database.given_up import GiveUpOnHost
 from roost.state.cell_database.host_tokens import ReadTokens
@@ -19,9 +19,9 @@ from roost.state.cell_database.hosts import (
     ProvidersMade,
     RemoveHost,
 )
+from roost.state.cell_database.instance_search import DescribeInstances, SearchInstances
 from roost.state.cell_database.node_reports import KeepReports, ReadReports
-from roost.state.cell_database.searching import DescribeInstances, SearchInstances
-from roost.state.cell_database.watching import SESSION, session_name
+from roost.state.cell_database.overdue_work import SESSION, session_name
 from roost.state.leases import AcquireLease
 from roost.storage import Database
 from support.cells import NOW, instance

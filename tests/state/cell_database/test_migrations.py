@@ -12,7 +12,7 @@ from roost.model.history import Transition
 from roost.model.instance import BuildResult, Fault
 from roost.model.node import NodeReport
 from roost.state.cell_database import SCHEMA, Cell
-from roost.state.cell_database.arriving import Arrival
+from roost.state.cell_database.arrivals import Arrival
 from roost.state.cell_database.attempts import AttemptsOf
 from roost.state.cell_database.history import ReadHistory
 from roost.state.cell_database.state_changes import ChangesAfter, NumberChanges

@@ -9,7 +9,7 @@ import pytest
 
 from roost.model.instance import ACTIVE, ASSIGNED, FAILED, STARTING, Instance
 from roost.model.node import NodeReport
-from roost.state.cell_database.arriving import FindInstances
+from roost.state.cell_database.arrivals import FindInstances
 from roost.state.cell_database.attempts import AttemptsOf
 from roost.state.cell_database.building import AttemptKey, ConfirmAttempt
 from roost.state.cell_database.node_claims import NO_ROOM

@@ -10,10 +10,10 @@ from roost.state.api_database.mappings import DeleteMapped, ForgetInstances
 from roost.state.api_database.past import FindKnown
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA
-from roost.state.cell_database.arriving import AddInstances, Arrival, SettleTakeover
-from roost.state.cell_database.ending import DeleteInstances, Forget
+from roost.state.cell_database.arrivals import AddInstances, Arrival, SettleTakeover
+from roost.state.cell_database.deletions import DeleteInstances, Forget
 from roost.state.cell_database.history import ReadHistory
-from roost.state.cell_database.owning import TakeWork, WantingWork
+from roost.state.cell_database.ownership import TakeWork, WantingWork
 from roost.state.leases import AcquireLease
 from roost.storage import Database
 from support.cells import NOW, instance

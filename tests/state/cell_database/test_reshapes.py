@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from roost.model.history import RESHAPED
 from roost.model.spec import Selection
-from roost.state.cell_database.arriving import AddInstances, FindInstances
+from roost.state.cell_database.arrivals import AddInstances, FindInstances
 from roost.state.cell_database.history import ReadHistory
 from roost.state.cell_database.reshapes import (
     BeginReshape,

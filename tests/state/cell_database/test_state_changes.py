@@ -9,9 +9,9 @@ from sqlalchemy.engine import Connection
 
 from roost.model.instance import BuildResult, DestroyOrder
 from roost.state.cell_database import SCHEMA, state_changes
-from roost.state.cell_database.arriving import AddInstances
+from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.building import AttemptKey, ConfirmAttempt, ReportResults
-from roost.state.cell_database.ending import DeleteInstances, Destroyed, Forget
+from roost.state.cell_database.deletions import DeleteInstances, Destroyed, Forget
 from roost.state.cell_database.state_changes import (
     ChangesAfter,
     HasUnnumbered,

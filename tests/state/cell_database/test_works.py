@@ -24,7 +24,7 @@ from roost.model.instance import (
     Instance,
 )
 from roost.model.spec import Selection
-from roost.state.cell_database.arriving import AddInstances, Arrival, FindInstances, SettleTakeover
+from roost.state.cell_database.arrivals import AddInstances, Arrival, FindInstances, SettleTakeover
 from roost.state.cell_database.attempts import AttemptsOf
 from roost.state.cell_database.building import (
     Abandon,
@@ -34,12 +34,12 @@ from roost.state.cell_database.building import (
     Reassign,
     ReportResults,
 )
-from roost.state.cell_database.ending import DeleteInstances, Destroyed, EndDeletions, Forget
+from roost.state.cell_database.deletions import DeleteInstances, Destroyed, EndDeletions, Forget
 from roost.state.cell_database.fences import TrimFences
 from roost.state.cell_database.guests import ExpectedGuests, GuestsReported
 from roost.state.cell_database.hosts import RemoveHost
 from roost.state.cell_database.orders import GiveOrders, HostsWithOrders, WorkOfHosts
-from roost.state.cell_database.owning import Ownership, TakeWork, WantingWork
+from roost.state.cell_database.ownership import Ownership, TakeWork, WantingWork
 from roost.state.cell_database.tables import metadata
 from roost.state.cell_database.unknown_guests import PageOfUnknownGuests, unknown_guests_of
 from roost.state.leases import AcquireLease, ReadLeases, VacateLeases

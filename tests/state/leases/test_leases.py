@@ -19,7 +19,7 @@ from roost.state.leases import (
     create_leases,
     watch_leases,
 )
-from roost.state.leases.keeping import renew
+from roost.state.leases.tenure import renew
 from roost.storage import ConflictRolledBack, DatabaseUnavailable, OutcomeUnknown, StorageError
 
 

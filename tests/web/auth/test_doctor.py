@@ -5,7 +5,7 @@ from pathlib import Path
 from roost.bench.loopback import free_port
 from roost.cli.doctor.check import Check, Deployment, Finding, run_checks
 from roost.cli.doctor.configuration import check_tokens
-from roost.cli.listening import Listening
+from roost.cli.listen_options import Listening
 from roost.server.workers.listeners import Address
 from roost.web.auth import Source
 from support.keystone import PASSWORD, Keystone

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from oslo_config import cfg
 
-from roost.agent.drivers.loading import MakeDriver
+from roost.agent.drivers.driver_loader import MakeDriver
 from roost.agent.drivers.simulated import (
     FailureRule,
     Script,

@@ -12,7 +12,7 @@ from roost.agent.protocol.connections import Connections, Response, Transport
 from roost.agent.protocol.errors import AccessRefused, EndpointUnavailable, MessageRefused
 from roost.agent.protocol.questions import Poll
 from roost.agent.protocol.wire import CODES, ROUTES
-from roost.machine import Question, UnknownService
+from roost.machine import Call, UnknownService
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ ANSWER_SECONDS = 30.0
 
 HEADERS = {"content-type": "application/json", "accept": "application/json"}
 
-_ROUTES: dict[type[Question[Any]], tuple[str, msgspec.json.Decoder[Any] | None]] = {
+_ROUTES: dict[type[Call[Any]], tuple[str, msgspec.json.Decoder[Any] | None]] = {
     route.question: (route.path, None if route.answer is None else msgspec.json.Decoder(route.answer))
     for route in ROUTES
 }
@@ -65,7 +65,7 @@ class HttpEndpoint:
         """Close all connections."""
         await self._transport.close()
 
-    async def ask(self, question: Question[T], /) -> T:
+    async def ask(self, question: Call[T], /) -> T:
         """The answer to one of the questions of `roost.agent.protocol.questions`. Raises
         `AgentProtocolError`."""
         if type(question) not in _ROUTES:

@@ -14,12 +14,12 @@ from roost.agent.protocol.types import (
     TreeClaim,
     Written,
 )
-from roost.machine import Question
+from roost.machine import Call
 from roost.model.instance import BuildResult
 from roost.model.node import NodeReport
 
 
-class Opening(Question[Opened], frozen=True, kw_only=True):
+class Opening(Call[Opened], frozen=True, kw_only=True):
     """An agent asks for the session of its host.
 
     ``nonce`` is new; an agent that repeats the question names the same. ``previous``: nonces that the agent
@@ -34,7 +34,7 @@ class Opening(Question[Opened], frozen=True, kw_only=True):
     held: str | None = None
 
 
-class Poll(Question[Polled], frozen=True, kw_only=True, omit_defaults=True):
+class Poll(Call[Polled], frozen=True, kw_only=True, omit_defaults=True):
     """A heartbeat with all that has happened since the last one that was answered.
 
     ``counter`` numbers the polls of a session from 1. ``wants_orders``: False if another poll of the agent
@@ -68,7 +68,7 @@ class Poll(Question[Polled], frozen=True, kw_only=True, omit_defaults=True):
     service_version: int = 1
 
 
-class Confirm(Question[bool], frozen=True):
+class Confirm(Call[bool], frozen=True):
     """Asks whether a build that is prepared may start; the answer to a question that is repeated is the same.
 
     From the answer yes on, only this host ends the attempt. ``counted``: as in `Poll`.
@@ -82,7 +82,7 @@ class Confirm(Question[bool], frozen=True):
     counted: int = 0
 
 
-class ReadTree(Question[tuple[ProviderState, ...]], frozen=True):
+class ReadTree(Call[tuple[ProviderState, ...]], frozen=True):
     """Asks for the providers of the tree of a node, by the uuid of its root; none if placement has none.
 
     The sharing providers that serve the tree are among the answer, as further roots. So are those of
@@ -95,7 +95,7 @@ class ReadTree(Question[tuple[ProviderState, ...]], frozen=True):
     sharing: tuple[str, ...] = ()
 
 
-class WriteProviders(Question[Written], frozen=True):
+class WriteProviders(Call[Written], frozen=True):
     """Makes writes to the tree of a node one after the other, up to the first that is refused.
 
     It is refused to write a sharing provider that agents of the cell may not change, and one that is not
@@ -107,7 +107,7 @@ class WriteProviders(Question[Written], frozen=True):
     writes: tuple[ProviderWrite, ...]
 
 
-class ReadClaims(Question[dict[str, TreeClaim]], frozen=True):
+class ReadClaims(Call[dict[str, TreeClaim]], frozen=True):
     """Asks for all consumers with an allocation of a node's tree, each with all that it holds.
 
     Raises `SessionLost`, and `AccessRefused` if the root is another host's.
@@ -117,7 +117,7 @@ class ReadClaims(Question[dict[str, TreeClaim]], frozen=True):
     root: str
 
 
-class Reshape(Question[Reshaped], frozen=True):
+class Reshape(Call[Reshaped], frozen=True):
     """Changes inventories of a node's tree and moves what consumers hold of it, all or nothing.
 
     ``inventories`` has the root. ``claims`` are those that move, by consumer. Everything is written at the
@@ -132,7 +132,7 @@ class Reshape(Question[Reshaped], frozen=True):
     claims: dict[str, MovedClaim]
 
 
-class RenewToken(Question[str], frozen=True):
+class RenewToken(Call[str], frozen=True):
     """Asks for a new token of the host. The one before is valid until the new one is used first.
 
     Raises `SessionLost`.
@@ -141,7 +141,7 @@ class RenewToken(Question[str], frozen=True):
     session: SessionKey
 
 
-class Closing(Question[None], frozen=True):
+class Closing(Call[None], frozen=True):
     """Ends a session in order, so that the next agent of the host need not wait."""
 
     session: SessionKey

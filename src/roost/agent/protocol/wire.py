@@ -28,7 +28,7 @@ from roost.agent.protocol.questions import (
     WriteProviders,
 )
 from roost.agent.protocol.types import Opened, Polled, ProviderState, Reshaped, TreeClaim, Written
-from roost.machine import Question
+from roost.machine import Call
 
 PATH = "/v1/agents"
 """The path of the protocol: everything is below it."""
@@ -44,7 +44,7 @@ class Route(NamedTuple):
     """The path of a question, and the type of its answer; None if the response has no body."""
 
     path: str
-    question: type[Question[Any]]
+    question: type[Call[Any]]
     answer: Any
 
 

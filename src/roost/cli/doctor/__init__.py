@@ -20,7 +20,7 @@ from rich.text import Text
 
 from roost.cli.doctor import conductor, configuration, database, machine, scheduler, service
 from roost.cli.doctor.check import Deployment, Finding, run_checks
-from roost.cli.listening import Listening, listening
+from roost.cli.listen_options import Listening, listening
 from roost.cli.options import config_files, placement_database, settings
 from roost.cli.output import as_json, print_json
 from roost.cli.placement_config import placement_source

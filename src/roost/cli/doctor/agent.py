@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
-from roost.agent.drivers.loading import BUILT_IN, load_driver
+from roost.agent.drivers.driver_loader import BUILT_IN, load_driver
 from roost.agent.errors import StateUnusable
-from roost.agent.keeping import StateDirectory, kept_session
 from roost.agent.options import GROUP
+from roost.agent.persistent_state import StateDirectory, kept_session
 from roost.agent.program import open_conf, read_tokens
 from roost.agent.protocol.client import HttpEndpoint, tls_context
 from roost.agent.protocol.errors import AccessRefused, AgentProtocolError, EndpointUnavailable, SessionLost

@@ -8,7 +8,7 @@ from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from roost.cli.listening import Listening
+from roost.cli.listen_options import Listening
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions, read_options
 from roost.process.report import masked

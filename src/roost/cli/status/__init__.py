@@ -19,7 +19,7 @@ from roost.cli.output import as_json, note, output, print_json, print_table
 from roost.cli.profiles import Service
 from roost.cli.status.checks import checked
 from roost.cli.status.finding import Report
-from roost.cli.watching import watched, watching
+from roost.cli.watch_option import watched, watching
 
 
 @click.command(epilog="Example: roost status --watch 5")

@@ -25,19 +25,19 @@ from roost.conductor.agent_endpoint.new_work import Known, new_work
 from roost.conductor.agent_endpoint.offer_limits import NO_LIMITS, OfferLimits
 from roost.conductor.agent_endpoint.polls import NotStored, PollLate, PollStored, StorePoll
 from roost.conductor.agent_endpoint.refusals import ReportRefusals
-from roost.conductor.agent_endpoint.reshaping import settle_cut_off
 from roost.conductor.agent_endpoint.sessions import CloseSession, HoldSession, OpenSession, refusal_of
 from roost.conductor.agent_endpoint.too_old import work_for
+from roost.conductor.agent_endpoint.tree_reshape import settle_cut_off
 from roost.conductor.agent_endpoint.trees import answer_of_tree
 from roost.conductor.agent_endpoint.works import ConfirmBuild, ReadIdentity, RenewHostToken
 from roost.machine import (
     Await,
+    Call,
     Clock,
     Draw,
     Log,
     Machine,
     Monotonic,
-    Question,
     Read,
     Record,
     Sleep,
@@ -50,8 +50,8 @@ from roost.model.text import error_text
 from roost.model.token import token_digest
 from roost.state.cell_database.building import AttemptKey
 from roost.state.cell_database.orders import HostWork, orders_topic
-from roost.state.cell_database.owning import work_topic
-from roost.state.cell_database.watching import SESSION
+from roost.state.cell_database.overdue_work import SESSION
+from roost.state.cell_database.ownership import work_topic
 from roost.state.leases import LeaseTimes, watch_leases
 from roost.storage import DatabaseIdentity, StorageError
 
@@ -132,7 +132,7 @@ class AgentEndpoint:
             lasting("watch_leases", lambda: watch_leases(self._database, SESSION, SESSION_TIMES)),
         ]
 
-    def answer(self, question: Question[Any]) -> Machine[Any]:
+    def answer(self, question: Call[Any]) -> Machine[Any]:
         """Answer one question. Raises `AgentProtocolError`."""
         try:
             return (yield from self._answer(question))
@@ -142,7 +142,7 @@ class AgentEndpoint:
             # Where the database is, is no business of hosts.
             raise EndpointUnavailable(f"the database of cell {self.cell} does not answer") from error
 
-    def _answer(self, question: Question[Any]) -> Machine[Any]:
+    def _answer(self, question: Call[Any]) -> Machine[Any]:
         match question:
             case Poll():
                 return (yield from self._poll(question))

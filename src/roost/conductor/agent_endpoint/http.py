@@ -13,7 +13,7 @@ from roost.agent.protocol import errors
 from roost.agent.protocol.endpoint import CellEndpoint
 from roost.agent.protocol.wire import CODES, LARGEST_MESSAGE, PATH, ROUTES, Route, host_of
 from roost.conductor.agent_endpoint.tokens import HOST_ROLE
-from roost.machine import Question
+from roost.machine import Call
 from roost.storage import StorageError
 from roost.web.app import Kernel
 from roost.web.app import create_app as create_web_app
@@ -107,7 +107,7 @@ def _handler(route: Route) -> Callable[[CellEndpoint, Request, Response], Awaita
     """The handler of a question, with the question's text for the OpenAPI document."""
 
     async def ask(service: CellEndpoint, req: Request, resp: Response) -> object:
-        question: Question[Any] = req.body
+        question: Call[Any] = req.body
         host = req.identity.user_id
         if host_of(question) != host:
             raise AccessRefused(f"the token is that of host {host}, not of host {host_of(question)}")

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from roost.agent.protocol.errors import EndpointUnavailable
 from roost.agent.protocol.types import SessionKey
-from roost.machine import Ask, Log, Machine, Question, Read, UnknownService
+from roost.machine import Ask, Call, Log, Machine, Read, UnknownService
 from roost.model.names import IDENTIFIER_RULE, is_identifier
 from roost.model.node import NodeReport
 from roost.state.api_database.node_names import ClaimNames, Owned
@@ -26,7 +26,7 @@ NAMES = "names"
 """The service that knows the owners of names in all cells."""
 
 
-class ClaimNodeNames(Question[dict[str, Owned]], frozen=True):
+class ClaimNodeNames(Call[dict[str, Owned]], frozen=True):
     """Asks for names of nodes (name -> root provider), as `ClaimNames` does."""
 
     host: str
@@ -41,7 +41,7 @@ class NameOwners:
     def __init__(self, api: Database | None) -> None:
         self._api = api
 
-    async def ask(self, question: Question[Any]) -> Any:
+    async def ask(self, question: Call[Any]) -> Any:
         """Answer a question. Raises `EndpointUnavailable`: the API database does not answer."""
         if not isinstance(question, ClaimNodeNames):
             raise UnknownService(f"nobody answers {type(question).__name__}")

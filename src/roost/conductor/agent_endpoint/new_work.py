@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from roost.machine import Machine, Read
 from roost.model.instance import DELETING, DestroyOrder, Instance
-from roost.state.cell_database.arriving import INSTANCES
+from roost.state.cell_database.arrivals import INSTANCES
 from roost.state.cell_database.orders import FOR_HOSTS, HostWork
 from roost.state.cell_database.rows import instance_of
 from roost.state.cell_database.tables import instances, orders

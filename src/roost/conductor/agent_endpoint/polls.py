@@ -13,13 +13,13 @@ from roost.model.node import NodeReport
 from roost.model.record import Attempt
 from roost.state.cell_database.building import ReportResults, state_after
 from roost.state.cell_database.cell_work import CellWork
+from roost.state.cell_database.deletions import Destroyed
 from roost.state.cell_database.disabled import HOST_IS_DISABLED
-from roost.state.cell_database.ending import Destroyed
 from roost.state.cell_database.guests import Compared, GuestsReported
 from roost.state.cell_database.node_reports import KeepReports
 from roost.state.cell_database.orders import HostWork, WorkOfHosts
+from roost.state.cell_database.overdue_work import session_name
 from roost.state.cell_database.tables import leases, nodes
-from roost.state.cell_database.watching import session_name
 from roost.storage import in_batches, one_of
 
 

@@ -24,9 +24,9 @@ from roost.agent.protocol.types import (
     Written,
 )
 from roost.conductor.agent_endpoint.offer_limits import NO_LIMITS, OfferLimits
-from roost.conductor.agent_endpoint.sharing import SharingProviders
+from roost.conductor.agent_endpoint.sharing_providers import SharingProviders
 from roost.ledger import Held, LedgerError
-from roost.machine import Question, UnknownService
+from roost.machine import Call, UnknownService
 from roost.model.text import error_text
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.commands.reshape import NewInventories
@@ -51,39 +51,39 @@ PROVIDERS = "providers"
 """The service that reads and writes providers in placement."""
 
 
-class FindProvider(Question[Provider | None], frozen=True):
+class FindProvider(Call[Provider | None], frozen=True):
     """Asks for one provider, as `ProviderRelay.find` does."""
 
     uuid: str
 
 
-class ReadProviders(Question[tuple[ProviderState, ...]], frozen=True):
+class ReadProviders(Call[tuple[ProviderState, ...]], frozen=True):
     """Asks for the providers of the tree of a root, as `ProviderRelay.read` does."""
 
     root: str
 
 
-class ReadSharing(Question[tuple[ProviderState, ...]], frozen=True):
+class ReadSharing(Call[tuple[ProviderState, ...]], frozen=True):
     """Asks for sharing providers, as `ProviderRelay.sharing` does."""
 
     aggregates: frozenset[str]
     wanted: tuple[str, ...]
 
 
-class RelayWrites(Question[Written], frozen=True):
+class RelayWrites(Call[Written], frozen=True):
     """Makes writes to the tree of a root, as `ProviderRelay.write` does."""
 
     root: str
     writes: tuple[ProviderWrite, ...]
 
 
-class ReadTreeClaims(Question[dict[str, TreeClaim]], frozen=True):
+class ReadTreeClaims(Call[dict[str, TreeClaim]], frozen=True):
     """Asks for the claims on the tree of a root, as `ProviderRelay.claims` does."""
 
     root: str
 
 
-class RelayReshape(Question[ProviderRefusal | None], frozen=True):
+class RelayReshape(Call[ProviderRefusal | None], frozen=True):
     """Makes a reshape of the tree of a root, as `ProviderRelay.reshape` does."""
 
     root: str
@@ -118,7 +118,7 @@ class ProviderRelay:
         self._sharing = SharingProviders(placement, sharing)
         self._is_away = False
 
-    async def ask(self, question: Question[Any]) -> Any:
+    async def ask(self, question: Call[Any]) -> Any:
         """Answer one of the questions of this module. Says once that placement is away, and once that it is
         back: hosts are told of its absence, and not of where it is."""
         try:
@@ -135,7 +135,7 @@ class ProviderRelay:
             _log.warning("placement is there again: agents report to it")
         return answer
 
-    async def _answer(self, question: Question[Any]) -> Any:
+    async def _answer(self, question: Call[Any]) -> Any:
         match question:
             case FindProvider(uuid):
                 return await self.find(uuid)

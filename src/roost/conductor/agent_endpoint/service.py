@@ -14,7 +14,7 @@ from roost.conductor.agent_endpoint.name_owners import NAMES, NameOwners
 from roost.conductor.agent_endpoint.offer_limits import NO_LIMITS, OfferLimits
 from roost.conductor.agent_endpoint.relay import PROVIDERS, ProviderRelay
 from roost.conductor.agent_endpoint.sessions import FreeSessions
-from roost.machine import Performer, Question
+from roost.machine import Call, Performer
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
 from roost.state.cell_database import Cell
@@ -55,7 +55,7 @@ class AgentService:
             clock=clock,
         )
 
-    async def ask(self, question: Question[T], /) -> T:
+    async def ask(self, question: Call[T], /) -> T:
         """The answer to one of the questions of `roost.agent.protocol.questions`. Raises
         `AgentProtocolError`."""
         try:

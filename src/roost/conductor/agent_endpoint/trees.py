@@ -24,8 +24,8 @@ from roost.conductor.agent_endpoint.relay import (
     ReadTreeClaims,
     RelayWrites,
 )
-from roost.conductor.agent_endpoint.reshaping import reshape, settle
 from roost.conductor.agent_endpoint.sessions import SessionGone, refusal_of
+from roost.conductor.agent_endpoint.tree_reshape import reshape, settle
 from roost.conductor.agent_endpoint.works import ReachesRoot
 from roost.machine import Ask, Machine, Read, Write
 from roost.state.cell_database.hosts import HostsCalled, NoteProviders

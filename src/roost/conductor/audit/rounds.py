@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
+from roost.conductor.audit.audit_reads import AT_ONCE, Look, look
 from roost.conductor.audit.findings import DRY_RUN, Observed, allowed, judged
-from roost.conductor.audit.looking import AT_ONCE, Look, look
 from roost.conductor.audit.places import Misplaced, Places, look_at_places
-from roost.conductor.audit.repairing import repair
+from roost.conductor.audit.repairs import repair
 from roost.conductor.questions import PLACEMENT, ConsumersOn, ProviderRoots
 from roost.machine import Ask, Clock, Log, Machine, Monotonic, Read, Sleep, Together, Write
 from roost.placement.errors import NotFound, PlacementError
@@ -27,7 +27,7 @@ from roost.state.api_database.audit import (
 from roost.state.api_database.cell_mappings import mapped_cells
 from roost.state.api_database.mappings import PageOfMappings
 from roost.state.api_database.tables import API
-from roost.state.cell_database.searching import SearchInstances
+from roost.state.cell_database.instance_search import SearchInstances
 from roost.state.cell_database.unknown_guests import PageOfUnknownGuests
 from roost.state.leases import LeaseTimes, Tenure
 from roost.storage import StorageError

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from sqlalchemy.engine import Connection
 
-from roost.conductor.history.telling import actions_of
+from roost.conductor.history.timeline import actions_of
 from roost.conductor.history.types import InstanceHistory
 from roost.conductor.instance_types import SCHEDULING, UNKNOWN
 from roost.model.history import GONE

@@ -36,8 +36,8 @@ from roost.state.api_database.tables import cell_mappings, host_mappings, instan
 from roost.state.cell_database import Cell
 from roost.state.cell_database.disabled import ReadWordOfCell, Word
 from roost.state.cell_database.hosts import HostsAfter
+from roost.state.cell_database.overdue_work import SESSION
 from roost.state.cell_database.tables import instances
-from roost.state.cell_database.watching import SESSION
 from roost.storage import Database, StorageError, read_identity
 from roost.web.errors import BadRequest, Conflict
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from roost.agent.protocol.tokens import new_token
+from roost.conductor.hosts.host_removal import HostRemoval
 from roost.conductor.hosts.new_names import check_names
 from roost.conductor.hosts.node_owners import NodeOwners
-from roost.conductor.hosts.removing import HostRemoval
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.words.words import Words
 from roost.model.history import Requester

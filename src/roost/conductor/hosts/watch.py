@@ -17,7 +17,7 @@ from roost.state.api_database.audit import LEASE as AUDIT
 from roost.state.api_database.events import MarkedEvent, ObserveEvents
 from roost.state.api_database.liveness import Liveness
 from roost.state.cell_database import Cell
-from roost.state.cell_database.watching import SESSION
+from roost.state.cell_database.overdue_work import SESSION
 from roost.state.leases import Lease, LeaseTimes, ReadAllLeases
 from roost.storage import Database, StorageError
 

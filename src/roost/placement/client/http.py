@@ -30,7 +30,7 @@ from roost.placement.client.bodies import (
     v1_bodies,
 )
 from roost.placement.client.query import beyond_placement, needed_version, query_parameters
-from roost.placement.client.repeating import never, retry_conflicts
+from roost.placement.client.retries import never, retry_conflicts
 from roost.placement.client.transport import (
     LATEST,
     NO_VERSION,
@@ -52,7 +52,7 @@ from roost.placement.errors import (
 )
 from roost.placement.interface import AllocationRequest, Provider, ProviderSummary
 from roost.web.auth import Source
-from roost.web.auth.calling import Caller
+from roost.web.auth.caller import Caller
 from roost.web.auth.credentials import Credentials
 from roost.web.query import LARGEST_PAGE
 

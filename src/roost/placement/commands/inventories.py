@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from roost.ledger import Command, State
 from roost.model.change import InventoryChanged
 from roost.model.inventory import Inventory
-from roost.placement.addressing import provider_row
 from roost.placement.commands.generations import check_generation, raise_generation
 from roost.placement.errors import BadRequest, ConcurrentUpdate, InventoryInUse, NotFound
+from roost.placement.known_names import provider_row
 
 
 class SetInventories(Command[int], frozen=True):

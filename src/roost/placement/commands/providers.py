@@ -10,8 +10,8 @@ from roost.model.change import (
     ProviderFacts,
     TraitsChanged,
 )
-from roost.placement.addressing import provider_row
 from roost.placement.errors import BadRequest, DuplicateName, HasChildren, NotFound, ProviderInUse
+from roost.placement.known_names import provider_row
 
 
 class CreateProvider(Command[None], frozen=True):

@@ -2,10 +2,10 @@
 
 from roost.ledger import Command, State
 from roost.model.change import AggregatesChanged, TraitsChanged
-from roost.placement.addressing import provider_row
 from roost.placement.commands.generations import check_generation, raise_generation
 from roost.placement.commands.names import AddTrait
 from roost.placement.errors import BadRequest
+from roost.placement.known_names import provider_row
 
 
 class SetTraits(Command[int], frozen=True):

@@ -21,8 +21,8 @@ left out.
 """
 
 from roost.placement.exchange.errors import ExchangeError, NotEmpty, NotPlacement
-from roost.placement.exchange.exporting import export_placement
-from roost.placement.exchange.importing import import_placement
+from roost.placement.exchange.openstack_export import export_placement
+from roost.placement.exchange.openstack_import import import_placement
 from roost.placement.exchange.report import Progress, Report
 
 __all__ = [

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from roost.placement.addressing import provider_row
 from roost.placement.commands.traits_and_aggregates import SetAggregates
 from roost.placement.http.answers import answer
 from roost.placement.http.service import Service
+from roost.placement.known_names import provider_row
 from roost.placement.wire.microversions import Since
 from roost.placement.wire.request import Request, Response
 

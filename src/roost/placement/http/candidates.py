@@ -10,9 +10,9 @@ from roost.fleet.candidates import CandidateSearch
 from roost.fleet.choices import Choice
 from roost.fleet.feasibility import feasibilities
 from roost.fleet.reach import is_flat
-from roost.placement.addressing import check_query
 from roost.placement.http.answers import answer_text
 from roost.placement.http.service import Service
+from roost.placement.known_names import check_query
 from roost.placement.moments import VERSION
 from roost.placement.options import PlacementOptions
 from roost.placement.wire.candidate_query import CandidateRequest, parse_candidate_request

@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 
 from roost.model.inventory import Inventory
-from roost.placement.addressing import provider_row
 from roost.placement.commands.inventories import (
     AddInventory,
     DeleteInventory,
@@ -16,6 +15,7 @@ from roost.placement.commands.inventories import (
 from roost.placement.errors import NotFound
 from roost.placement.http.answers import answer, answer_empty, locate
 from roost.placement.http.service import Service
+from roost.placement.known_names import provider_row
 from roost.placement.wire.microversions import Since
 from roost.placement.wire.request import Request, Response
 

@@ -6,7 +6,6 @@ from typing import Any, Final
 import falcon.asgi
 
 from roost.placement.access import PREFIX
-from roost.placement.addressing import provider_row
 from roost.placement.errors import BadRequest, Conflict
 from roost.placement.http import (
     aggregates,
@@ -23,6 +22,7 @@ from roost.placement.http import (
 )
 from roost.placement.http.service import Service
 from roost.placement.http.versioned import FirstCheck, QueryAtVersion, VersionedOperation
+from roost.placement.known_names import provider_row
 from roost.placement.wire.microversions import ByVersion
 from roost.placement.wire.query import last
 from roost.placement.wire.uuids import is_uuid_like

@@ -12,10 +12,10 @@ from msgspec import UNSET
 from roost.fleet import Fleet
 from roost.fleet.match import match
 from roost.model.request import RequestGroup
-from roost.placement.addressing import check_classes, check_traits, provider_row
 from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
 from roost.placement.http.answers import answer, answer_empty, answer_text, href, locate
 from roost.placement.http.service import Service
+from roost.placement.known_names import check_classes, check_traits, provider_row
 from roost.placement.moments import VERSION
 from roost.placement.wire.microversions import Since
 from roost.placement.wire.query import (

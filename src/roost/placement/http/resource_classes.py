@@ -10,7 +10,7 @@ from roost.placement.commands.names import AddResourceClass, DeleteResourceClass
 from roost.placement.errors import ConcurrentUpdate, NotFound
 from roost.placement.http.answers import answer, answer_empty, answer_text, href, locate
 from roost.placement.http.bodies import NewClass
-from roost.placement.http.decoding import convert
+from roost.placement.http.body_decoder import convert
 from roost.placement.http.service import Service
 from roost.placement.queries.budget import unchecked
 from roost.placement.wire.request import Request, Response

@@ -7,7 +7,6 @@ import msgspec
 
 from roost.fleet import Fleet
 from roost.model.vocabulary import is_custom
-from roost.placement.addressing import provider_row
 from roost.placement.commands.names import AddTrait, DeleteTrait
 from roost.placement.commands.traits_and_aggregates import SetTraits
 from roost.placement.errors import BadRequest, NotFound
@@ -20,6 +19,7 @@ from roost.placement.http.answers import (
     set_freshness,
 )
 from roost.placement.http.service import Service
+from roost.placement.known_names import provider_row
 from roost.placement.queries.budget import unchecked
 from roost.placement.wire.query import last
 from roost.placement.wire.request import Request, Response

@@ -3,9 +3,9 @@
 from typing import Any
 
 from roost.fleet.owner_usages import Usage
-from roost.placement.addressing import provider_row
 from roost.placement.http.answers import answer
 from roost.placement.http.service import Service
+from roost.placement.known_names import provider_row
 from roost.placement.wire.microversions import Since
 from roost.placement.wire.query import last
 from roost.placement.wire.request import Request, Response

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from roost.placement.http.decoding import decode
+from roost.placement.http.body_decoder import decode
 from roost.placement.wire.microversions import LATEST, ByVersion
 from roost.placement.wire.parameter_docs import parameters_of
 from roost.placement.wire.query import parse_parameters

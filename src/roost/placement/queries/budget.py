@@ -19,7 +19,7 @@ from roost.placement.queries.forked import (
     ForkedUnavailable,
     run_forked,
 )
-from roost.placement.queries.pacing import writer_busy, writes_arrive
+from roost.placement.queries.query_pace import writer_busy, writes_arrive
 from roost.placement.queries.turns import Turns
 from roost.process.metrics import catalogue as metrics
 from roost.web.admission import Cause, Overloaded

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
-from roost.placement.queries.pacing import QUIET_SHARE, Pacing
+from roost.placement.queries.query_pace import QUIET_SHARE, QueryPace
 from roost.web.admission import Cause, Overloaded
 
 MOST_AT_ONCE: Final = 4
@@ -22,7 +22,7 @@ _LONGEST_WAIT: Final = 0.02
 
 
 class Turns:
-    """Lets queries start as `Pacing` allows.
+    """Lets queries start as `QueryPace` allows.
 
     ``share``: of the time while the writer is busy. ``most_waiting``: queries that may wait, each for
     ``most_seconds``. ``busy`` returns whether the writer has commands.
@@ -31,7 +31,7 @@ class Turns:
     def __init__(
         self, share: float, most_waiting: int, most_seconds: float, busy: Callable[[], bool]
     ) -> None:
-        self._pacing = Pacing()
+        self._pacing = QueryPace()
         self._share_beside_writes = share
         self._most_waiting = most_waiting
         self._most_seconds = most_seconds

@@ -10,7 +10,7 @@ from roost.fleet.errors import TooMuchWork
 from roost.ledger import Ledger
 from roost.ledger.feed import token_at
 from roost.model.request import CandidateQuery
-from roost.placement.addressing import check_query
+from roost.placement.known_names import check_query
 from roost.placement.moments import VERSION
 from roost.placement.queries import QueryBudget
 from roost.placement.v1.candidate_reader import CandidateReader, Page, page_of, unpacked

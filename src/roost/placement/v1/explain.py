@@ -10,7 +10,7 @@ from roost.fleet.constraint import RESOURCES, SPLIT_RESOURCES, Constraint, const
 from roost.fleet.explanation import Explanation, explain_fully
 from roost.fleet.near_misses import NearMiss
 from roost.fleet.removals import Removal
-from roost.placement.addressing import check_query
+from roost.placement.known_names import check_query
 from roost.placement.v1.parameters import Asked
 from roost.placement.v1.service import Service
 from roost.web.errors import BadRequest

@@ -25,6 +25,6 @@ logs). The board looks at those rows again, appends their places to an invalidat
 shape looks at these when it is used next. Changes that are made and taken back within a batch of the ledger
 are changes like any.
 
-The answers are those of `roost.scheduler.pool.offered_field.OfferedField`, to the last bit: tests compare
+The answers are those of `roost.scheduler.pool.fresh_pool.FreshPool`, to the last bit: tests compare
 them. Where weights are no numbers, or a plugin fails on some host, that one is used.
 """

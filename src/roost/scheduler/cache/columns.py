@@ -5,7 +5,7 @@ from typing import Protocol
 import numpy as np
 
 from roost.fleet.columns import Float64
-from roost.scheduler.cache.joint import Joint
+from roost.scheduler.cache.block_scores import BlockScores
 from roost.scheduler.cache.layout import Layout
 
 
@@ -19,7 +19,7 @@ class Columns(Protocol):
     """
 
     layout: Layout
-    joint: Joint
+    joint: BlockScores
     leading: int
     names: list[str]
     raws: list[Float64]

@@ -11,34 +11,34 @@ import numpy as np
 
 from roost.fleet.columns import Rows
 from roost.model.record import Step
-from roost.scheduler.cache.board import Board
+from roost.scheduler.cache.equivalence_class import EquivalenceClass
+from roost.scheduler.cache.host_index import HostIndex
 from roost.scheduler.cache.own_columns import OwnColumns
-from roost.scheduler.cache.play import Play
-from roost.scheduler.cache.ranks import Touched
 from roost.scheduler.cache.roles import Judged, Role
-from roost.scheduler.cache.shape import Shape
+from roost.scheduler.cache.score_index import Touched
+from roost.scheduler.cache.stage_mask import StageMask
 from roost.scheduler.cache.verdicts import Verdicts
-from roost.scheduler.candidates.offers import HostView
-from roost.scheduler.plugins.asking import ask_filter, ask_named
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.declarations import names_by_own_members, names_hosts
+from roost.scheduler.plugins.plugin_calls import ask_filter, ask_named
 from roost.scheduler.plugins.plugins import Filter
-from roost.scheduler.pool.field import KNOWN, OFFERED
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.pool.host_pool import KNOWN, OFFERED
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class Narrowed:
-    """The hosts that one request may use, ranked: the request's own `Shape`."""
+    """The hosts that one request may use, ranked: the request's own `EquivalenceClass`."""
 
     def __init__(
         self,
-        board: Board,
-        shape: Shape,
+        board: HostIndex,
+        shape: EquivalenceClass,
         verdicts: Verdicts,
-        question: Question,
+        question: SchedulingRequest,
         judged: Sequence[Judged],
         columns: OwnColumns,
-        progress: Progress,
-        first: Progress,
+        progress: GroupPlacement,
+        first: GroupPlacement,
     ) -> None:
         """``first``: the progress at the start of the run."""
         self._board = board
@@ -53,7 +53,7 @@ class Narrowed:
         self.full = shape.full
         self._steps = [Step(KNOWN, len(board.table))]
         # After all that is asked once: what is asked again after each claim goes on from here.
-        self._base = Play(shape.stage, shape.left)
+        self._base = StageMask(shape.stage, shape.left)
         self._asked = self._filter_once(self._base, self._steps, first)
         self._left_out: list[set[int]] | None = None
         self._play = self._base
@@ -72,7 +72,7 @@ class Narrowed:
     def reweigh(
         self, places: Collection[int], full: Sequence[int], rejected: Iterable[tuple[int, int]]
     ) -> "Narrowed":
-        """In the middle of a run, as `Shape.reweigh`."""
+        """In the middle of a run, as `EquivalenceClass.reweigh`."""
         lost = [place for place in full if self._play.stage.item(place) == self.full]
         for play in {id(each): each for each in (self._base, self._play)}.values():
             play.leave_out(full, 0)
@@ -99,7 +99,7 @@ class Narrowed:
         self.ranks.settle([*touched.values()], self._play.left[-1])
         return self
 
-    def open_again(self, progress: Progress) -> Callable[[int], bool] | None:
+    def open_again(self, progress: GroupPlacement) -> Callable[[int], bool] | None:
         """Whether filters that depend on claims let a host pass, if the run's progress were another one; None
         if there are none."""
         if not any(each.role in (Role.ASKED, Role.VARIED) for each in self._again):
@@ -116,7 +116,7 @@ class Narrowed:
 
     # Filtering
 
-    def _filter_once(self, play: Play, steps: list[Step], first: Progress) -> int:
+    def _filter_once(self, play: StageMask, steps: list[Step], first: GroupPlacement) -> int:
         steps.append(Step(OFFERED, play.left[0]))
         ignored = self._question.spec.ignore_hosts
         if ignored:
@@ -146,7 +146,12 @@ class Narrowed:
         self._apply(self._play, self._again, self._asked, self._progress, steps)
 
     def _apply(
-        self, play: Play, judged: Sequence[Judged], asked: int, progress: Progress, steps: list[Step]
+        self,
+        play: StageMask,
+        judged: Sequence[Judged],
+        asked: int,
+        progress: GroupPlacement,
+        steps: list[Step],
     ) -> int:
         """Ask filters in turn until no host is left; returns how many of the shape's were asked so far."""
         for each in judged:
@@ -163,7 +168,7 @@ class Narrowed:
             steps.append(Step(each.plugin.name, play.left[asked]))
         return asked
 
-    def _ask(self, play: Play, plugin: Filter, asked: int, progress: Progress) -> None:
+    def _ask(self, play: StageMask, plugin: Filter, asked: int, progress: GroupPlacement) -> None:
         board = self._board
         if names_hosts(plugin):
             named = ask_named(plugin, HostView(board.table, board.totals), self._question, progress)
@@ -191,7 +196,7 @@ class Narrowed:
             asked += each.role is Role.KEPT
         return found
 
-    def _named_out(self, progress: Progress | None = None) -> list[set[int]] | None:
+    def _named_out(self, progress: GroupPlacement | None = None) -> list[set[int]] | None:
         """The places that each of them leaves out now; None if one allows some hosts only. ``progress``: in
         place of the run's."""
         progress = progress or self._progress
@@ -228,7 +233,7 @@ class Narrowed:
         changed, members = set(places), self._progress.members
         indexes = (self._board.layout.index_at.item(place) for place in changed)
         on_them = Counter({index: members[index] for index in indexes if index in members})
-        now = self._named_out(Progress(on_them, self._progress.present))
+        now = self._named_out(GroupPlacement(on_them, self._progress.present))
         if now is None or any(old & changed - new for old, new in zip(before, now, strict=True)):
             return None
         grown = [new - old for old, new in zip(before, now, strict=True)]

@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from roost.fleet.columns import Float64, Rows
-from roost.scheduler.cache.board import Board
 from roost.scheduler.cache.columns import Columns, MoreColumns, OwnColumn
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.cache.host_index import HostIndex
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import SchedulerFault
-from roost.scheduler.plugins.asking import ask_weigher
 from roost.scheduler.plugins.declarations import has_domain, minval_of
+from roost.scheduler.plugins.plugin_calls import ask_weigher
 from roost.scheduler.plugins.plugins import Weigher
-from roost.scheduler.pool.weighing import clean_numbers, multiplier_of
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.pool.weights import clean_numbers, multiplier_of
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class OwnColumns:
@@ -23,7 +23,9 @@ class OwnColumns:
     are the board's.
     """
 
-    def __init__(self, board: Board, weighers: Sequence[tuple[int, Weigher]], question: Question) -> None:
+    def __init__(
+        self, board: HostIndex, weighers: Sequence[tuple[int, Weigher]], question: SchedulingRequest
+    ) -> None:
         self._board = board
         self._question = question
         self._weighers = weighers
@@ -35,7 +37,7 @@ class OwnColumns:
         return self._columns.numbers(place)
 
     def asked(
-        self, allowed: int, places: Callable[[], Rows], progress: Progress
+        self, allowed: int, places: Callable[[], Rows], progress: GroupPlacement
     ) -> tuple[Columns, Sequence[int]]:
         """The columns of the request, and the number of each on the board (-1: not there).
 
@@ -57,7 +59,9 @@ class OwnColumns:
         self._columns = more
         return more, more.origins
 
-    def ask_again(self, places: Iterable[int], progress: Progress, allows: Callable[[int], bool]) -> bool:
+    def ask_again(
+        self, places: Iterable[int], progress: GroupPlacement, allows: Callable[[int], bool]
+    ) -> bool:
         """Ask again about hosts that a claim has changed and that are allowed.
 
         Returns whether the numbers of all hosts must be had anew.

@@ -10,8 +10,8 @@ from roost.fleet.columns import Bools, Float64, Int32, Int64, Rows
 from roost.fleet.fits import meets_units
 from roost.model.assignment import Assigned
 from roost.model.vocabulary import MAX_INT
-from roost.scheduler.cache.known import Room, Rooms
-from roost.scheduler.candidates.offers import Chosen, ProviderLevels
+from roost.scheduler.cache.host_entry import Room, Rooms
+from roost.scheduler.candidates.candidate_source import Chosen, ProviderLevels
 from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.nodes.tree_providers import providers_of, with_trait
 

@@ -7,12 +7,12 @@ import numpy.typing as npt
 
 from roost.fleet.columns import Bools
 from roost.fleet.invalidation_log import InvalidationLog
-from roost.scheduler.cache.board import Board, put_mask
-from roost.scheduler.candidates.offers import HostView
-from roost.scheduler.plugins.asking import ask_filter
+from roost.scheduler.cache.host_index import HostIndex, put_mask
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.declarations import looks_at_trees
+from roost.scheduler.plugins.plugin_calls import ask_filter
 from roost.scheduler.plugins.plugins import Filter
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 MOST_VERDICTS = 4_096
 """Masks kept; one more drives out the one not used for longest. Each is a bit for each host."""
@@ -21,11 +21,11 @@ MOST_VERDICTS = 4_096
 class Verdicts:
     """The masks of filters by key, each brought up to date when it is used. For one board."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: HostIndex) -> None:
         self._board = board
         self._kept: dict[tuple[str, Hashable], _Verdict] = {}
 
-    def mask(self, plugin: Filter, key: Hashable, question: Question) -> Bools | None:
+    def mask(self, plugin: Filter, key: Hashable, question: SchedulingRequest) -> Bools | None:
         """Whether each host may be used: bool[places], None if all may. Raises: `SchedulerFault`."""
         verdict = self._kept.pop((plugin.name, key), None)
         if verdict is None or not verdict.catch_up(self._board, plugin, question):
@@ -39,17 +39,17 @@ class Verdicts:
 class _Verdict:
     __slots__ = ("_at", "_packed")
 
-    def __init__(self, board: Board, plugin: Filter, question: Question) -> None:
+    def __init__(self, board: HostIndex, plugin: Filter, question: SchedulingRequest) -> None:
         self._at = log_of(board, plugin).end
         view = HostView(board.table, board.totals)
-        self._put(ask_filter(plugin, view, question, Progress()))
+        self._put(ask_filter(plugin, view, question, GroupPlacement()))
 
     def mask(self, places: int) -> Bools | None:
         if self._packed is None:
             return None
         return np.unpackbits(self._packed, count=places).view(np.bool_)
 
-    def catch_up(self, board: Board, plugin: Filter, question: Question) -> bool:
+    def catch_up(self, board: HostIndex, plugin: Filter, question: SchedulingRequest) -> bool:
         """Ask again about hosts of which something has changed; False if it is better to begin anew."""
         log = log_of(board, plugin)
         if self._at == log.end:
@@ -58,7 +58,7 @@ class _Verdict:
         if changed is None:
             return False
         places = np.array([*changed], dtype=np.intp)
-        answer = ask_filter(plugin, HostView(board.table, board.totals, places), question, Progress())
+        answer = ask_filter(plugin, HostView(board.table, board.totals, places), question, GroupPlacement())
         size = len(board.layout)
         self._put(put_mask(self.mask(size), places, answer, size))
         self._at = log.end
@@ -70,6 +70,6 @@ class _Verdict:
             self._packed = np.packbits(mask)
 
 
-def log_of(board: Board, plugin: Filter) -> InvalidationLog:
+def log_of(board: HostIndex, plugin: Filter) -> InvalidationLog:
     """The log of the places where something has changed that a filter looks at."""
     return board.invalidations if looks_at_trees(plugin) else board.reported

@@ -5,12 +5,12 @@ from itertools import islice
 from typing import Any
 
 from roost.model.allocation import Candidate
-from roost.scheduler.candidates.offers import OneHost
-from roost.scheduler.plugins.asking import ask_key, ask_to_narrow, ask_to_rank
+from roost.scheduler.candidates.candidate_source import OneHost
 from roost.scheduler.plugins.declarations import in_order
+from roost.scheduler.plugins.plugin_calls import ask_key, ask_to_narrow, ask_to_rank
 from roost.scheduler.plugins.plugins import Filter, Weigher
-from roost.scheduler.pool.weighing import multiplier_of
-from roost.scheduler.request.question import Question
+from roost.scheduler.pool.weights import multiplier_of
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 
 MOST_CANDIDATES = 1_000
 """Candidates of one host that plugins are shown; more than that are not claimed where a plugin has a say."""
@@ -19,7 +19,9 @@ MOST_CANDIDATES = 1_000
 class CandidateOrder:
     """What filters and weighers say about the candidates of single hosts, for one request."""
 
-    def __init__(self, filters: Sequence[Filter], weighers: Sequence[Weigher], question: Question) -> None:
+    def __init__(
+        self, filters: Sequence[Filter], weighers: Sequence[Weigher], question: SchedulingRequest
+    ) -> None:
         self._question = question
         narrowing = [each for each in filters if hasattr(each, "narrow")]
         self._narrowing: list[Any] = [each for each in in_order(narrowing) if self._judges(each)]

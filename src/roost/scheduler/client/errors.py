@@ -23,7 +23,7 @@ from roost.scheduler.errors import (
     UnknownZone,
 )
 from roost.scheduler.selection.claim_result import AWAY
-from roost.scheduler.selection.outcome import Try
+from roost.scheduler.selection.outcome import ClaimAttempt
 from roost.web.errors import BadRequest
 from roost.web.idempotency import KeyInWork
 
@@ -64,7 +64,7 @@ def error_of(response: httpx.Response, moving: Moving) -> Exception:
         return NoValidHost(error.run or "", error.detail, error.steps, (), error.reasons)
     if error.code == refusals.NoAlternateLeft.code:
         return NoAlternate(
-            tuple(Try(instance, each.host, "", each.cell, 0.0, each.refusal) for each in error.tried)
+            tuple(ClaimAttempt(instance, each.host, "", each.cell, 0.0, each.refusal) for each in error.tried)
         )
     if error.code == refusals.HoldsNothing.code:
         return NothingClaimed(instance)

@@ -18,10 +18,10 @@ from roost.scheduler.errors import SchedulerRefused, SchedulerUnavailable
 from roost.scheduler.run_id import new_run_id
 from roost.scheduler.scheduler import NO_GENERATIONS
 from roost.scheduler.selection.claim_result import named
-from roost.scheduler.selection.outcome import Try
+from roost.scheduler.selection.outcome import ClaimAttempt
 from roost.scheduler.selection.replacement import Replacement
 from roost.web.auth import IdentityUnavailable, Source
-from roost.web.auth.calling import Caller
+from roost.web.auth.caller import Caller
 from roost.web.auth.credentials import Credentials
 from roost.web.idempotency import HEADER
 
@@ -176,7 +176,9 @@ class HttpScheduler:
         found = await self._asked(
             "/v1/use_alternate", body, ShownReplacement, Moving(instance, failed.generation)
         )
-        tries = tuple(Try(instance, each.host, "", each.cell, 0.0, each.refusal) for each in found.tried)
+        tries = tuple(
+            ClaimAttempt(instance, each.host, "", each.cell, 0.0, each.refusal) for each in found.tried
+        )
         return Replacement(selected=found.selected, alternates=found.alternates or (), tries=tries)
 
     async def _asked(

@@ -7,9 +7,9 @@ from roost.model.spec import RequestSpec
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request.query import PlacementQueries, placement_queries
-from roost.scheduler.request.question import Question
 from roost.scheduler.request.request_filters import Facts
 from roost.scheduler.request.request_filters.routed_networks import segments_of
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 
 
 def queries_for(
@@ -23,7 +23,9 @@ def queries_for(
     return placement_queries(spec, Facts(table, options, aggregates=aggregates))
 
 
-def asked_again(fleet: Fleet, table: NodeTable, question: Question, spec: RequestSpec) -> Question:
+def asked_again(
+    fleet: Fleet, table: NodeTable, question: SchedulingRequest, spec: RequestSpec
+) -> SchedulingRequest:
     """The question with another spec. Raises: `SchedulerError`."""
     asked = queries_for(fleet, table, spec, question.options)
     return replace(

@@ -18,7 +18,7 @@ from roost.scheduler.explain.asked_again import queries_for
 from roost.scheduler.explain.explained import explained
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.request.question import Question
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.selection import Plugins
 
 SECONDS_EACH = 2.0
@@ -26,7 +26,7 @@ SECONDS_EACH = 2.0
 
 
 class Refused(msgspec.Struct, frozen=True, array_like=True):
-    """A refused request, with what of its `Question` is not made anew from the copy's state.
+    """A refused request, with what of its `SchedulingRequest` is not made anew from the copy's state.
 
     ``placed``: so many of the first instances hold their hosts. ``silent``: see `NodeTable.silent`.
     """
@@ -84,7 +84,7 @@ class Copy:
         table.set_silent(refused.silent)
         try:
             asked = queries_for(fleet, table, spec, options)
-            question = Question(
+            question = SchedulingRequest(
                 run="",
                 spec=spec,
                 query=asked.query,

@@ -5,19 +5,19 @@ from collections.abc import Iterator
 from roost.fleet import Fleet
 from roost.fleet.columns import Rows
 from roost.model.allocation import Candidate
-from roost.scheduler.candidates.fleet_offers import FleetOffers
-from roost.scheduler.candidates.offers import Offers
+from roost.scheduler.candidates.candidate_source import CandidateSource
+from roost.scheduler.candidates.fleet_candidates import FleetCandidates
 from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.nodes.table import NodeTable
 
 
-class EveryHost(FleetOffers):
+class EveryHost(FleetCandidates):
     """The hosts ``index`` with the roots ``rows``. They have no candidates, because nothing is asked for."""
 
     def __init__(self, fleet: Fleet, rows: Rows, index: Indexes) -> None:
         self._fleet = fleet
         self._rows = rows
-        Offers.__init__(self, index)
+        CandidateSource.__init__(self, index)
 
     def candidates(self, position: int) -> Iterator[Candidate]:
         return iter(())

@@ -11,13 +11,13 @@ from roost.scheduler.explain.hardware import lowered
 from roost.scheduler.explain.misses import near, nearest
 from roost.scheduler.explain.pairs import pairs
 from roost.scheduler.explain.proposal import working
-from roost.scheduler.explain.relaxing import proposals
+from roost.scheduler.explain.relaxations import proposals
 from roost.scheduler.explain.scratch import Scratch, without_limits
 from roost.scheduler.explain.sentence import sentences, user_way_out, way_out
 from roost.scheduler.explain.survey import Clock, Survey, constraint_name
 from roost.scheduler.explain.weighed import weighed_hosts
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.request.question import Question
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.selection import Plugins
 
 MOST_MISSES = 5
@@ -30,7 +30,7 @@ NEAR_EACH = 4
 
 def explained(
     fleet: Fleet,
-    question: Question,
+    question: SchedulingRequest,
     table: NodeTable,
     plugins: Plugins,
     *,
@@ -80,7 +80,7 @@ def explained(
     )
 
 
-def _fits(scratch: Scratch, question: Question, placed: int, clock: Clock) -> Reasons:
+def _fits(scratch: Scratch, question: SchedulingRequest, placed: int, clock: Clock) -> Reasons:
     survey = _survey(scratch, question, 0, (), clock)
     weighed = weighed_hosts(scratch.fleet, question, scratch.table, scratch.plugins, MOST_WEIGHED)
     left = int(survey.left.sum())
@@ -92,7 +92,7 @@ def _fits(scratch: Scratch, question: Question, placed: int, clock: Clock) -> Re
 
 
 def _survey(
-    scratch: Scratch, question: Question, before: int, refused: Collection[str], clock: Clock
+    scratch: Scratch, question: SchedulingRequest, before: int, refused: Collection[str], clock: Clock
 ) -> Survey:
     """The survey for one instance, with those before it placed."""
     one = replace(question, instances=question.instances[before : before + 1], min_count=1)
@@ -115,7 +115,7 @@ def _counted(survey: Survey, stages: tuple[Stage, ...], sentence: str, public: s
     )
 
 
-def _remaining(question: Question, placed: int) -> Question:
+def _remaining(question: SchedulingRequest, placed: int) -> SchedulingRequest:
     if not placed:
         return question
     rest = question.instances[placed:]

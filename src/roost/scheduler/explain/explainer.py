@@ -24,13 +24,13 @@ from roost.placement.queries.forked import (
     ForkedUnavailable,
 )
 from roost.placement.queries.forked_worker import ForkedWorker, Handler
-from roost.placement.queries.pacing import QUIET_SHARE, Pacing, writer_busy
+from roost.placement.queries.query_pace import QUIET_SHARE, QueryPace, writer_busy
 from roost.process.logs.outages import OutageLines
 from roost.process.metrics import catalogue as metrics
 from roost.scheduler.explain.copy import Copy, Message, Refused, decode_answer, encode_message
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.request.question import Question
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.selection import Plugins
 from roost.storage import StorageError
 
@@ -63,7 +63,7 @@ class Job(NamedTuple):
     """A refused question. ``placed``: so many of its first instances hold their hosts. ``newest``: explain it
     on the newest version that any writer has made."""
 
-    question: Question
+    question: SchedulingRequest
     table: NodeTable
     plugins: Plugins
     placed: int
@@ -88,7 +88,7 @@ class Explainer:
             __name__, "a refusal is not explained", "refusals are explained again", level="warning"
         )
         self._process: _Process | None = None
-        self._pacing = Pacing()
+        self._pacing = QueryPace()
 
     async def explain(self, job: Job) -> Reasons | None:
         """Why a question is refused; None if too many wait, or if it cannot be found out."""

@@ -9,8 +9,8 @@ from roost.model.reasons import Reasons
 from roost.model.record import RecordSink, RunReasons
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.request.question import Question
 from roost.scheduler.request.rebuild import is_rebuild
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.outcome import BOUND, WORK, Outcome
 from roost.scheduler.selection.selection import Plugins
 
@@ -30,7 +30,7 @@ class Explanations:
         self._records = records
         self._under_way: dict[Explaining, float] = {}
 
-    def begin(self, question: Question, outcome: Outcome) -> Explaining | None:
+    def begin(self, question: SchedulingRequest, outcome: Outcome) -> Explaining | None:
         """Begin to find out why instances were not placed; None if all were, or if it is not to be found out.
 
         Call it while the table is being read.

@@ -22,7 +22,7 @@ from roost.scheduler.filters.numa_topology import NUMATopologyFilter
 from roost.scheduler.filters.pci_passthrough import PciPassthroughFilter
 from roost.scheduler.request.demand.guest_topology import wanted_topology
 from roost.scheduler.request.demand.pci import ALIAS, pci_requests
-from roost.scheduler.request.question import Question
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 
 MOST_HOSTS = 3
 """Hosts that the largest amounts are looked for on."""
@@ -31,7 +31,9 @@ _Changed = Callable[[int], RequestSpec]
 """The spec with another amount."""
 
 
-def lowered(scratch: Scratch, question: Question, survey: Survey, clock: Clock) -> Iterator[Proposal]:
+def lowered(
+    scratch: Scratch, question: SchedulingRequest, survey: Survey, clock: Clock
+) -> Iterator[Proposal]:
     """Changes of the hardware that is asked for, on hosts that lack nothing else."""
     hardware = [each for each in survey.conditions if _is_hardware(each)]
     hosts: Sequence[int | None] = [survey.index.item(each) for each in _lacking_only(survey, hardware)]
@@ -87,7 +89,7 @@ def _lacking_only(survey: Survey, hardware: Sequence[Condition]) -> list[int]:
 
 def _largest(
     scratch: Scratch,
-    question: Question,
+    question: SchedulingRequest,
     hosts: Sequence[int | None],
     amounts: range,
     changed: _Changed,
@@ -106,7 +108,7 @@ def _largest(
             yield amounts[low - 1], host
 
 
-def _works(scratch: Scratch, question: Question, spec: RequestSpec, host: int | None) -> bool:
+def _works(scratch: Scratch, question: SchedulingRequest, spec: RequestSpec, host: int | None) -> bool:
     try:
         changed = asked_again(scratch.fleet, scratch.table, question, spec)
     except SchedulerError:
@@ -121,7 +123,7 @@ def _proposal(
     name: str,
     text: str,
     numbers: tuple[int, int],
-    question: Question,
+    question: SchedulingRequest,
     spec: RequestSpec,
     host: int | None,
 ) -> Proposal:

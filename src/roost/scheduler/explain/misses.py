@@ -10,9 +10,9 @@ from roost.fleet.columns import Bools
 from roost.fleet.near_misses import NearMiss, RelaxedQuery, nearest_of, relaxed_queries
 from roost.model.reasons import Miss
 from roost.model.secrets import redacted_text
+from roost.scheduler.explain.phrases import lack_of, negated, plural
 from roost.scheduler.explain.survey import Condition, Survey
-from roost.scheduler.explain.wording import lack_of, negated, plural
-from roost.scheduler.plugins.asking import fault
+from roost.scheduler.plugins.plugin_calls import fault
 from roost.scheduler.plugins.plugins import Lack
 
 UNMEASURED = 0.5

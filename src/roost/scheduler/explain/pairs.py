@@ -11,10 +11,10 @@ from roost.fleet.columns import Bools
 from roost.fleet.constraint import Constraint
 from roost.model.reasons import Relaxation
 from roost.scheduler.explain.proposal import Proposal
-from roost.scheduler.explain.relaxing import changed_on
+from roost.scheduler.explain.relaxations import changed_on
 from roost.scheduler.explain.survey import Condition, Survey
 from roost.scheduler.plugins.plugins import Filter
-from roost.scheduler.request.question import Question
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 
 MOST_PAIRS = 6
 """Pairs of conditions that are tried, those first that keep most hosts away."""
@@ -30,7 +30,7 @@ class _Failed:
     hosts: Bools
 
 
-def pairs(question: Question, survey: Survey, filters: Sequence[Filter]) -> Iterator[Proposal]:
+def pairs(question: SchedulingRequest, survey: Survey, filters: Sequence[Filter]) -> Iterator[Proposal]:
     """Changes of two conditions at once, on hosts that fail these two and no other one."""
     failed = _failed(survey)
     number = np.zeros(len(survey.roots), dtype=np.int32)
@@ -70,7 +70,7 @@ def _failed(survey: Survey) -> list[_Failed]:
 
 
 def _together(
-    question: Question,
+    question: SchedulingRequest,
     survey: Survey,
     filters: Sequence[Filter],
     conditions: tuple[Condition, Condition],

@@ -9,7 +9,7 @@ from roost.scheduler.explain.scratch import Scratch
 from roost.scheduler.explain.survey import Clock
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugins import Filter
-from roost.scheduler.request.question import Question
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class Proposal:
     name: str
     text: str
     distance: float
-    question: Question
+    question: SchedulingRequest
     hosts: Sequence[int | None]
     filters: Sequence[Filter] | None = None
     group: str | None = None

@@ -8,16 +8,16 @@ import msgspec
 
 from roost.fleet import Fleet
 from roost.ledger import State
-from roost.scheduler.candidates.paired_offers import fleet_offers
+from roost.scheduler.candidates.fallback_candidates import fleet_offers
 from roost.scheduler.errors import SchedulerError
-from roost.scheduler.gateways.claiming import Driven, claimed
+from roost.scheduler.gateways.running_selection import RunningSelection, claimed
 from roost.scheduler.nodes.outstanding import taken_by
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugins import Filter
-from roost.scheduler.pool.field import Field
+from roost.scheduler.pool.fresh_pool import FreshPool
 from roost.scheduler.pool.group_members import progress_at_start
-from roost.scheduler.pool.offered_field import OfferedField
-from roost.scheduler.request.question import Question
+from roost.scheduler.pool.host_pool import HostPool
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.outcome import Claim, Outcome
 from roost.scheduler.selection.selection import Draw, Plugins, choose
 
@@ -39,7 +39,7 @@ class Scratch:
 
     def decide(
         self,
-        question: Question,
+        question: SchedulingRequest,
         filters: Sequence[Filter] | None = None,
         only: int | None = None,
         *,
@@ -54,7 +54,7 @@ class Scratch:
         """
         question = without_limits(question)
         self._state.name(question.instances)
-        driven = Driven(
+        driven = RunningSelection(
             choose(question, self.table, self._field(question, filters, only, kept), Draw(question.seed))
         )
         while (claim := driven.claim) is not None:
@@ -83,13 +83,15 @@ class Scratch:
             self.table.release(*(claim.instance for claim in self._claims[before:]))
             del self._claims[before:]
 
-    def to_try(self, question: Question, hosts: Sequence[int | None]) -> Sequence[int | None]:
+    def to_try(self, question: SchedulingRequest, hosts: Sequence[int | None]) -> Sequence[int | None]:
         """Which of some hosts to try a changed question on, each alone; None, for all hosts together, where
         one alone does not tell. Of several instances any may go anywhere."""
         alone = self.one_by_one and len(question.instances) == 1
         return hosts if alone and hosts else (None,)
 
-    def works(self, question: Question, filters: Sequence[Filter] | None, only: int | None) -> str | None:
+    def works(
+        self, question: SchedulingRequest, filters: Sequence[Filter] | None, only: int | None
+    ) -> str | None:
         """The host that the last instance of a question goes to; None if it is refused, or a plugin fails."""
         with self.trying():
             try:
@@ -105,17 +107,17 @@ class Scratch:
         return self.table.index_of_node(fleet.uuid(hosts[0])) if hosts else None
 
     def _field(
-        self, question: Question, filters: Sequence[Filter] | None, only: int | None, kept: bool
-    ) -> Field:
+        self, question: SchedulingRequest, filters: Sequence[Filter] | None, only: int | None, kept: bool
+    ) -> HostPool:
         fleet, table, plugins = self.fleet, self.table, self.plugins
         if kept and (field := plugins.keeper.field(fleet, question, table)) is not None:
             return field
         offers = fleet_offers(fleet, question, table, only)
         progress = progress_at_start(question, table, fleet)
         chosen = plugins.filters if filters is None else filters
-        return OfferedField(question, table, offers, chosen, plugins.weighers, progress)
+        return FreshPool(question, table, offers, chosen, plugins.weighers, progress)
 
-    def _count_again(self, question: Question) -> None:
+    def _count_again(self, question: SchedulingRequest) -> None:
         memory_mb, disk_mb = taken_by(question.spec)
         for claim in self._claims:
             index = self.index_of(claim) if claim.instance in question.instances else None
@@ -124,6 +126,6 @@ class Scratch:
                 self.table.claim(claim.instance, index, memory_mb, disk_mb, assignment)
 
 
-def without_limits(question: Question) -> Question:
+def without_limits(question: SchedulingRequest) -> SchedulingRequest:
     """The question without a time limit, and without alternates."""
     return msgspec.structs.replace(question, deadline=math.inf, num_alternates=0)

@@ -9,8 +9,8 @@ from roost.fleet.constraint import SPLIT_RESOURCES, TOGETHER, Constraint
 from roost.fleet.splitting import parts_by_tree
 from roost.model.reasons import Miss, Relaxation
 from roost.scheduler.explain.misses import nearest_removed
+from roost.scheduler.explain.phrases import listed, negated, plural, publicly, singular
 from roost.scheduler.explain.survey import Condition, Survey
-from roost.scheduler.explain.wording import listed, negated, plural, publicly, singular
 
 MOST_NAMED = 3
 """Conditions that the sentence names as met; the others of a long request are not named."""

@@ -19,10 +19,10 @@ from roost.placement.queries.forked import (
     ForkedUnavailable,
     run_forked,
 )
-from roost.placement.queries.pacing import Pacing
+from roost.placement.queries.query_pace import QueryPace
 from roost.scheduler.errors import BadRequestSpec, SchedulerError, SchedulerFault
+from roost.scheduler.explain.capacity import what_if
 from roost.scheduler.explain.explainer import MORE_BYTES, SHARE
-from roost.scheduler.explain.fitting import what_if
 from roost.scheduler.explain.supposition import Supposition
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.selection.selection import Plugins
@@ -60,7 +60,7 @@ class Suppositions:
         self._current = current
         self._turn = asyncio.Lock()
         self._waiting = 0
-        self._pacing = Pacing()
+        self._pacing = QueryPace()
 
     @classmethod
     def of_ledger(cls, ledger: Ledger) -> "Suppositions":

@@ -22,20 +22,20 @@ from roost.model.folded_names import host_names
 from roost.model.reasons import HostNames, Stage, StageKind
 from roost.model.request import CandidateQuery
 from roost.scheduler.candidates.candidate_order import MOST_CANDIDATES
-from roost.scheduler.candidates.offers import HostView, OneHost
-from roost.scheduler.candidates.paired_offers import fleet_offers
+from roost.scheduler.candidates.candidate_source import HostView, OneHost
+from roost.scheduler.candidates.fallback_candidates import fleet_offers
 from roost.scheduler.errors import SchedulerError
 from roost.scheduler.explain.every_host import EveryHost, name_of
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
 from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.plugins.asking import ask_filter, ask_key, ask_to_narrow, ask_weigher
 from roost.scheduler.plugins.declarations import free_of_class, in_order, looks_at, names_hosts
+from roost.scheduler.plugins.plugin_calls import ask_filter, ask_key, ask_to_narrow, ask_weigher
 from roost.scheduler.plugins.plugins import Filter, Weigher
 from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.request.places import Place, ignored, is_forced
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 MOST_NAMED = 2_000
 """Hosts that a stage names at most; further ones are counted."""
@@ -98,7 +98,7 @@ class Survey:
     def __init__(
         self,
         fleet: Fleet,
-        question: Question,
+        question: SchedulingRequest,
         table: NodeTable,
         filters: Sequence[Filter],
         refused: Collection[str] = (),
@@ -344,7 +344,7 @@ ClaimCondition = AffinityCondition | AntiAffinityCondition
 """What claims are judged by although the filter for it is not enabled, or not asked."""
 
 
-def _judging(filters: Sequence[Filter], question: Question) -> list[Filter]:
+def _judging(filters: Sequence[Filter], question: SchedulingRequest) -> list[Filter]:
     """The filters that judge a request, in order; with the conditions of its server group, which claims are
     judged by whether or not these filters are enabled."""
     chosen = [] if is_forced(question.spec) else list(filters)
@@ -355,11 +355,11 @@ def _judging(filters: Sequence[Filter], question: Question) -> list[Filter]:
     return [each for each in in_order(chosen) if ask_key(each, question) is not None]
 
 
-def _claimed_members(question: Question, table: NodeTable, fleet: Fleet) -> Progress:
+def _claimed_members(question: SchedulingRequest, table: NodeTable, fleet: Fleet) -> GroupPlacement:
     """The members of the server group that have claims, which alone are what claims are judged by."""
     group = question.spec.group
     if group is None:
-        return Progress()
+        return GroupPlacement()
     spec = msgspec.structs.replace(question.spec, group=msgspec.structs.replace(group, hosts=()))
     return progress_at_start(msgspec.structs.replace(question, spec=spec), table, fleet)
 

@@ -7,14 +7,14 @@ from oslo_config import cfg
 
 from roost.fleet.columns import Bools
 from roost.model.spec import RequestSpec
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.aggregate_numbers import words
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER, PluginOptions
 from roost.scheduler.request.image_properties import says_something, with_current_names
 from roost.scheduler.request.keys.key import ANY, Key
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class IsolationOptions(msgspec.Struct, frozen=True):
@@ -59,10 +59,10 @@ class AggregateImagePropertiesIsolation:
     def no_effect(self, name: str, spec: RequestSpec, table: NodeTable) -> str | None:
         return "no aggregate has metadata of this name" if table.metadata(name) is None else None
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         return tuple(sorted(self._properties(question).items())) or None
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         mask: Bools | None = None
         for name, wanted in self._properties(question).items():
             labels = hosts.table.metadata(name)
@@ -76,7 +76,7 @@ class AggregateImagePropertiesIsolation:
             mask = allowed if mask is None else mask & allowed
         return mask
 
-    def _properties(self, question: Question) -> dict[str, str]:
+    def _properties(self, question: SchedulingRequest) -> dict[str, str]:
         return {
             name: value
             for name, value in with_current_names(question.spec.image_properties).items()

@@ -5,12 +5,12 @@ from collections.abc import Hashable
 import numpy as np
 
 from roost.fleet.columns import Bools
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.aggregate_numbers import words
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.request.extra_specs import matches
 from roost.scheduler.request.keys.key import ANY, UNSCOPED, Key
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 SCOPE = "aggregate_instance_extra_specs:"
 
@@ -27,11 +27,11 @@ class AggregateInstanceExtraSpecsFilter:
     reads = (Key("extra_spec", SCOPE, ANY), Key("extra_spec", "", UNSCOPED))
     looks_at = Looks.REPORT
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         """The extra specs that it reads."""
         return tuple(_wanted(question).items()) or None
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         mask: Bools | None = None
         for full_key, wanted in _wanted(question).items():
             labels = hosts.table.metadata(full_key.removeprefix(SCOPE))
@@ -46,7 +46,7 @@ class AggregateInstanceExtraSpecsFilter:
         return mask
 
 
-def _wanted(question: Question) -> dict[str, str]:
+def _wanted(question: SchedulingRequest) -> dict[str, str]:
     return {
         key: wanted
         for key, wanted in question.spec.flavor.extra_specs.items()

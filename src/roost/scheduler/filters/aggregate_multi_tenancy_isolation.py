@@ -5,11 +5,11 @@ from collections.abc import Hashable
 import numpy as np
 
 from roost.fleet.columns import Bools
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.labels import LACKS
 from roost.scheduler.plugins.aggregate_numbers import words
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 PREFIX = "filter_tenant_id"
 
@@ -25,10 +25,10 @@ class AggregateMultiTenancyIsolation:
     name = "AggregateMultiTenancyIsolation"
     looks_at = Looks.REPORT
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         return question.spec.project_id
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         # Of several keys, one that has the project counts more than others that lack it.
         greatest = None
         for key in hosts.table.metadata_keys(PREFIX):

@@ -3,10 +3,10 @@
 from collections.abc import Hashable
 
 from roost.fleet.columns import Bools
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.aggregate_numbers import words
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class AggregateTypeAffinityFilter:
@@ -16,10 +16,10 @@ class AggregateTypeAffinityFilter:
     name = "AggregateTypeAffinityFilter"
     looks_at = Looks.REPORT
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         return question.spec.flavor.name
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         flavors = hosts.table.metadata("instance_type")
         if flavors is None:
             return None

@@ -3,9 +3,9 @@
 from collections.abc import Hashable
 
 from roost.fleet.columns import Bools
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class AllHostsFilter:
@@ -14,10 +14,10 @@ class AllHostsFilter:
     name = "AllHostsFilter"
     looks_at = Looks.NOTHING
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         return None
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         return None
 
 

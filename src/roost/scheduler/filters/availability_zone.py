@@ -7,10 +7,10 @@ import numpy as np
 from roost.fleet.columns import Bools
 from roost.fleet.constraint import MEMBER_OF, Constraint
 from roost.model.aggregate import AVAILABILITY_ZONE
-from roost.scheduler.candidates.offers import HostView, OneHost
+from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugins import Lack
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class AvailabilityZoneFilter:
@@ -20,10 +20,10 @@ class AvailabilityZoneFilter:
     name = "AvailabilityZoneFilter"
     looks_at = Looks.REPORT
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         return question.spec.availability_zone
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         zone = question.spec.availability_zone
         if zone is None:
             return None
@@ -33,7 +33,9 @@ class AvailabilityZoneFilter:
             return np.full(len(hosts), is_default)
         return zones.judged(lambda values: zone in values if values else is_default, hosts.index) > 0
 
-    def same_cause(self, constraint: Constraint, hosts: HostView, question: Question) -> Bools | None:
+    def same_cause(
+        self, constraint: Constraint, hosts: HostView, question: SchedulingRequest
+    ) -> Bools | None:
         """A zone is some aggregates, which queries ask for."""
         zone = question.spec.availability_zone
         if constraint.kind != MEMBER_OF or zone is None:
@@ -41,7 +43,7 @@ class AvailabilityZoneFilter:
         of_zone = hosts.table.aggregates_with(AVAILABILITY_ZONE, zone)
         return np.ones(len(hosts), dtype=np.bool_) if frozenset(constraint.names) == of_zone else None
 
-    def lack(self, host: OneHost, question: Question, progress: Progress) -> Lack:
+    def lack(self, host: OneHost, question: SchedulingRequest, progress: GroupPlacement) -> Lack:
         zones = host.table.metadata("availability_zone")
         values = () if zones is None else zones.of(host.index.item(0))
         return Lack(f"is in the zone {', '.join(values) or question.options.default_availability_zone}")

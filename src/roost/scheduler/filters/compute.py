@@ -5,10 +5,10 @@ import math
 from roost.fleet.columns import Bools
 from roost.fleet.constraint import FORBIDDEN, ROOT_FORBIDDEN, Constraint
 from roost.model.vocabulary import DISABLED_TRAIT
-from roost.scheduler.candidates.offers import HostView, OneHost
+from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugins import Lack
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class ComputeFilter:
@@ -17,19 +17,21 @@ class ComputeFilter:
     name = "ComputeFilter"
     looks_at = Looks.REPORT
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         table = hosts.table
         up: Bools = table.enabled[hosts.index] & table.seen_since(question.oldest_heartbeat)[hosts.index]
         return up
 
-    def same_cause(self, constraint: Constraint, hosts: HostView, question: Question) -> Bools | None:
+    def same_cause(
+        self, constraint: Constraint, hosts: HostView, question: SchedulingRequest
+    ) -> Bools | None:
         """An agent gives a host that is disabled a trait, which queries forbid."""
         if constraint.kind not in (FORBIDDEN, ROOT_FORBIDDEN) or constraint.names != (DISABLED_TRAIT,):
             return None
         alive: Bools = hosts.table.seen_since(question.oldest_heartbeat)[hosts.index]
         return alive
 
-    def lack(self, host: OneHost, question: Question, progress: Progress) -> Lack | None:
+    def lack(self, host: OneHost, question: SchedulingRequest, progress: GroupPlacement) -> Lack | None:
         table, index = host.table, host.index.item(0)
         if not table.enabled.item(index):
             return Lack("is disabled")

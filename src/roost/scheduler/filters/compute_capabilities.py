@@ -8,13 +8,13 @@ import numpy as np
 
 from roost.fleet.columns import Bools
 from roost.model.spec import RequestSpec
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.host_state import ATTRIBUTES, reported_value
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.request.extra_specs import matches
 from roost.scheduler.request.keys.key import ANY, UNSCOPED, Key
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 SCOPE = "capabilities"
 ADDRESS_BITS = "hw:maxphysaddr_bits"
@@ -43,11 +43,11 @@ class ComputeCapabilitiesFilter:
             return None
         return "no host reports it"
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         """The extra specs that it reads."""
         return tuple(_wanted(question.spec.flavor.extra_specs)) or None
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         table = hosts.table
         mask: Bools | None = None
         for path, is_scoped, wanted in _wanted(question.spec.flavor.extra_specs):

@@ -9,7 +9,7 @@ from oslo_config import cfg
 
 from roost.fleet.columns import Bools
 from roost.model.node import SupportedInstance
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.looks import Looks
@@ -17,7 +17,7 @@ from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER, PluginOptio
 from roost.scheduler.request.hypervisor_versions import Requirement, requirement_of, satisfies
 from roost.scheduler.request.image_properties import spelled, with_current_names
 from roost.scheduler.request.keys.key import Key
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class ImagePropertiesOptions(msgspec.Struct, frozen=True):
@@ -63,13 +63,13 @@ class ImagePropertiesFilter:
         default = options.image_properties_default_architecture
         self._architecture = "" if default is None else spelled("hw_architecture", default)
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         """Architecture, hypervisor type, VM mode; versions and address bits; None without the first three."""
         properties = with_current_names(question.spec.image_properties)
         needs = self._needs(properties)
         return (needs, *_limits(properties)) if needs else None
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         properties = with_current_names(question.spec.image_properties)
         needs = self._needs(properties)
         if not needs:

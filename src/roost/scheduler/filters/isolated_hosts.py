@@ -5,10 +5,10 @@ from collections.abc import Collection, Hashable
 import msgspec
 from oslo_config import cfg
 
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER, PluginOptions
 from roost.scheduler.plugins.plugins import Named
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class IsolatedHostsOptions(msgspec.Struct, frozen=True):
@@ -53,14 +53,14 @@ class IsolatedHostsFilter:
     def __init__(self, options: IsolatedHostsOptions) -> None:
         self._options = options
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         """Whether the image is isolated; None if all hosts may be used."""
         isolated = self._is_isolated(question)
         if isolated or self._options.restrict_isolated_hosts_to_isolated_images:
             return isolated
         return None
 
-    def named(self, hosts: HostView, question: Question, progress: Progress) -> Named | None:
+    def named(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Named | None:
         isolated: Collection[int] = [
             index for host in self._options.isolated_hosts for index in hosts.table.indexes_of_host(host)
         ]
@@ -70,7 +70,7 @@ class IsolatedHostsFilter:
             return Named(isolated, allowed=False)
         return None
 
-    def _is_isolated(self, question: Question) -> bool:
+    def _is_isolated(self, question: SchedulingRequest) -> bool:
         image = question.spec.image
         return image is not None and image.id in self._options.isolated_images
 

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from roost.fleet.columns import Bools
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.plugins.host_state import ATTRIBUTES, HostState
 from roost.scheduler.plugins.json_query import Query, is_true, query_of, variables
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.request.hints import hint
 from roost.scheduler.request.keys.key import Key
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class JsonFilter:
@@ -26,14 +26,14 @@ class JsonFilter:
     looks_at = Looks.REPORT | Looks.TREE
     depends_on_claims = True
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         text = hint(question, "query")
         if not text:
             return None
         _read(text)  # A query that cannot be read is refused, whether or not a host is left to ask about.
         return text
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         text = hint(question, "query")
         if not text:
             return None

@@ -1,10 +1,10 @@
 """Hosts that report all metrics that hosts are weighed by."""
 
 from roost.fleet.columns import Bools
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.metrics_options import METRICS_OPTIONS, MetricsOptions
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class MetricsFilter:
@@ -20,7 +20,7 @@ class MetricsFilter:
     def __init__(self, options: MetricsOptions) -> None:
         self._metrics = tuple(options.weight_setting)
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         mask: Bools | None = None
         for metric in self._metrics:
             values = hosts.table.metric(metric)[hosts.index]

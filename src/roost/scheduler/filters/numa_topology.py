@@ -17,7 +17,7 @@ from roost.model.allocation import Candidate
 from roost.model.assignment import Assignment
 from roost.model.pci import PciRequest
 from roost.model.spec import NetworkMetadata
-from roost.scheduler.candidates.offers import HostView, OneHost
+from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.filters.pci_passthrough import AlikePools, free_pools, on_their_cards, wanted_of
 from roost.scheduler.nodes.numa_columns import is_exact
 from roost.scheduler.nodes.numa_topologies import NumaTopologies, limits_of
@@ -29,7 +29,7 @@ from roost.scheduler.plugins.plugins import Lack
 from roost.scheduler.request.demand.guest_topology import wanted_topology
 from roost.scheduler.request.demand.numa_groups import NUMA_ROOT, is_of_tree
 from roost.scheduler.request.demand.pci import pci_requests
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class NumaOptions(msgspec.Struct, frozen=True):
@@ -74,13 +74,13 @@ class NUMATopologyFilter:
         self._pack = options.packing_host_numa_cells_allocation_strategy
         self._of_table: WeakKeyDictionary[NodeTable, NumaTopologies] = WeakKeyDictionary()
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         wanted = _wanted(question)
         if wanted is None:
             return None
         return wanted.guest, wanted.network, wanted_of(wanted.requests)
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         wanted = _wanted(question)
         if wanted is None:
             return None
@@ -107,7 +107,7 @@ class NUMATopologyFilter:
         return fits
 
     def narrow(
-        self, host: OneHost, candidates: Sequence[Candidate], question: Question
+        self, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest
     ) -> Sequence[Candidate]:
         wanted = _wanted(question)
         if wanted is None:
@@ -138,7 +138,7 @@ class NUMATopologyFilter:
                 )
         return left
 
-    def lack(self, host: OneHost, question: Question, progress: Progress) -> Lack | None:
+    def lack(self, host: OneHost, question: SchedulingRequest, progress: GroupPlacement) -> Lack | None:
         wanted = _wanted(question)
         if wanted is None:
             return None
@@ -201,12 +201,12 @@ class NUMATopologyFilter:
         return limits
 
 
-def _trees_may_serve(question: Question) -> bool:
+def _trees_may_serve(question: SchedulingRequest) -> bool:
     """Whether hosts may have their NUMA nodes as child providers, of which placement has chosen some."""
     return question.options.request_filters.numa_model == "both"
 
 
-def _wanted(question: Question) -> _Wanted | None:
+def _wanted(question: SchedulingRequest) -> _Wanted | None:
     """What a request wants of reported topologies, None if it wants nothing. Raises: `BadRequestSpec`."""
     spec = question.spec
     trees_alone = question.options.request_filters.numa_model == "trees"

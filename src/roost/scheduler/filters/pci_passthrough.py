@@ -11,12 +11,12 @@ from roost.fleet.hardware.pci_ports import on_interface
 from roost.model.allocation import Candidate
 from roost.model.assignment import AssignedDevices, Assignment
 from roost.model.pci import PciRequest
-from roost.scheduler.candidates.offers import HostView, OneHost
+from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.nodes.pci_columns import PciColumns, names_cards
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugins import Lack
 from roost.scheduler.request.demand.pci import pci_requests
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class PciPassthroughFilter:
@@ -27,11 +27,11 @@ class PciPassthroughFilter:
     looks_at = Looks.REPORT | Looks.TREE
     depends_on_claims = True
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         requests = pci_requests(question.spec, question.options)
         return wanted_of(requests) if requests else None
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         requests = pci_requests(question.spec, question.options)
         if not requests:
             return None
@@ -51,7 +51,7 @@ class PciPassthroughFilter:
         return enough
 
     def narrow(
-        self, host: OneHost, candidates: Sequence[Candidate], question: Question
+        self, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest
     ) -> Sequence[Candidate]:
         requests = pci_requests(question.spec, question.options)
         if not requests:
@@ -76,7 +76,7 @@ class PciPassthroughFilter:
                 left.append(msgspec.structs.replace(candidate, assignment=Assignment(node, cells, devices)))
         return left
 
-    def lack(self, host: OneHost, question: Question, progress: Progress) -> Lack | None:
+    def lack(self, host: OneHost, question: SchedulingRequest, progress: GroupPlacement) -> Lack | None:
         requests = pci_requests(question.spec, question.options)
         if not requests:
             return None

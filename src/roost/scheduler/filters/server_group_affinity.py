@@ -3,9 +3,9 @@
 from collections.abc import Hashable
 
 from roost.model.allocation import AFFINITY
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.plugins import Named
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class ServerGroupAffinityFilter:
@@ -18,11 +18,11 @@ class ServerGroupAffinityFilter:
     name = "ServerGroupAffinityFilter"
     depends_on_claims = True
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         group = question.spec.group
         return group.uuid if group is not None and group.policy == AFFINITY else None
 
-    def named(self, hosts: HostView, question: Question, progress: Progress) -> Named | None:
+    def named(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Named | None:
         if not progress.members:
             return None
         # Members on hosts that the table lacks are members too: then no other host will do.

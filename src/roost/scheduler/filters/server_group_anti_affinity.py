@@ -3,9 +3,9 @@
 from collections.abc import Hashable
 
 from roost.model.allocation import ANTI_AFFINITY
-from roost.scheduler.candidates.offers import HostView, OneHost
+from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.plugins.plugins import Lack, Named
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class ServerGroupAntiAffinityFilter:
@@ -20,11 +20,11 @@ class ServerGroupAntiAffinityFilter:
     depends_on_claims = True
     names_by_own_members = True
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         group = question.spec.group
         return group.uuid if group is not None and group.policy == ANTI_AFFINITY else None
 
-    def named(self, hosts: HostView, question: Question, progress: Progress) -> Named | None:
+    def named(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Named | None:
         group = question.spec.group
         if group is None:
             return None
@@ -32,7 +32,7 @@ class ServerGroupAntiAffinityFilter:
         full = [index for index, n in progress.members.items() if n >= most and index not in present]
         return Named([index for index in full if index >= 0], allowed=False)
 
-    def lack(self, host: OneHost, question: Question, progress: Progress) -> Lack | None:
+    def lack(self, host: OneHost, question: SchedulingRequest, progress: GroupPlacement) -> Lack | None:
         group = question.spec.group
         if group is None:
             return None

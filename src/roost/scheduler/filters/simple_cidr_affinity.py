@@ -5,13 +5,13 @@ from collections.abc import Hashable
 
 from roost.fleet.columns import Bools
 from roost.model.spec import RequestSpec
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.request.hints import hint
 from roost.scheduler.request.keys.key import Key
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 DEFAULT_CIDR = "/24"
 
@@ -32,17 +32,17 @@ class SimpleCIDRAffinityFilter:
             return "it goes with the hint build_near_host_ip, which is missing"
         return None
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         return _network(question)
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         network = _network(question)
         if network is None:
             return None
         return hosts.table.host_ip.judged(lambda address: _is_in(address, network), hosts.index) > 0
 
 
-def _network(question: Question) -> Network | None:
+def _network(question: SchedulingRequest) -> Network | None:
     near = hint(question, "build_near_host_ip")
     if not near:
         return None

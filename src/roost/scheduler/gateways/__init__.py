@@ -16,12 +16,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from roost.model.reasons import Reasons
-from roost.model.record import Told
+from roost.model.record import PlacementRead
 from roost.model.request import CandidateQuery
 from roost.model.what_if import WhatIf
 from roost.scheduler.explain.supposition import Supposition
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.request.question import Question
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.outcome import Outcome
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection.selection import Plugins
@@ -43,7 +43,7 @@ class Decided(NamedTuple):
     seconds: float
     position: int | None = None
     node_version: int | None = None
-    told: tuple[Told, ...] = ()
+    told: tuple[PlacementRead, ...] = ()
     generations: Mapping[str, int] = {}
     claims: bool = True
 
@@ -51,7 +51,7 @@ class Decided(NamedTuple):
 class Gateway(Protocol):
     """Decides a question and claims what was chosen."""
 
-    async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
+    async def decide(self, question: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
         """Choose, claim and find alternates. Claims of a run that is refused, or raises, do not stay.
 
         Raises `ConcurrentUpdate` if an instance holds something already, or not at the generation that the
@@ -75,7 +75,13 @@ class Gateway(Protocol):
         """
 
     async def explain(
-        self, question: Question, table: NodeTable, plugins: Plugins, placed: int, *, newest: bool = False
+        self,
+        question: SchedulingRequest,
+        table: NodeTable,
+        plugins: Plugins,
+        placed: int,
+        *,
+        newest: bool = False,
     ) -> Reasons | None:
         """Why a question is refused, of which the first ``placed`` instances hold their hosts.
 

@@ -2,13 +2,13 @@
 
 from roost.placement.client.candidate_pages import CandidatePages
 from roost.placement.errors import BadRequest
-from roost.scheduler.candidates.answered_offers import AnsweredOffers
-from roost.scheduler.candidates.cached import CachedAnswers
+from roost.scheduler.candidates.cached_answers import CachedAnswers
+from roost.scheduler.candidates.fetched_candidates import FetchedCandidates
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.gateways.asking import asked
-from roost.scheduler.gateways.hearing import RunPlacement
+from roost.scheduler.gateways.error_translation import asked
+from roost.scheduler.gateways.recording_placement import RunPlacement
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.request.question import Question
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.claim_result import named
 
 
@@ -20,7 +20,7 @@ class AskedCandidates:
     """
 
     def __init__(
-        self, placement: RunPlacement, question: Question, table: NodeTable, cached: CachedAnswers
+        self, placement: RunPlacement, question: SchedulingRequest, table: NodeTable, cached: CachedAnswers
     ) -> None:
         self._question = question
         self._table = table
@@ -31,7 +31,7 @@ class AskedCandidates:
         self.known = 0
         self.bound: str | None = None
 
-    async def offers(self) -> AnsweredOffers:
+    async def offers(self) -> FetchedCandidates:
         """What was read, without any claim of this run. Raises: as `read_on`."""
         answer, self._answer = self._answer, None
         if answer is None:
@@ -39,7 +39,7 @@ class AskedCandidates:
                 await self._read_to(self._question.limit)
             requests = [request for pages in self._pages for request in pages.requests]
             summaries = {uuid: each for pages in self._pages for uuid, each in pages.summaries.items()}
-            answer = AnsweredOffers(requests, summaries, self._table)
+            answer = FetchedCandidates(requests, summaries, self._table)
             self._cached.keep(self._question, self._table, answer)
         self.known = len(answer.index)
         return answer

@@ -18,8 +18,8 @@ from roost.model.allocation import AFFINITY, ANTI_AFFINITY
 from roost.model.spec import ServerGroup
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.errors import NotFound
-from roost.scheduler.gateways.asking import asked
-from roost.scheduler.gateways.hearing import RunPlacement
+from roost.scheduler.gateways.error_translation import asked
+from roost.scheduler.gateways.recording_placement import RunPlacement
 
 Members = Callable[[str], Awaitable[Sequence[str]]]
 """The consumers that are members of a group (its uuid), placed or about to be."""
@@ -141,7 +141,7 @@ async def look_for_members(
     With them the group itself, if placement cannot judge its condition: then each claim needs a second look.
 
     Raises:
-        PlacementUnavailable, PlacementRefused: as `roost.scheduler.gateways.asking.asked`.
+        PlacementUnavailable, PlacementRefused: as `roost.scheduler.gateways.error_translation.asked`.
     """
     if group is None:
         return None, None

@@ -12,23 +12,23 @@ from roost.model.reasons import Reasons
 from roost.model.request import CandidateQuery
 from roost.model.what_if import WhatIf
 from roost.placement.errors import BadRequest, NotFound
-from roost.scheduler.candidates.cached import CachedAnswers
-from roost.scheduler.candidates.filling import being_filled
+from roost.scheduler.candidates.cached_answers import CachedAnswers
+from roost.scheduler.candidates.unfilled_placement import being_filled
 from roost.scheduler.errors import BadRequestSpec, SchedulerError
 from roost.scheduler.explain.supposition import Supposition
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.asked_candidates import AskedCandidates
-from roost.scheduler.gateways.asking import asked
-from roost.scheduler.gateways.explaining import Explanations
+from roost.scheduler.gateways.error_translation import asked
 from roost.scheduler.gateways.foreign_groups import Members, Sleep, look_for_members, no_members
-from roost.scheduler.gateways.hearing import Hearing, PlacementOverHttp
 from roost.scheduler.gateways.http_claims import HttpClaims, MembersChanged
+from roost.scheduler.gateways.http_explanation import Explanations
+from roost.scheduler.gateways.http_replacement import HttpReplacing
 from roost.scheduler.gateways.http_run import HttpRun
 from roost.scheduler.gateways.missing_providers import nodes_without_provider
 from roost.scheduler.gateways.node_assignments import assignments_for
-from roost.scheduler.gateways.replacing_over_http import HttpReplacing
+from roost.scheduler.gateways.recording_placement import PlacementOverHttp, RecordingPlacement
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.request.question import Question
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.claim_result import one_line
 from roost.scheduler.selection.outcome import Basis
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
@@ -55,9 +55,9 @@ class HttpGateway:
         self._cached = CachedAnswers()
         self._explanations = Explanations(placement, members, sleep)
 
-    async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
+    async def decide(self, question: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
         """As `Gateway.decide` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
-        hearing = Hearing(self._placement, question, table)
+        hearing = RecordingPlacement(self._placement, question, table)
         try:
             for _ in range(_AGAIN):
                 try:
@@ -70,7 +70,12 @@ class HttpGateway:
             raise
 
     async def _decide(
-        self, question: Question, table: NodeTable, plugins: Plugins, hearing: Hearing, begins_anew: bool
+        self,
+        question: SchedulingRequest,
+        table: NodeTable,
+        plugins: Plugins,
+        hearing: RecordingPlacement,
+        begins_anew: bool,
     ) -> Decided:
         group = question.spec.group
         members, foreign = await look_for_members(hearing, group, self._members, self._sleep)
@@ -115,7 +120,7 @@ class HttpGateway:
         )
         return await replacing.replace()
 
-    async def give_back(self, question: Question) -> None:
+    async def give_back(self, question: SchedulingRequest) -> None:
         """Free what a run has claimed for the new instances of its question.
 
         Raises `PlacementUnavailable` and `PlacementRefused`. A consumer that was there before is never freed:
@@ -129,7 +134,13 @@ class HttpGateway:
         self._cached = CachedAnswers()
 
     async def explain(
-        self, question: Question, table: NodeTable, plugins: Plugins, placed: int, *, newest: bool = False
+        self,
+        question: SchedulingRequest,
+        table: NodeTable,
+        plugins: Plugins,
+        placed: int,
+        *,
+        newest: bool = False,
     ) -> Reasons | None:
         """As `Gateway.explain` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
         return await self._explanations.explain(question, table, plugins, placed)

@@ -20,12 +20,12 @@ from roost.scheduler.errors import (
     PlacementUnavailable,
     SchedulerError,
 )
-from roost.scheduler.gateways.asking import asked
-from roost.scheduler.gateways.claiming import Driven, claim_write
+from roost.scheduler.gateways.error_translation import asked
 from roost.scheduler.gateways.foreign_groups import COLLIDED, ForeignGroup
-from roost.scheduler.gateways.hearing import Hearing
 from roost.scheduler.gateways.node_assignments import NoAssignments, NodeAssignments
-from roost.scheduler.request.question import Question
+from roost.scheduler.gateways.recording_placement import RecordingPlacement
+from roost.scheduler.gateways.running_selection import RunningSelection, claim_write
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.claim_result import (
     CLAIMED,
     ClaimResult,
@@ -60,8 +60,8 @@ class HttpClaims:
 
     def __init__(
         self,
-        placement: Hearing,
-        question: Question,
+        placement: RecordingPlacement,
+        question: SchedulingRequest,
         foreign: ForeignGroup | None = None,
         begins_anew: bool = False,
     ) -> None:
@@ -81,7 +81,7 @@ class HttpClaims:
         """Whether one write judges all; members of a group at a foreign service need a look after each."""
         return self._foreign is None
 
-    async def carry_out(self, driven: Driven) -> Outcome:
+    async def carry_out(self, driven: RunningSelection) -> Outcome:
         """Make the claims that are wanted; free all of them if the run comes to nothing."""
         try:
             while driven.claim is not None:

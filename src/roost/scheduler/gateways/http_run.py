@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import msgspec
 
 from roost.scheduler.gateways.asked_candidates import AskedCandidates
-from roost.scheduler.gateways.claiming import Driven
 from roost.scheduler.gateways.http_claims import HttpClaims
 from roost.scheduler.gateways.node_assignments import NodeAssignments
+from roost.scheduler.gateways.running_selection import RunningSelection
 from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.pool.group_members import progress_at_start
-from roost.scheduler.request.question import Question
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.claim_result import CLAIMED
-from roost.scheduler.selection.outcome import BOUND, Claim, Outcome, Try
+from roost.scheduler.selection.outcome import BOUND, Claim, ClaimAttempt, Outcome
 from roost.scheduler.selection.selection import Draw, Plugins, select
 
 ReadAssignments = Callable[[Indexes], Awaitable[NodeAssignments]]
@@ -34,7 +34,7 @@ class HttpRun:
 
     def __init__(
         self,
-        question: Question,
+        question: SchedulingRequest,
         table: NodeTable,
         plugins: Plugins,
         candidates: AskedCandidates,
@@ -49,7 +49,7 @@ class HttpRun:
         self._members = members
         self._claims = claims
         self._read_assignments = assigned
-        self._tries: tuple[Try, ...] = ()
+        self._tries: tuple[ClaimAttempt, ...] = ()
         self.seconds = 0.0
 
     async def run(self) -> Outcome:
@@ -104,7 +104,7 @@ class HttpRun:
         self._claims.judged.clear()
         return msgspec.structs.replace(outcome, tries=tuple(dated))
 
-    async def _selection(self) -> Driven:
+    async def _selection(self) -> RunningSelection:
         question, table = self._question, self._table
         answered = await self._candidates.offers()
         self._claims.assigned = await self._read_assignments(answered.index)
@@ -114,7 +114,7 @@ class HttpRun:
         progress = progress_at_start(question, table, claims=self._members)
         plugins = self._plugins
         started = time.perf_counter()
-        driven = Driven(select(question, table, offers, plugins, Draw(question.seed), progress))
+        driven = RunningSelection(select(question, table, offers, plugins, Draw(question.seed), progress))
         self.seconds += time.perf_counter() - started
         return driven
 

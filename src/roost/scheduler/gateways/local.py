@@ -14,22 +14,22 @@ from roost.model.reasons import Reasons
 from roost.model.request import CandidateQuery
 from roost.model.what_if import WhatIf
 from roost.placement.commands.allocations import write_allocations
-from roost.scheduler.candidates.paired_offers import fleet_offers
+from roost.scheduler.candidates.fallback_candidates import fleet_offers
 from roost.scheduler.errors import SchedulerError
 from roost.scheduler.explain.explainer import Explainer, Job
 from roost.scheduler.explain.supposition import Supposition
 from roost.scheduler.explain.suppositions import Suppositions
 from roost.scheduler.gateways import Decided
-from roost.scheduler.gateways.checking import check_queries
-from roost.scheduler.gateways.claiming import INSTANCE as INSTANCE
-from roost.scheduler.gateways.claiming import Driven, claim_write, claimed, set_aside
-from roost.scheduler.gateways.evaluation import EvaluationAhead
-from roost.scheduler.gateways.replacing import UseAlternate
+from roost.scheduler.gateways.evaluation_ahead import EvaluationAhead
+from roost.scheduler.gateways.local_replacement import UseAlternate
+from roost.scheduler.gateways.query_checks import check_queries
+from roost.scheduler.gateways.running_selection import INSTANCE as INSTANCE
+from roost.scheduler.gateways.running_selection import RunningSelection, claim_write, claimed, set_aside
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.pool.field import Field
+from roost.scheduler.pool.fresh_pool import FreshPool
 from roost.scheduler.pool.group_members import progress_at_start
-from roost.scheduler.pool.offered_field import OfferedField
-from roost.scheduler.request.question import Question
+from roost.scheduler.pool.host_pool import HostPool
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.bounds import TOO_MUCH_WORK, decision_work
 from roost.scheduler.selection.claim_result import Verdict
 from roost.scheduler.selection.outcome import WORK, Basis, Claim, Outcome
@@ -46,7 +46,7 @@ class LocalGateway:
         self._explainer: Explainer | None = None
         self._suppositions: Suppositions | None = None
 
-    async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
+    async def decide(self, question: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
         await self._ahead.evaluate(question.queries)
         return await self._ledger.execute(Decide(question, table, plugins))
 
@@ -59,7 +59,13 @@ class LocalGateway:
         return await self._ledger.execute(UseAlternate(request, table, plugins))
 
     async def explain(
-        self, question: Question, table: NodeTable, plugins: Plugins, placed: int, *, newest: bool = False
+        self,
+        question: SchedulingRequest,
+        table: NodeTable,
+        plugins: Plugins,
+        placed: int,
+        *,
+        newest: bool = False,
     ) -> Reasons | None:
         if self._explainer is None:
             self._explainer = Explainer(self._ledger)
@@ -81,7 +87,7 @@ class LocalGateway:
 class Decide(Command[Decided], frozen=True):
     """The command: see `roost.scheduler.selection.selection.select`."""
 
-    question: Question
+    question: SchedulingRequest
     table: NodeTable
     plugins: Plugins
 
@@ -120,7 +126,7 @@ class Decide(Command[Decided], frozen=True):
         if self.question.generations:
             set_aside(state, self.question)
         selecting = choose(self.question, self.table, self._field(state.fleet), Draw(self.question.seed))
-        driven = Driven(selecting)
+        driven = RunningSelection(selecting)
         made: list[Claim] = []
         while driven.claim is not None:
             claim = driven.claim
@@ -133,11 +139,11 @@ class Decide(Command[Decided], frozen=True):
             write_allocations(state, [claim_write(self.question, claim) for claim in made])
         return driven.outcome
 
-    def _field(self, fleet: Fleet) -> Field:
+    def _field(self, fleet: Fleet) -> HostPool:
         kept = self.plugins.keeper.field(fleet, self.question, self.table)
         if kept is not None:
             return kept
         offers = fleet_offers(fleet, self.question, self.table)
         progress = progress_at_start(self.question, self.table, fleet)
         plugins = self.plugins
-        return OfferedField(self.question, self.table, offers, plugins.filters, plugins.weighers, progress)
+        return FreshPool(self.question, self.table, offers, plugins.filters, plugins.weighers, progress)

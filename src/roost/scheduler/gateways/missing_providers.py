@@ -5,10 +5,10 @@ from itertools import islice
 import structlog
 
 from roost.placement.errors import PlacementError
-from roost.scheduler.candidates.filling import known_nodes
+from roost.scheduler.candidates.unfilled_placement import known_nodes
 from roost.scheduler.errors import SchedulerError
-from roost.scheduler.gateways.asking import asked
-from roost.scheduler.gateways.hearing import RunPlacement
+from roost.scheduler.gateways.error_translation import asked
+from roost.scheduler.gateways.recording_placement import RunPlacement
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.selection.claim_result import one_line
 

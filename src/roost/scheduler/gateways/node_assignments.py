@@ -10,14 +10,14 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from roost.model.assignment import Assigned, Assignment, digest_of_all
-from roost.scheduler.gateways.asking import asked
-from roost.scheduler.gateways.hearing import RunPlacement
+from roost.scheduler.gateways.error_translation import asked
+from roost.scheduler.gateways.recording_placement import RunPlacement
 from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.nodes.outstanding import taken_by
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.nodes.unreported import NOTHING
-from roost.scheduler.plugins.asking import ask_key
-from roost.scheduler.request.question import Question
+from roost.scheduler.plugins.plugin_calls import ask_key
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.outcome import Claim
 from roost.scheduler.selection.selection import Plugins
 
@@ -118,7 +118,7 @@ class RememberedAssignments:
     A claim counts from the moment before it is written: other runs of this process choose meanwhile.
     """
 
-    def __init__(self, question: Question, table: NodeTable) -> None:
+    def __init__(self, question: SchedulingRequest, table: NodeTable) -> None:
         self._table = table
         self._taken = taken_by(question.spec)
 
@@ -146,7 +146,7 @@ class RememberedAssignments:
 
 async def assignments_for(
     placement: RunPlacement,
-    question: Question,
+    question: SchedulingRequest,
     table: NodeTable,
     plugins: Plugins,
     hosts: Indexes,

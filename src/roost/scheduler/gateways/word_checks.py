@@ -22,7 +22,7 @@ from roost.scheduler.explain.supposition import Supposition
 from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.nodes.operator_words import OperatorWords
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.request.question import Question
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection.selection import Plugins
 
@@ -34,7 +34,7 @@ _log = structlog.get_logger()
 class UnconditionalGateway(Gateway, Protocol):
     """A gateway whose claims are not conditional on operators' words."""
 
-    async def give_back(self, question: Question) -> None:
+    async def give_back(self, question: SchedulingRequest) -> None:
         """Free what a run has claimed for the new instances of its question."""
 
     def forget_answers(self) -> None:
@@ -53,7 +53,7 @@ class WordCheckedGateway:
         # The events that were known when the answers of placement were forgotten last.
         self._answered_after = 0
 
-    async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
+    async def decide(self, question: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
         """As `Gateway.decide` says; also raises `NewerWord`, and `ClaimsInDoubt` if what was claimed cannot
         be given back."""
         await self._look(question)
@@ -93,7 +93,13 @@ class WordCheckedGateway:
         await self._gateway.check(queries)
 
     async def explain(
-        self, question: Question, table: NodeTable, plugins: Plugins, placed: int, *, newest: bool = False
+        self,
+        question: SchedulingRequest,
+        table: NodeTable,
+        plugins: Plugins,
+        placed: int,
+        *,
+        newest: bool = False,
     ) -> Reasons | None:
         """As `Gateway.explain` says."""
         return await self._gateway.explain(question, table, plugins, placed, newest=newest)
@@ -106,7 +112,7 @@ class WordCheckedGateway:
         """As `Gateway.aggregates` says."""
         return await self._gateway.aggregates(providers)
 
-    async def _look(self, question: Question) -> None:
+    async def _look(self, question: SchedulingRequest) -> None:
         """Raises `NewerWord` if something was said since the question was made."""
         await self._words.look()
         events = self._words.taken.events
@@ -116,7 +122,7 @@ class WordCheckedGateway:
         if question.word is not None and question.word.events != events:
             raise NewerWord
 
-    async def _give_back(self, question: Question, cause: BaseException | None = None) -> None:
+    async def _give_back(self, question: SchedulingRequest, cause: BaseException | None = None) -> None:
         """Free the claims of a run. ``cause``: the error that ends it. Raises `ClaimsInDoubt`."""
         try:
             await self._gateway.give_back(question)
@@ -128,7 +134,7 @@ class WordCheckedGateway:
                 return
             raise ClaimsInDoubt(text) from (cause or error)
 
-    async def _stands(self, question: Question, *selected: Selection) -> bool:
+    async def _stands(self, question: SchedulingRequest, *selected: Selection) -> bool:
         """Return whether nothing said since the question was made concerns the hosts of some claims."""
         await self._words.look()
         if question.word is None:

@@ -13,7 +13,7 @@ from roost.model.assignment import Assigned, AssignedDevices
 from roost.model.node import NodeReport
 from roost.model.pci import PciRequest
 from roost.model.spec import NetworkMetadata
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.cell_numbers import numbers_of
 from roost.scheduler.nodes.near_cells import NearCells, device_demands
 from roost.scheduler.nodes.numa_columns import NumaCells, NumaColumns, is_exact

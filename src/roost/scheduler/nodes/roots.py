@@ -7,7 +7,7 @@ from typing import Protocol
 from roost.fleet import Fleet
 from roost.ledger import Ledger
 from roost.placement.client import HttpPlacement
-from roost.scheduler.gateways.asking import asked
+from roost.scheduler.gateways.error_translation import asked
 
 Roots = Mapping[str, str]
 """The name of each host by the uuid of its root provider."""

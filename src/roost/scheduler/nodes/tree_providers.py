@@ -10,7 +10,7 @@ from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Rows
 from roost.fleet.work import CANDIDATE
 from roost.model.allocation import Candidate
-from roost.scheduler.candidates.offers import ProviderLevels
+from roost.scheduler.candidates.candidate_source import ProviderLevels
 
 ONE_BY_ONE: Final = 48
 """Up to so many trees are looked through; more by vector operations on the whole fleet."""

@@ -5,11 +5,11 @@ from collections.abc import Hashable, Sequence
 from typing import TypeVar, cast
 
 from roost.fleet.columns import Int64
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugins import Filter
-from roost.scheduler.request.question import Question
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 
 F = TypeVar("F", bound=Filter)
 
@@ -25,7 +25,7 @@ def looks_at_trees(plugin: object) -> bool:
     return Looks.TREE in (looks_at(plugin) or Looks.NOTHING)
 
 
-def key_of(plugin: object, question: Question) -> Hashable | None:
+def key_of(plugin: object, question: SchedulingRequest) -> Hashable | None:
     """All of the request that a plugin's answers depend on; None if it has nothing to say on it."""
     key = getattr(plugin, "key", None)
     return () if key is None else cast(Hashable | None, key(question))

@@ -6,11 +6,11 @@ import msgspec
 import numpy as np
 
 from roost.fleet.columns import Bools, Float64, Int64
-from roost.scheduler.candidates.offers import HostView, OneHost
+from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.plugins.aggregate_numbers import least_integer
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugins import Lack
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class HostLimit:
@@ -30,12 +30,12 @@ class HostLimit:
     def __init__(self, options: msgspec.Struct) -> None:
         self._configured: int = getattr(options, self.limit)
 
-    def mask(self, hosts: HostView, question: Question, progress: Progress) -> Bools | None:
+    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         numbers: Int64 = getattr(hosts.table, self.column)
         below: Bools = numbers[hosts.index] < self._limits(hosts)
         return below
 
-    def lack(self, host: OneHost, question: Question, progress: Progress) -> Lack:
+    def lack(self, host: OneHost, question: SchedulingRequest, progress: GroupPlacement) -> Lack:
         number = getattr(host.table, self.column).item(host.index.item(0))
         least = int(np.min(self._limits(host)))
         return Lack(f"has {number} by {self.column}, and {self.limit} is {least}")

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from roost.model.node import NodeReport
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.table import NodeTable
 
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from roost.fleet.columns import Bools, Float64
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.host_state import HostState
 from roost.scheduler.plugins.plain_spec import PlainSpec
 
 if TYPE_CHECKING:  # the options that a question has find plugins by name
-    from roost.scheduler.request.question import Progress, Question
+    from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class PlainFilter:
@@ -34,7 +34,9 @@ class PlainFilter:
             self.reads = plain.reads
         self._passes = plain.host_passes
 
-    def mask(self, hosts: HostView, question: "Question", progress: "Progress") -> Bools | None:
+    def mask(
+        self, hosts: HostView, question: "SchedulingRequest", progress: "GroupPlacement"
+    ) -> Bools | None:
         spec = PlainSpec(question, hosts.table, progress)
         passing = (bool(self._passes(HostState(hosts, position), spec)) for position in range(len(hosts)))
         return np.fromiter(passing, np.bool_, len(hosts))
@@ -61,7 +63,9 @@ class PlainWeigher:
         if _has_own_multiplier(plain):
             self.multipliers = lambda hosts: _numbers(hosts, plain.weight_multiplier)
 
-    def raw(self, hosts: HostView, question: "Question", progress: "Progress") -> Float64 | None:
+    def raw(
+        self, hosts: HostView, question: "SchedulingRequest", progress: "GroupPlacement"
+    ) -> Float64 | None:
         spec = PlainSpec(question, hosts.table, progress)
         found = _numbers(hosts, lambda host_state: self._weigh(host_state, spec))
         return found if self._most == math.inf else np.minimum(found, self._most)

@@ -13,7 +13,7 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.image_properties import with_current_names
 
 if TYPE_CHECKING:  # the options that a question has find plugins by name
-    from roost.scheduler.request.question import Progress, Question
+    from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class PlainGroup(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class PlainSpec:
     ``instance_uuid`` is the first instance of the request.
     """
 
-    def __init__(self, question: "Question", table: NodeTable, progress: "Progress") -> None:
+    def __init__(self, question: "SchedulingRequest", table: NodeTable, progress: "GroupPlacement") -> None:
         spec = question.spec
         self._spec = spec
         self.num_instances = len(question.instances)

@@ -4,9 +4,9 @@ from collections.abc import Hashable
 from typing import ClassVar
 
 from roost.fleet.columns import Float64
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class SoftGroupWeigher:
@@ -21,9 +21,9 @@ class SoftGroupWeigher:
     policy: ClassVar[str]
     sign: ClassVar[int]
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         group = question.spec.group
         return group.uuid if group is not None and group.policy == self.policy else None
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         return self.sign * progress.members_on(hosts.index)

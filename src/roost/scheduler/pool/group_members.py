@@ -7,18 +7,18 @@ import numpy as np
 
 from roost.fleet import Fleet
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 ELSEWHERE = -1
 """The index under which members count whose host the table does not have."""
 
 
 def progress_at_start(
-    question: Question,
+    question: SchedulingRequest,
     table: NodeTable,
     fleet: Fleet | None = None,
     claims: Mapping[str, Sequence[str]] | None = None,
-) -> Progress:
+) -> GroupPlacement:
     """The members of the request's server group before the run has placed any instance.
 
     The spec names the host of each member as far as its writer knew. ``fleet`` or ``claims`` (member -> uuids
@@ -28,7 +28,7 @@ def progress_at_start(
     """
     group = question.spec.group
     if group is None:
-        return Progress()
+        return GroupPlacement()
     members = Counter(index for host in group.hosts for index in table.indexes_of_host(host) or (ELSEWHERE,))
     claimed: Counter[int] = Counter()
     present: set[int] = set()
@@ -48,4 +48,4 @@ def progress_at_start(
             present.update(indexes)
         else:
             claimed.update(indexes)
-    return Progress(members | claimed if claimed else members, frozenset(present))
+    return GroupPlacement(members | claimed if claimed else members, frozenset(present))

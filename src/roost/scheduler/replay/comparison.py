@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from roost.model.record import REFUSED, Attempt, Run
-from roost.scheduler.recording import attempts_of, numbered, weighed_in
+from roost.scheduler.run_records import attempts_of, numbered, weighed_in
 from roost.scheduler.selection.outcome import Outcome
 
 _encode = msgspec.json.Encoder(order="deterministic").encode

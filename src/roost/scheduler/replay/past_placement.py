@@ -6,7 +6,7 @@ from roost.ledger import Held, Moment, State
 from roost.ledger.past_fleet import HistoryMissing, PastFleet
 from roost.model.assignment import Assignment
 from roost.model.change import AllocationsChanged
-from roost.model.record import Told
+from roost.model.record import PlacementRead
 from roost.model.request import CandidateQuery
 from roost.placement.candidates_on import first_candidates, page_of_candidates
 from roost.placement.client.bodies import CandidatePage, needs_v1, refused_write
@@ -29,7 +29,7 @@ class Diverged(Exception):
 
 
 class PastPlacement:
-    """Tells a run what it was ``told`` (`roost.scheduler.gateways.hearing.PlacementOverHttp`).
+    """Tells a run what it was ``told`` (`roost.scheduler.gateways.recording_placement.PlacementOverHttp`).
 
     ``arrive`` moves the node table to a version, after each response. Nothing stays changed.
     """
@@ -37,7 +37,7 @@ class PastPlacement:
     def __init__(
         self,
         fleet: PastFleet,
-        told: Sequence[Told],
+        told: Sequence[PlacementRead],
         now: float,
         arrive: Callable[[int | None], Awaitable[None]],
     ) -> None:
@@ -163,7 +163,7 @@ class PastPlacement:
         if left is not None:
             raise Diverged(left.call, "nothing")
 
-    def _next(self, call: str) -> Told:
+    def _next(self, call: str) -> PlacementRead:
         if self._diverged is not None:
             raise self._diverged
         told = next(self._told, None)
@@ -177,7 +177,7 @@ class PastPlacement:
         self._diverged = self._diverged or Diverged("nothing", call)
         return self._diverged
 
-    async def _went_on(self, told: Told) -> None:
+    async def _went_on(self, told: PlacementRead) -> None:
         self._heard += [Moment(version, told.position) for version in told.versions]
         await self._arrive(told.node_version)
 

@@ -32,9 +32,9 @@ from roost.scheduler.replay.recorded import (
     request_of,
 )
 from roost.scheduler.request.query import PlacementQueries, placement_queries
-from roost.scheduler.request.question import Question
 from roost.scheduler.request.rebuild import NOTHING, is_rebuild, judge_rebuild
 from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.outcome import Outcome
 from roost.scheduler.selection.selection import Plugins
 from roost.state.api_database.node_journal import JournalMissing, NodeJournals
@@ -88,7 +88,7 @@ class Replay:
             table, asked = await self._asked(run, spec, options, fleet, changes)
         except (HistoryMissing, JournalMissing) as error:
             raise NotReproducible(str(error)) from error
-        question = Question(
+        question = SchedulingRequest(
             run=run.id,
             spec=spec,
             query=asked.query,
@@ -191,7 +191,7 @@ class Replay:
         return await self._table(run.journal, run.node_version), asked
 
     async def _decided_over_http(
-        self, run: Run, question: Question, table: NodeTable, plugins: Plugins
+        self, run: Run, question: SchedulingRequest, table: NodeTable, plugins: Plugins
     ) -> Outcome:
         """Decide by the same conversation with placement. Raises: `Diverged`."""
         assert run.journal is not None
@@ -282,7 +282,7 @@ def _queries(
 
 
 def _decided(
-    question: Question,
+    question: SchedulingRequest,
     table: NodeTable,
     plugins: Plugins,
     fleet: Fleet,

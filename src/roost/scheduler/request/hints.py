@@ -3,13 +3,13 @@
 from collections.abc import Hashable
 from typing import ClassVar
 
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.plugins.plugins import Named
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
-def hint(question: Question, name: str) -> str | None:
+def hint(question: SchedulingRequest, name: str) -> str | None:
     """The value of a hint that has one value; None if it is missing.
 
     Raises:
@@ -21,7 +21,7 @@ def hint(question: Question, name: str) -> str | None:
     return values[0] if values else None
 
 
-def hint_values(question: Question, name: str) -> tuple[str, ...]:
+def hint_values(question: SchedulingRequest, name: str) -> tuple[str, ...]:
     """All values of a hint; empty if it is missing, or has one value, which is empty."""
     values = question.spec.scheduler_hints.get(name, ())
     return () if values == ("",) else values
@@ -36,10 +36,10 @@ class HostsOfInstances:
     hint: ClassVar[str]
     allowed: ClassVar[bool]
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         return hint_values(question, self.hint) or None
 
-    def named(self, hosts: HostView, question: Question, progress: Progress) -> Named | None:
+    def named(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Named | None:
         instances = hint_values(question, self.hint)
         there = [index for each in instances for index in hosts.table.indexes_of_instance(each)]
         return Named(there, self.allowed) if instances else None

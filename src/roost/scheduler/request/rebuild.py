@@ -14,15 +14,15 @@ from roost.fleet.columns import Bools, Int64
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
-from roost.scheduler.candidates.offers import Offers, ProviderLevels
+from roost.scheduler.candidates.candidate_source import CandidateSource, ProviderLevels
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.gateways.claiming import Driven
+from roost.scheduler.gateways.running_selection import RunningSelection
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.declarations import runs_on_rebuild
-from roost.scheduler.pool.offered_field import OfferedField
+from roost.scheduler.pool.fresh_pool import FreshPool
 from roost.scheduler.request.places import target_of
 from roost.scheduler.request.query import PlacementQueries
-from roost.scheduler.request.question import Question
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.claim_result import CLAIMED
 from roost.scheduler.selection.outcome import Outcome
 from roost.scheduler.selection.selection import Plugins, choose
@@ -36,7 +36,7 @@ def is_rebuild(spec: RequestSpec) -> bool:
     return spec.operation == "rebuild"
 
 
-def judge_rebuild(question: Question, table: NodeTable, plugins: Plugins) -> Outcome:
+def judge_rebuild(question: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Outcome:
     """Whether the image may run where the instance is; the outcome selects that node, without allocations.
 
     Raises:
@@ -46,14 +46,14 @@ def judge_rebuild(question: Question, table: NodeTable, plugins: Plugins) -> Out
     if nodes is None:
         raise BadRequestSpec("a rebuild names the host of its instance: requested_destination has none")
     filters = [plugin for plugin in plugins.filters if runs_on_rebuild(plugin)]
-    field = OfferedField(question, table, _Here(table, nodes), filters, ())
-    driven = Driven(choose(question, table, field, lambda n: 0))
+    field = FreshPool(question, table, _Here(table, nodes), filters, ())
+    driven = RunningSelection(choose(question, table, field, lambda n: 0))
     while driven.claim is not None:
         driven.answer(CLAIMED)
     return driven.outcome
 
 
-class _Here(Offers):
+class _Here(CandidateSource):
     """Nodes that offer nothing but themselves."""
 
     def __init__(self, table: NodeTable, nodes: Sequence[int]) -> None:

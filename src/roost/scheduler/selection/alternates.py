@@ -7,8 +7,8 @@ from contextlib import suppress
 from roost.fleet.errors import TooMuchWork
 from roost.model.spec import Selection
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.pool.field import Field
-from roost.scheduler.request.question import Question
+from roost.scheduler.pool.host_pool import HostPool
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.outcome import Placed, selection_of
 
 _NOTHING_PROMISED: Counter[int] = Counter()
@@ -27,7 +27,7 @@ class Alternates:
     ``first``: the hosts that were found for the first instance.
     """
 
-    def __init__(self, question: Question, table: NodeTable, field: Field) -> None:
+    def __init__(self, question: SchedulingRequest, table: NodeTable, field: HostPool) -> None:
         self._question = question
         self._wanted = question.num_alternates
         self._table = table

@@ -3,7 +3,7 @@
 from typing import Final
 
 from roost.fleet.work import Work
-from roost.scheduler.request.question import Question
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 
 _UNITS_OF_DECISION: Final = 100_000
 """Units of work that a decision inside the ledger's writer may take to search trees for candidates: some
@@ -49,7 +49,7 @@ class Bounds:
     does not end the run.
     """
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: SchedulingRequest) -> None:
         self._question = question
         self._claims = question.options.max_claims_per_instance
         self.candidates = question.options.max_candidates_per_host

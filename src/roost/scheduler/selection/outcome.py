@@ -5,10 +5,10 @@ from typing import NamedTuple
 import msgspec
 
 from roost.model.allocation import Candidate
-from roost.model.record import Step, Told
+from roost.model.record import PlacementRead, Step
 from roost.model.spec import Destination, Selection
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.pool.field import Numbers
+from roost.scheduler.pool.host_pool import Numbers
 
 CLAIMS = "claims"
 """The cause of a refusal: placement refused every claim."""
@@ -35,7 +35,7 @@ class Basis(NamedTuple):
     version: int | None = None
     position: int | None = None
     node_version: int | None = None
-    told: tuple[Told, ...] = ()
+    told: tuple[PlacementRead, ...] = ()
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class Claim(msgspec.Struct, frozen=True):
     candidate: Candidate
 
 
-class Try(msgspec.Struct, frozen=True):
+class ClaimAttempt(msgspec.Struct, frozen=True):
     """One claim that was tried, on the node with this root provider.
 
     ``version``: that of the ledger that the claim was judged on, where each claim has one.
@@ -81,7 +81,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """
 
     destinations: tuple[Destination, ...]
-    tries: tuple[Try, ...]
+    tries: tuple[ClaimAttempt, ...]
     steps: tuple[Step, ...]
     refusal: str | None
     cause: str | None = None

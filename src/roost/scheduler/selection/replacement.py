@@ -22,14 +22,14 @@ from roost.model.allocation import Candidate
 from roost.model.assignment import Assignment
 from roost.model.reshape import moved_mappings
 from roost.model.spec import Selection
-from roost.scheduler.candidates.offers import Offers
+from roost.scheduler.candidates.candidate_source import CandidateSource
 from roost.scheduler.errors import CannotWeigh, StaleClaim
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugins import Filter, Weigher
-from roost.scheduler.pool.offered_field import OfferedField
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.pool.fresh_pool import FreshPool
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from roost.scheduler.selection.bounds import Bounds
-from roost.scheduler.selection.outcome import Try, selection_of
+from roost.scheduler.selection.outcome import ClaimAttempt, selection_of
 
 NO_CANDIDATE = "placement has no candidates there"
 
@@ -41,7 +41,7 @@ class ReplacementRequest(msgspec.Struct, frozen=True, kw_only=True):
     order.
     """
 
-    question: Question
+    question: SchedulingRequest
     failed: Selection
     alternates: tuple[Selection, ...]
 
@@ -61,7 +61,7 @@ class Replacement(msgspec.Struct, frozen=True, kw_only=True):
 
     selected: Selection | None
     alternates: tuple[Selection, ...] = ()
-    tries: tuple[Try, ...] = ()
+    tries: tuple[ClaimAttempt, ...] = ()
 
 
 class Replacing:
@@ -70,7 +70,7 @@ class Replacing:
     def __init__(self, request: ReplacementRequest, table: NodeTable) -> None:
         self.request = request
         self._table = table
-        self._tries: list[Try] = []
+        self._tries: list[ClaimAttempt] = []
         self._bounds = Bounds(request.question)
         self._refused = 0
 
@@ -136,10 +136,10 @@ class Replacing:
     def candidates(
         self,
         alternate: Selection,
-        offers: Offers,
+        offers: CandidateSource,
         filters: Sequence[Filter],
         weighers: Sequence[Weigher],
-        progress: Progress,
+        progress: GroupPlacement,
     ) -> list[Candidate] | str:
         """The candidates of an alternate, its own allocation request first; or why there are none.
 
@@ -149,7 +149,7 @@ class Replacing:
         if not len(offers.index):
             return NO_CANDIDATE
         question = self.request.question
-        field = OfferedField(question, self._table, offers, filters, weighers, progress)
+        field = FreshPool(question, self._table, offers, filters, weighers, progress)
         try:
             steps = field.ready()
         except CannotWeigh as error:
@@ -182,7 +182,7 @@ class Replacing:
     def passed_over(self, alternate: Selection, reason: str) -> None:
         """Take note that an alternate cannot be used."""
         self._tries.append(
-            Try(
+            ClaimAttempt(
                 self.request.instance,
                 alternate.host,
                 alternate.node,
@@ -199,7 +199,7 @@ class Replacing:
         before it again.
         """
         selection = msgspec.structs.replace(selection, ordinal=self.request.failed.ordinal + number + 1)
-        tried = Try(
+        tried = ClaimAttempt(
             self.request.instance, selection.host, selection.node, selection.cell, selection.weight, None
         )
         return Replacement(

@@ -11,17 +11,17 @@ from random import Random as Generating
 
 from roost.model.record import Step
 from roost.model.spec import Destination, Selection
-from roost.scheduler.cache.keeper import Keeper
-from roost.scheduler.candidates.offers import Offers
+from roost.scheduler.cache.equivalence_cache import EquivalenceCache
+from roost.scheduler.candidates.candidate_source import CandidateSource
 from roost.scheduler.nodes.outstanding import taken_by
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugins import Filter, Weigher
-from roost.scheduler.pool.field import KNOWN as KNOWN
-from roost.scheduler.pool.field import OFFERED as OFFERED
-from roost.scheduler.pool.field import Field, Numbers
-from roost.scheduler.pool.offered_field import OfferedField
+from roost.scheduler.pool.fresh_pool import FreshPool
+from roost.scheduler.pool.host_pool import KNOWN as KNOWN
+from roost.scheduler.pool.host_pool import OFFERED as OFFERED
+from roost.scheduler.pool.host_pool import HostPool, Numbers
 from roost.scheduler.request.demand.wanted_hardware import WORDS
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from roost.scheduler.selection.alternates import Alternates
 from roost.scheduler.selection.bounds import Bounds
 from roost.scheduler.selection.claim_result import ClaimResult, Verdict
@@ -31,9 +31,9 @@ from roost.scheduler.selection.outcome import (
     FULL,
     MOST_WEIGHED,
     Claim,
+    ClaimAttempt,
     Outcome,
     Placed,
-    Try,
     selection_of,
 )
 
@@ -75,29 +75,29 @@ class Plugins:
 
     filters: Sequence[Filter]
     weighers: Sequence[Weigher]
-    keeper: Keeper = field(init=False)
+    keeper: EquivalenceCache = field(init=False)
 
     def __post_init__(self) -> None:
-        self.keeper = Keeper(self.filters, self.weighers)
+        self.keeper = EquivalenceCache(self.filters, self.weighers)
 
 
 Selecting = Generator[Claim, ClaimResult, Outcome]
 
 
 def select(
-    question: Question,
+    question: SchedulingRequest,
     table: NodeTable,
-    offers: Offers,
+    offers: CandidateSource,
     plugins: Plugins,
     random: Random,
-    progress: Progress | None = None,
+    progress: GroupPlacement | None = None,
 ) -> Selecting:
-    """`choose` among the hosts that are offered. For ``progress`` see `OfferedField`."""
-    offered = OfferedField(question, table, offers, plugins.filters, plugins.weighers, progress)
+    """`choose` among the hosts that are offered. For ``progress`` see `FreshPool`."""
+    offered = FreshPool(question, table, offers, plugins.filters, plugins.weighers, progress)
     return choose(question, table, offered, random)
 
 
-def choose(question: Question, table: NodeTable, field: Field, random: Random) -> Selecting:
+def choose(question: SchedulingRequest, table: NodeTable, field: HostPool, random: Random) -> Selecting:
     """Choose and claim a host for each instance, then find alternates.
 
     The claims of a run that is refused are the caller's to take back.
@@ -107,12 +107,14 @@ def choose(question: Question, table: NodeTable, field: Field, random: Random) -
 
 
 class _Run:
-    def __init__(self, question: Question, table: NodeTable, field: Field, random: Random) -> None:
+    def __init__(
+        self, question: SchedulingRequest, table: NodeTable, field: HostPool, random: Random
+    ) -> None:
         self._question = question
         self._table = table
         self._field = field
         self._random = random
-        self._tries: list[Try] = []
+        self._tries: list[ClaimAttempt] = []
         self._bounds = Bounds(question)
         self._bound: str | None = None
         self._cut = 0
@@ -218,7 +220,9 @@ class _Run:
         index = self._field.index(host)
         cell = self._table.cells[self._table.cell.item(index)]
         table = self._table
-        self._tries.append(Try(instance, table.hosts[index], table.nodes[index], cell, weight, refusal))
+        self._tries.append(
+            ClaimAttempt(instance, table.hosts[index], table.nodes[index], cell, weight, refusal)
+        )
 
     def _cause(self, instance: str, steps: Sequence[Step]) -> str:
         """Why ``instance`` was not placed: see `Outcome`. ``steps`` are its own."""

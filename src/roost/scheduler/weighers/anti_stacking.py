@@ -5,9 +5,9 @@ from collections.abc import Hashable
 import numpy as np
 
 from roost.fleet.columns import Float64
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class AntiStackingWeigher:
@@ -20,10 +20,10 @@ class AntiStackingWeigher:
     beyond_nova = True
     looks_at = Looks.REPORT
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         return question.spec.project_id
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         project, table = question.spec.project_id, hosts.table
         return np.array(
             [

@@ -1,9 +1,9 @@
 """Hosts whose last builds failed come last."""
 
 from roost.fleet.columns import Float64
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class BuildFailureWeigher:
@@ -18,7 +18,7 @@ class BuildFailureWeigher:
     negated = True
     looks_at = Looks.REPORT
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         table = hosts.table
         return table.failed_builds[hosts.index] if table.has("failed_builds") else None
 

@@ -1,9 +1,9 @@
 """More free processors is better (a negative multiplier packs hosts instead of spreading over them)."""
 
 from roost.fleet.columns import Float64
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class CPUWeigher:
@@ -16,7 +16,7 @@ class CPUWeigher:
     free_of = "VCPU"
     minval = 0.0
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         return hosts.free(self.free_of)
 
 

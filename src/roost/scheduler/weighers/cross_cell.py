@@ -5,9 +5,9 @@ from collections.abc import Hashable
 import numpy as np
 
 from roost.fleet.columns import Float64
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class CrossCellWeigher:
@@ -19,14 +19,14 @@ class CrossCellWeigher:
     default_multiplier = 1_000_000.0
     looks_at = Looks.REPORT
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         """The preferred cell."""
         destination = question.spec.requested_destination
         if destination is None or not destination.allow_cross_cell_move:
             return None
         return destination.cell or None
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         cell = self.key(question)
         if cell is None:
             return None

@@ -3,9 +3,9 @@
 import numpy as np
 
 from roost.fleet.columns import Float64
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 MIB_OF_GIB = 1024
 
@@ -24,7 +24,7 @@ class DiskWeigher:
     reported = "free_disk_mb"
     minval = 0.0
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         free = hosts.free(self.free_of)
         if not hosts.table.has(self.reported):
             return free

@@ -8,11 +8,11 @@ import numpy as np
 from oslo_config import cfg
 
 from roost.fleet.columns import Float64, Int64
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugin_options import PluginOptions
 from roost.scheduler.pool.group_members import ELSEWHERE
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 GROUP = "failure_domain_weigher"
 
@@ -52,7 +52,7 @@ class FailureDomainWeigher:
     def __init__(self, options: FailureDomainOptions) -> None:
         self._key = options.metadata_key
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         group = question.spec.group
         return None if group is None else group.uuid
 
@@ -66,7 +66,7 @@ class FailureDomainWeigher:
         )
         return found.astype(np.int64)
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         if question.spec.group is None:
             return None
         labels = hosts.table.metadata(self._key)

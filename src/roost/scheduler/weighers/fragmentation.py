@@ -9,11 +9,11 @@ from oslo_config import cfg
 
 from roost.fleet.columns import Float64, Int64
 from roost.model.allocation import Candidate
-from roost.scheduler.candidates.offers import HostView, OneHost
+from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.plugins.fragmentation import Hosts, TypicalRequest, fragmentation
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugin_options import PluginOptions
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 GROUP = "fragmentation_weigher"
 
@@ -66,7 +66,7 @@ class FragmentationWeigher:
         self._classes = sorted(classes)
         self._traits = sorted({trait for each in self._workload for trait in each.traits})
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         """Amounts of the classes that typical requests take, and the amounts of single devices."""
         if not self._workload:
             return None
@@ -80,7 +80,7 @@ class FragmentationWeigher:
                     amounts[name] += amount
         return tuple(amounts.items()), tuple(sorted(devices))
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         key = self.key(question)
         if not isinstance(key, tuple):
             return None
@@ -94,7 +94,7 @@ class FragmentationWeigher:
         return np.where(np.isfinite(least), -least, -float(before.whole) * before.devices.shape[1])
 
     def rank(
-        self, host: OneHost, candidates: Sequence[Candidate], question: Question
+        self, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest
     ) -> Sequence[float] | None:
         key = self.key(question)
         if not isinstance(key, tuple) or not key[1]:

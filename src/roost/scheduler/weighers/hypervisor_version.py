@@ -1,9 +1,9 @@
 """Hosts with a newer hypervisor are better."""
 
 from roost.fleet.columns import Float64
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class HypervisorVersionWeigher:
@@ -14,7 +14,7 @@ class HypervisorVersionWeigher:
     default_multiplier = 1.0
     looks_at = Looks.REPORT
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         if not hosts.table.has("hypervisor_version"):
             return None
         return hosts.table.hypervisor_version[hosts.index].astype("float64")

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from roost.fleet.columns import Float64
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugin_options import (
     FILTER_SCHEDULER,
@@ -17,7 +17,7 @@ from roost.scheduler.plugins.plugin_options import (
 )
 from roost.scheduler.request.image_properties import with_current_names
 from roost.scheduler.request.keys.key import ANY, Key
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 SETTING = "image_props_weight_setting"
 
@@ -57,13 +57,13 @@ class ImagePropertiesWeigher:
         names = tuple(Key("image_property", name) for name in self._ratios)
         self.reads = names or (Key("image_property", "", ANY),)
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         """The image's properties that count."""
         if question.options.multipliers.get(self.name, self.default_multiplier) == 0.0:
             return None
         return tuple(sorted(self._counted(question))) or None
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         if self.key(question) is None:
             return None
         wanted = self._counted(question)
@@ -80,7 +80,7 @@ class ImagePropertiesWeigher:
             return float(same.total())
         return sum(self._ratios[name] * count for (name, _), count in sorted(same.items()))
 
-    def _counted(self, question: Question) -> frozenset[tuple[str, str]]:
+    def _counted(self, question: SchedulingRequest) -> frozenset[tuple[str, str]]:
         properties = with_current_names(question.spec.image_properties)
         return frozenset(
             (name, value) for name, value in properties.items() if not self._ratios or name in self._ratios

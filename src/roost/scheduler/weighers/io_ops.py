@@ -1,9 +1,9 @@
 """Hosts with fewer instances that burden the disk are better."""
 
 from roost.fleet.columns import Float64
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class IoOpsWeigher:
@@ -15,7 +15,7 @@ class IoOpsWeigher:
     looks_at = Looks.REPORT
     minval = 0.0
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         if not hosts.table.has("num_io_ops"):
             return None
         return hosts.table.num_io_ops[hosts.index].astype("float64")

@@ -3,12 +3,12 @@
 import numpy as np
 
 from roost.fleet.columns import Float64
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import CannotWeigh
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.metrics_options import METRICS, METRICS_OPTIONS, MetricsOptions
-from roost.scheduler.pool.weighing import multiplier_of
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.pool.weights import multiplier_of
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class MetricsWeigher:
@@ -29,7 +29,7 @@ class MetricsWeigher:
     def __init__(self, options: MetricsOptions) -> None:
         self._options = options
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         options = self._options
         if not options.weight_setting:
             return None

@@ -1,9 +1,9 @@
 """Hosts by their number of instances; the default multiplier 0 ignores it."""
 
 from roost.fleet.columns import Float64
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class NumInstancesWeigher:
@@ -15,7 +15,7 @@ class NumInstancesWeigher:
     default_multiplier = 0.0
     looks_at = Looks.REPORT
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         if not hosts.table.has("num_instances"):
             return None
         return hosts.table.num_instances[hosts.index].astype("float64")

@@ -5,11 +5,11 @@ from collections.abc import Hashable
 import numpy as np
 
 from roost.fleet.columns import Float64
-from roost.scheduler.candidates.offers import HostView
+from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.request.keys.key import ANY, Key
-from roost.scheduler.request.question import Progress, Question
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 SCOPE = "preferred_trait:"
 HINT = "preferred_traits"
@@ -30,7 +30,7 @@ class PreferredTraitsWeigher:
     beyond_nova = True
     looks_at = Looks.TREE
 
-    def key(self, question: Question) -> Hashable | None:
+    def key(self, question: SchedulingRequest) -> Hashable | None:
         """The traits, each with its number."""
         numbers = dict.fromkeys(question.spec.scheduler_hints.get(HINT, ()), 1.0)
         for key, text in question.spec.flavor.extra_specs.items():
@@ -38,7 +38,7 @@ class PreferredTraitsWeigher:
                 numbers[key.removeprefix(SCOPE)] = _number(key, text)
         return tuple(sorted(numbers.items())) or None
 
-    def raw(self, hosts: HostView, question: Question, progress: Progress) -> Float64 | None:
+    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         numbers = self.key(question)
         if not isinstance(numbers, tuple):
             return None

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from roost.agent.drivers.simulated import Script, SimulatedDriver
 from roost.agent.host import AgentTimes
-from roost.agent.hosting import Hosting
+from roost.agent.hosted_agents import Hosting
 from roost.conductor.agent_endpoint.service import AgentService
 from roost.conductor.aggregates.host_aggregates import HostAggregates
 from roost.conductor.super_conductor import SuperConductor
@@ -41,7 +41,7 @@ from roost.server.conductor.parts import (
     open_super_conductor,
 )
 from roost.server.scheduler.opening import Deciding, keep_records, open_database, open_deciding, open_ledger
-from roost.server.scheduler.running import Runtime, run_beside, run_for_ever
+from roost.server.scheduler.runtime import Runtime, run_beside, run_for_ever
 from roost.state.api_database.cell_mappings import CELL0, CellMapping, MapCells, mapped_cells, section_of
 from roost.state.api_database.open_cells import OpenCells
 from roost.state.api_database.requests import Requests

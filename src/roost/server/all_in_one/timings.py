@@ -10,7 +10,7 @@ from roost.model.what_if import WhatIf
 from roost.scheduler.explain.supposition import Supposition
 from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.request.question import Question
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection.selection import Plugins
 
@@ -32,7 +32,7 @@ class TimedGateway:
         self.claims = array("f")
         self._gateway = gateway
 
-    async def decide(self, question: Question, table: NodeTable, plugins: Plugins) -> Decided:
+    async def decide(self, question: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
         asked = time.perf_counter()
         decided = await self._gateway.decide(question, table, plugins)
         self.instances += len(question.instances)
@@ -50,7 +50,13 @@ class TimedGateway:
         return await self._gateway.use_alternate(request, table, plugins)
 
     async def explain(
-        self, question: Question, table: NodeTable, plugins: Plugins, placed: int, *, newest: bool = False
+        self,
+        question: SchedulingRequest,
+        table: NodeTable,
+        plugins: Plugins,
+        placed: int,
+        *,
+        newest: bool = False,
     ) -> Reasons | None:
         return await self._gateway.explain(question, table, plugins, placed, newest=newest)
 

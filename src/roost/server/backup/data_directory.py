@@ -8,11 +8,11 @@ from sqlalchemy.engine import Connection
 
 from roost.server.all_in_one.layout import FILE as LAYOUT
 from roost.server.all_in_one.system import API_DB
+from roost.server.backup.creation import Made, Source, make_backup
 from roost.server.backup.errors import BackupError
-from roost.server.backup.making import Made, Source, make_backup
 from roost.server.backup.manifest import Progress, check_file, read_manifest, sync
 from roost.server.backup.new_folder import new_folder
-from roost.server.backup.restoring import Clock, prepare_file
+from roost.server.backup.restore import Clock, prepare_file
 from roost.state.api_database.cell_mappings import MapCells, at_urls, mapped_cells
 from roost.storage import Database, DatabaseIdentity
 

@@ -18,7 +18,7 @@ from roost.server.conductor.parts import (
 from roost.server.conductor.readiness import conducting_health
 from roost.server.placement.edge import with_edge
 from roost.server.scheduler.opening import open_database, open_recording
-from roost.server.scheduler.running import run_for_ever
+from roost.server.scheduler.runtime import run_for_ever
 from roost.server.workers.worker import Served
 from roost.state.api_database.cell_mappings import (
     CELL0,

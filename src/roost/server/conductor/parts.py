@@ -22,7 +22,7 @@ from roost.process.metrics import catalogue as metrics
 from roost.records import RecordQueue
 from roost.server.conductor.opening import Asked
 from roost.server.conductor.options import ConductingOptions
-from roost.server.scheduler.running import RUNTIME, Runtime, run_for_ever
+from roost.server.scheduler.runtime import RUNTIME, Runtime, run_for_ever
 from roost.state.api_database.aggregates.store import AggregateStore
 from roost.state.api_database.open_cells import OpenCells
 from roost.state.api_database.requests import Requests

@@ -8,7 +8,7 @@ from roost.process import tracing
 from roost.process.loop_watch import running_watch
 from roost.process.metrics import catalogue as metrics
 from roost.process.metrics.instruments import counting
-from roost.server.workers.waiting import Waiting, on_servers
+from roost.server.workers.database_wait import Waiting, on_servers
 from roost.storage import DatabaseUrl
 from roost.web.access_log import AccessLines, RequestLines
 from roost.web.admission import Admission

@@ -21,8 +21,8 @@ from roost.placement.readiness import placement_health
 from roost.placement.v1.app import V1
 from roost.server.placement.edge import with_edge
 from roost.server.workers import worker
+from roost.server.workers.database_wait import Waiting
 from roost.server.workers.supervision import Cause
-from roost.server.workers.waiting import Waiting
 from roost.server.workers.worker import Served
 from roost.storage import Database, DatabaseUrl
 from roost.web.dispatch import Application, dispatch

@@ -16,8 +16,8 @@ from roost.placement.client import HttpPlacement
 from roost.process.metrics import catalogue as metrics
 from roost.records import RecordQueue, RecordsError, open_records
 from roost.scheduler import Scheduler
-from roost.scheduler.candidates.reported import ReportedGateway
-from roost.scheduler.candidates.switching import SwitchingGateway
+from roost.scheduler.candidates.reported_gateway import ReportedGateway
+from roost.scheduler.candidates.source_choice import SwitchingGateway
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.foreign_groups import Members, no_members
 from roost.scheduler.gateways.http import HttpGateway
@@ -30,7 +30,7 @@ from roost.scheduler.nodes.roots import HttpRoots, LedgerRoots, RootSource
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.nodes.zones import zones
 from roost.server.scheduler.options import SchedulingOptions, open_conf
-from roost.server.scheduler.running import RUNTIME, Runtime, run_beside, run_for_ever
+from roost.server.scheduler.runtime import RUNTIME, Runtime, run_beside, run_for_ever
 from roost.state.api_database.operator_words import WordStore
 from roost.state.api_database.server_groups import ServerGroups
 from roost.state.cell_database import Cell

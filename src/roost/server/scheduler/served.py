@@ -25,7 +25,7 @@ from roost.server.scheduler.opening import (
 )
 from roost.server.scheduler.options import SchedulingOptions
 from roost.server.scheduler.readiness import scheduling_health
-from roost.server.scheduler.running import run_for_ever
+from roost.server.scheduler.runtime import run_for_ever
 from roost.server.workers.worker import Served
 from roost.state.api_database.cell_mappings import CELL0
 from roost.state.api_database.open_cells import OpenCells

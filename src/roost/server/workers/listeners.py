@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from roost.model.errors import OperatorError
-from roost.server.workers.steering import attach, detach
+from roost.server.workers.socket_choice import attach, detach
 
 _LOG = structlog.get_logger()
 

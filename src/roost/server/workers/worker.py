@@ -17,16 +17,16 @@ from roost.model.errors import OperatorError
 from roost.process import tracing
 from roost.process.logs import LogOptions, configure_logs, logging_config, silence
 from roost.process.metrics.catalogue import WORKER_STARTS
-from roost.process.metrics.enabling import counted
+from roost.process.metrics.switch import counted
 from roost.process.report import Describe, Report
 from roost.process.tracing import TracingOptions
 from roost.server.workers.beats import Beats
+from roost.server.workers.database_wait import Waiting, open_when_there, tell_away
 from roost.server.workers.granian import WorkerServer
-from roost.server.workers.retiring import Retiring
+from roost.server.workers.retirement import Retiring
 from roost.server.workers.supervision import Cause, Rules
 from roost.server.workers.supervisor import Report as ReportStart
 from roost.server.workers.tls import Tls
-from roost.server.workers.waiting import Waiting, open_when_there, tell_away
 from roost.server.workers.watched import Watched
 from roost.storage import Database
 from roost.web.connections import cut_clients_that_do_not_read, server_settings

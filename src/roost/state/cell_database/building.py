@@ -31,7 +31,7 @@ from roost.state.cell_database.cell_work import CellWork
 from roost.state.cell_database.history import NEW_LINE, line, line_of_attempt, with_line
 from roost.state.cell_database.node_claims import NO_ROOM, without_room
 from roost.state.cell_database.orders import give_orders
-from roost.state.cell_database.owning import Ownership
+from roost.state.cell_database.ownership import Ownership
 from roost.state.cell_database.reported import clean_results
 from roost.state.cell_database.rows import Row, alternates_text, selection_text
 from roost.state.cell_database.state_changes import note_changes

@@ -19,16 +19,16 @@ from roost.model.instance import (
 )
 from roost.model.node import NodeReport
 from roost.model.record import Attempt, RecordSink
-from roost.state.cell_database.arriving import INSTANCES, AddInstances, Arrival, FindInstances
+from roost.state.cell_database.arrivals import INSTANCES, AddInstances, Arrival, FindInstances
 from roost.state.cell_database.attempts import AttemptsOf
 from roost.state.cell_database.building import ReportResults
 from roost.state.cell_database.cell_work import GONE as GONE
 from roost.state.cell_database.cell_work import CellWork
+from roost.state.cell_database.deletions import DeleteInstances
 from roost.state.cell_database.disabled import forget_words
-from roost.state.cell_database.ending import DeleteInstances
 from roost.state.cell_database.node_reports import ReadReports
 from roost.state.cell_database.orders import FOR_HOSTS, orders_topic
-from roost.state.cell_database.owning import FOR_CONDUCTORS, work_topic
+from roost.state.cell_database.ownership import FOR_CONDUCTORS, work_topic
 from roost.state.cell_database.rows import instance_of
 from roost.state.cell_database.tables import SCHEMA, instances, nodes
 from roost.storage import Database, StorageError, in_batches, one_of_constants

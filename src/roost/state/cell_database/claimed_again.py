@@ -5,7 +5,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import ACTIVE
-from roost.state.cell_database.arriving import INSTANCES
+from roost.state.cell_database.arrivals import INSTANCES
 from roost.state.cell_database.cell_work import CellWork
 from roost.state.cell_database.rows import instance_of, selection_text
 from roost.state.cell_database.tables import instances

@@ -27,7 +27,7 @@ from roost.model.record import Attempt
 from roost.model.text import clean_text
 from roost.state.cell_database.building import AttemptKey, FailAttempts
 from roost.state.cell_database.cell_work import CellWork
-from roost.state.cell_database.ending import EndDeletions
+from roost.state.cell_database.deletions import EndDeletions
 from roost.state.cell_database.history import line, with_line
 from roost.state.cell_database.orders import give_orders
 from roost.state.cell_database.state_changes import note_changes

@@ -17,6 +17,7 @@ from roost.state.cell_database.cell_work import CellWork
 from roost.state.cell_database.disabled import ReadWordsOfNodes, Word, forget_words
 from roost.state.cell_database.held_hosts import HeldHost
 from roost.state.cell_database.host_tokens import IssueToken
+from roost.state.cell_database.overdue_work import SESSION, session_name
 from roost.state.cell_database.refused_nodes import reasons_by_host
 from roost.state.cell_database.rows import report_of
 from roost.state.cell_database.tables import (
@@ -31,7 +32,6 @@ from roost.state.cell_database.tables import (
     refused_nodes,
     unknown_guests,
 )
-from roost.state.cell_database.watching import SESSION, session_name
 from roost.state.leases import Lease, read_leases
 from roost.storage import in_batches, insert_missing
 

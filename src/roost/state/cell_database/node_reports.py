@@ -11,10 +11,10 @@ from roost.model.node import NodeReport
 from roost.state.cell_database.cell_work import CellWork
 from roost.state.cell_database.disabled import move_words
 from roost.state.cell_database.orders import HostsWithOrders
+from roost.state.cell_database.overdue_work import SESSION, Stamp
 from roost.state.cell_database.reported import clean_reports
 from roost.state.cell_database.rows import Row, node_row, report_of
 from roost.state.cell_database.tables import leases, nodes, orders
-from roost.state.cell_database.watching import SESSION, Stamp
 from roost.state.leases import VACANT
 from roost.storage import in_batches, insert_missing, one_of
 

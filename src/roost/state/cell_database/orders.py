@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.model.instance import ASSIGNED, DELETING, STARTING, DestroyOrder, Instance
-from roost.state.cell_database.arriving import INSTANCES
+from roost.state.cell_database.arrivals import INSTANCES
 from roost.state.cell_database.rows import instance_of
 from roost.state.cell_database.tables import instances, orders
 from roost.state.cell_database.unknown_guests import FORGET_UNKNOWN_GUEST

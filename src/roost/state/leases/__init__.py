@@ -12,10 +12,10 @@ they moved on. An observer that sees a lease stand still for `LeaseTimes.lease` 
 holds no lease is free. No clocks are compared.
 """
 
-from roost.state.leases.keeping import FREED, LeaseTimes, Tenure, keep_lease, renew, watch_leases
 from roost.state.leases.lease import VACANT, Lease
 from roost.state.leases.standstill import Standstill
 from roost.state.leases.table import create_leases, holders, leases, leases_table
+from roost.state.leases.tenure import FREED, LeaseTimes, Tenure, keep_lease, renew, watch_leases
 from roost.state.leases.works import (
     AcquireLease,
     ForgetLeases,

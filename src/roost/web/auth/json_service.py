@@ -11,7 +11,7 @@ from oslo_config import cfg
 
 from roost.model.transport_faults import fault_of
 from roost.web.auth.authenticator import IdentityUnavailable
-from roost.web.auth.calling import Caller
+from roost.web.auth.caller import Caller
 from roost.web.auth.source import Source
 
 _PASSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)

@@ -8,13 +8,13 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
+from roost.agent.driver_calls import DestroyGuest, DriverService, Guests, Prepare
 from roost.agent.drivers.libvirt import machinery
 from roost.agent.drivers.libvirt.connection import Connection
 from roost.agent.drivers.libvirt.driver import LibvirtDriver
 from roost.agent.drivers.libvirt.guest_options import DriverOptions
 from roost.agent.drivers.libvirt.images import DiskOptions
 from roost.agent.drivers.libvirt.inventory import CpuSets, MdevOptions
-from roost.agent.driving import DestroyGuest, DriverService, Guests, Prepare
 from roost.agent.errors import BuildFailed, HypervisorAway, UnusableOptions
 from roost.agent.provider_tree import ProviderTree
 from roost.fleet.hardware.cpus import numbers_of

@@ -13,13 +13,13 @@ import msgspec
 from roost.agent.attached import Attached
 from roost.agent.drivers.libvirt import metadata
 from roost.agent.drivers.libvirt.domain_capabilities import SEV_ES, DomainCapabilities
-from roost.agent.drivers.libvirt.placing import Placing, placing_of
-from roost.agent.drivers.libvirt.plugging import (
+from roost.agent.drivers.libvirt.guest_devices import (
     accelerator_addresses,
     function_addresses,
     pci_address,
     write_interfaces,
 )
+from roost.agent.drivers.libvirt.guest_placement import Placing, placing_of
 from roost.agent.drivers.libvirt.traits import QEMU
 from roost.agent.errors import BuildFailed
 from roost.agent.hardware import assignment_of

@@ -11,9 +11,9 @@ from roost.agent.drivers.libvirt.connection import Connection
 from roost.agent.drivers.libvirt.domain import GuestParts, domain_name, domain_xml, mdev_uuid
 from roost.agent.drivers.libvirt.guest_options import DriverOptions, guest_options, shared_of_cell
 from roost.agent.drivers.libvirt.guests import Domain
+from roost.agent.drivers.libvirt.held_by_guests import HeldByGuests, HostShape, move, what_moves
 from roost.agent.drivers.libvirt.images import DISK_FAILED, make_disk, remove_folder
 from roost.agent.drivers.libvirt.inventory import DISK, Amounts, MdevSource, mdev_sources, root_inventory
-from roost.agent.drivers.libvirt.moving import HeldByGuests, HostShape, move, what_moves
 from roost.agent.drivers.libvirt.numa import numa_topology
 from roost.agent.drivers.libvirt.pci import pci_pools
 from roost.agent.drivers.libvirt.providers import ENCRYPTIONS, encryption_providers, fill, mdev_provider

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from oslo_config import cfg
 
+from roost.agent.drivers.driver_loader import MakeDriver
 from roost.agent.drivers.libvirt.connection import Connection, bindings
 from roost.agent.drivers.libvirt.driver import LibvirtDriver
 from roost.agent.drivers.libvirt.elements import range_set
@@ -12,7 +13,6 @@ from roost.agent.drivers.libvirt.images import DiskOptions
 from roost.agent.drivers.libvirt.inventory import DISK, MEMORY, VCPU, CpuSets, MdevOptions, Ratios, Reserved
 from roost.agent.drivers.libvirt.pci import read_device_spec
 from roost.agent.drivers.libvirt.view import AUTO
-from roost.agent.drivers.loading import MakeDriver
 from roost.agent.errors import ComputeError, UnusableOptions
 from roost.model.errors import OperatorError
 from roost.process.durable_file import why_no_directory

@@ -11,7 +11,7 @@ import structlog
 from roost.agent.drivers.redfish.book import Book, Entry
 from roost.agent.drivers.redfish.errors import RedfishError, TooSlow
 from roost.agent.drivers.redfish.machines import Machines
-from roost.agent.drivers.redfish.watching import Watched
+from roost.agent.drivers.redfish.power_watch import Watched
 from roost.agent.errors import StateUnusable
 
 _log = structlog.get_logger()

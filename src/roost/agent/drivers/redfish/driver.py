@@ -11,8 +11,8 @@ from roost.agent.drivers.redfish.book import CARRYING, Book, Entry, Phase
 from roost.agent.drivers.redfish.cleaning import Cleaner
 from roost.agent.drivers.redfish.errors import RedfishError
 from roost.agent.drivers.redfish.machines import Machines, PowerTimes
-from roost.agent.drivers.redfish.telling import statuses, why_not
-from roost.agent.drivers.redfish.watching import Rack, Watched
+from roost.agent.drivers.redfish.node_statuses import statuses, why_not
+from roost.agent.drivers.redfish.power_watch import Rack, Watched
 from roost.agent.drivers.redfish.words import Told, take_words, tell
 from roost.agent.errors import BuildFailed, StateUnusable
 from roost.agent.hardware import Hardware

@@ -7,7 +7,7 @@ import msgspec
 
 from roost.agent.drivers.redfish.errors import BmcFailed, BmcSilent, TooSlow
 from roost.agent.drivers.redfish.nodes_file import Boot
-from roost.agent.drivers.redfish.watching import Watched
+from roost.agent.drivers.redfish.power_watch import Watched
 
 
 class PowerTimes(msgspec.Struct, frozen=True, kw_only=True):

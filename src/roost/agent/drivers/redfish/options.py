@@ -5,7 +5,7 @@ from pathlib import Path
 
 from oslo_config import cfg
 
-from roost.agent.drivers.loading import MakeDriver
+from roost.agent.drivers.driver_loader import MakeDriver
 from roost.model.errors import OperatorError
 from roost.web.auth import Source
 
@@ -58,7 +58,7 @@ def redfish_drivers(source: Source) -> MakeDriver:
     from roost.agent.drivers.redfish.driver import RedfishDriver
     from roost.agent.drivers.redfish.machines import PowerTimes
     from roost.agent.drivers.redfish.nodes_file import read_nodes_file
-    from roost.agent.drivers.redfish.watching import Rack
+    from roost.agent.drivers.redfish.power_watch import Rack
     from roost.agent.drivers.redfish.words import FOLDER
 
     conf = source.open()

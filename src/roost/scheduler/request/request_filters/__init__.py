@@ -16,7 +16,7 @@ from roost.scheduler.request.request_filters.ephemeral_encryption import require
 from roost.scheduler.request.request_filters.image_metadata import require_traits_of_image
 from roost.scheduler.request.request_filters.image_type import require_image_type
 from roost.scheduler.request.request_filters.isolated_aggregates import leave_out_isolated_aggregates
-from roost.scheduler.request.request_filters.narrowing import Facts, SpecFilter, TableFilter
+from roost.scheduler.request.request_filters.narrowed_query import Facts, SpecFilter, TableFilter
 from roost.scheduler.request.request_filters.owner import require_owner
 from roost.scheduler.request.request_filters.packed_virtqueue import require_packed_virtqueue
 from roost.scheduler.request.request_filters.remote_managed_ports import require_remote_managed_ports

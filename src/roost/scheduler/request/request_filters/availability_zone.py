@@ -2,7 +2,7 @@
 
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
-from roost.scheduler.request.request_filters.narrowing import Facts, within_aggregates
+from roost.scheduler.request.request_filters.narrowed_query import Facts, within_aggregates
 
 
 def ask_for_zone(query: CandidateQuery, spec: RequestSpec, facts: Facts) -> CandidateQuery:

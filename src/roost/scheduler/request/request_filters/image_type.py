@@ -6,7 +6,7 @@ import structlog
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.request.request_filters.narrowing import with_root_traits
+from roost.scheduler.request.request_filters.narrowed_query import with_root_traits
 
 _log = structlog.get_logger()
 

@@ -2,7 +2,7 @@
 
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
-from roost.scheduler.request.request_filters.narrowing import Facts, outside_aggregates
+from roost.scheduler.request.request_filters.narrowed_query import Facts, outside_aggregates
 
 
 def leave_out_isolated_aggregates(query: CandidateQuery, spec: RequestSpec, facts: Facts) -> CandidateQuery:

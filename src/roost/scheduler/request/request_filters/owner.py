@@ -4,7 +4,7 @@ import msgspec
 
 from roost.model.request import CandidateQuery, all_of
 from roost.model.spec import RequestSpec
-from roost.scheduler.request.request_filters.narrowing import Facts, with_root_traits
+from roost.scheduler.request.request_filters.narrowed_query import Facts, with_root_traits
 
 OWNER = "OWNER_NOVA"
 SERVICE_VERSION = 73

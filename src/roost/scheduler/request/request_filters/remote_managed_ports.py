@@ -3,7 +3,7 @@
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.request.request_filters.narrowing import with_root_traits
+from roost.scheduler.request.request_filters.narrowed_query import with_root_traits
 
 
 def require_remote_managed_ports(

@@ -3,7 +3,7 @@
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.request.places import target_of
-from roost.scheduler.request.request_filters.narrowing import (
+from roost.scheduler.request.request_filters.narrowed_query import (
     Facts,
     outside_aggregates,
     within_aggregates,

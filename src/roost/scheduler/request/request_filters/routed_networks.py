@@ -5,7 +5,7 @@ from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.errors import RequestFilterFailed
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.request.request_filters.narrowing import Facts, within_aggregates
+from roost.scheduler.request.request_filters.narrowed_query import Facts, within_aggregates
 
 
 def segments_of(spec: RequestSpec, options: SchedulerOptions) -> frozenset[str]:

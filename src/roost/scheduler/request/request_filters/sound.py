@@ -4,7 +4,7 @@ from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request.demand.flavor_image import FlavorImage
-from roost.scheduler.request.request_filters.narrowing import with_root_traits
+from roost.scheduler.request.request_filters.narrowed_query import with_root_traits
 
 _MODELS = ("sb16", "es1370", "pcspk", "ac97", "ich6", "ich9", "usb", "virtio")
 

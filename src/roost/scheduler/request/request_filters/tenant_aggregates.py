@@ -3,7 +3,7 @@
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.errors import RequestFilterFailed
-from roost.scheduler.request.request_filters.narrowing import Facts, within_aggregates
+from roost.scheduler.request.request_filters.narrowed_query import Facts, within_aggregates
 
 KEY = "filter_tenant_id"
 """The metadata key, or the beginning of it, whose value is a project's id."""

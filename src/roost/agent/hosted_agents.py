@@ -1,0 +1,92 @@
+"""Runs the agents of the hosts of one process, by asyncio."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol
+
+from roost.agent.driver_calls import DriverService
+from roost.agent.drivers import Driver
+from roost.agent.host import AgentTimes, HostAgent, start_topic
+from roost.agent.persistent_state import MemoryState
+from roost.agent.protocol.endpoint import CellEndpoint
+from roost.agent.protocol.errors import AgentProtocolError
+from roost.agent.protocol.questions import Closing
+from roost.agent.provider_config import ProviderConfig
+from roost.machine import Call, Performer, Transactor
+
+
+class State(Protocol):
+    """Answers the questions of `roost.agent.persistent_state`."""
+
+    async def ask(self, question: Call[Any]) -> Any:
+        """The answer. Raises `StateUnusable`."""
+
+
+class HostedAgent(NamedTuple):
+    """An agent, and what performs its steps."""
+
+    agent: HostAgent
+    performer: Performer
+
+
+class Hosting:
+    """The agents of one process, each with its own connection to the endpoint of a cell.
+
+    ``hosts``: the name of each host, its endpoint, driver and state (None: in memory).
+    ``config``: what operators have configured of providers.
+    """
+
+    def __init__(
+        self,
+        hosts: Sequence[tuple[str, CellEndpoint, Driver, State | None]],
+        *,
+        times: AgentTimes | None = None,
+        config: ProviderConfig | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.agents: dict[str, HostedAgent] = {}
+        self._endpoints = {host: endpoint for host, endpoint, _, _ in hosts}
+        for host, endpoint, driver, state in hosts:
+            services = {
+                "cell": endpoint.ask,
+                "driver": DriverService(driver, config).ask,
+                "state": (state or MemoryState()).ask,
+            }
+            performer = Performer(_no_database, services, monotonic=monotonic)
+            self.agents[host] = HostedAgent(HostAgent(host, times=times), performer)
+
+    async def run(self) -> None:
+        """Run all agents until cancelled. Raises the error of one that ends, which none should."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for agent, performer in self.agents.values():
+                    tasks.create_task(performer.run(agent.run()))
+        finally:
+            await asyncio.gather(*(performer.close() for _, performer in self.agents.values()))
+
+    async def leave(self, seconds: float = 2.0) -> None:
+        """Give the sessions back at an orderly end, as far as that is possible within ``seconds``."""
+
+        async def close(agent: HostAgent, ask: Callable[[Call[Any]], Awaitable[Any]]) -> None:
+            # What cannot be given back stands still, and is free later.
+            with suppress(AgentProtocolError, TimeoutError):
+                if agent.session is not None:
+                    async with asyncio.timeout(seconds):
+                        await ask(Closing(agent.session))
+
+        await asyncio.gather(
+            *(close(hosted.agent, self._endpoints[host].ask) for host, hosted in self.agents.items())
+        )
+
+    async def started(self) -> None:
+        """Wait until each host has sent its first poll and its first report, however these ended."""
+        for agent, performer in self.agents.values():
+            seen: dict[str, int] = {}
+            while not (agent.polled and agent.reported):
+                await performer.wakes.wait(start_topic(agent.host), 1.0, seen)
+
+
+def _no_database(name: str) -> Transactor:
+    raise LookupError(f"an agent has no database {name}")

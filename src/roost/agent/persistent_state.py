@@ -1,0 +1,215 @@
+"""What an agent keeps beyond its end in its state directory: its session, and the providers that it made."""
+
+import fcntl
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from roost.agent.applied import Applied
+from roost.agent.errors import StateUnusable
+from roost.agent.protocol.types import Position
+from roost.machine import Call, UnknownService
+from roost.model.provider_names import provider_uuid
+from roost.model.token import token_digest
+from roost.process.durable_file import replace_file, why_no_directory
+
+T = TypeVar("T")
+
+SESSION = "session.json"
+TOKENS = "tokens.json"
+GIVEN = "given.json"
+LOCK = "lock"
+
+KEPT_TOKENS = 2
+"""A new token, and the one before, which is valid until the new one is used."""
+
+
+class KeptSession(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an agent knows of its cell.
+
+    ``nonces``: those of its last sessions, newest first. ``position`` is the highest that it has seen, None
+    before the first session. ``held``: why it carries out no orders until an operator accepts the cell's
+    state. ``accepted``: an operator has done so since the last session. ``refused``: the nodes whose reports
+    the cell does not take (uuid -> reason).
+    """
+
+    nonces: tuple[str, ...] = ()
+    position: Position | None = None
+    held: str | None = None
+    accepted: bool = False
+    refused: dict[str, str] = {}
+
+
+class LoadSession(Call[KeptSession], frozen=True):
+    """What was kept of the last session."""
+
+
+class KeepSession(Call[None], frozen=True):
+    """Keep this of the session."""
+
+    session: KeptSession
+
+
+class LoadApplied(Call[Applied], frozen=True):
+    """What was applied of the providers of a node, by the node's name."""
+
+    node: str
+
+
+class KeepApplied(Call[None], frozen=True):
+    """Keep what is applied of the providers of a node."""
+
+    node: str
+    applied: Applied
+
+
+class KeepToken(Call[None], frozen=True):
+    """Keep a new token of the host, and the one before."""
+
+    token: str
+
+
+class MemoryState:
+    """Answers the questions in memory, for hosts that are simulated in one process."""
+
+    def __init__(self) -> None:
+        self.session = KeptSession()
+        self.applied: dict[str, Applied] = {}
+        self.tokens: tuple[str, ...] = ()
+
+    async def ask(self, question: Call[Any]) -> Any:
+        """The answer. Raises `UnknownService` for another question."""
+        match question:
+            case LoadSession():
+                return self.session
+            case KeepSession(session):
+                self.session = session
+            case LoadApplied(node):
+                return self.applied.get(node, {})
+            case KeepApplied(node, applied):
+                self.applied[node] = applied
+            case KeepToken(token):
+                self.tokens = (token, *self.tokens)[:KEPT_TOKENS]
+            case _:
+                raise UnknownService(f"a state does not answer {type(question).__name__}")
+        return None
+
+
+class StateDirectory:
+    """Answers the questions by files in a directory, which it locks: two agents cannot use it.
+
+    A file is replaced as a whole and is durable then. ``tokens``: those that the cell has given, and a newer
+    one of an operator; newest first.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        """Make the directory if need be.
+
+        Raises `StateUnusable` if it cannot be used or another agent uses it.
+        """
+        self._directory = directory
+        try:
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StateUnusable(
+                f"the state directory {directory} cannot be used: {why_no_directory(error)}"
+            ) from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._lock)
+            raise StateUnusable(f"another agent uses the state directory {directory}") from error
+        try:
+            self.tokens: tuple[str, ...] = self._load(TOKENS, tuple[str, ...], tuple)
+        except StateUnusable:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Unlock the directory."""
+        os.close(self._lock)
+
+    async def ask(self, question: Call[Any]) -> Any:
+        """The answer. Raises `StateUnusable`, and `UnknownService` for another question."""
+        match question:
+            case LoadSession():
+                return self.load_session()
+            case KeepSession(session):
+                self.keep_session(session)
+            case LoadApplied(node):
+                return self._load(_file_of(node), Applied, dict)
+            case KeepApplied(node, applied):
+                self._keep(_file_of(node), applied)
+            case KeepToken(token):
+                tokens = (token, *self.tokens)[:KEPT_TOKENS]
+                self._keep(TOKENS, tokens)
+                self.tokens = tokens
+            case _:
+                raise UnknownService(f"a state does not answer {type(question).__name__}")
+        return None
+
+    def take_given(self, token: str) -> None:
+        """An operator gives this token. One that was not given at the last start is tried first: its use ends
+        the kept ones, which others may know. Raises `StateUnusable`."""
+        digest = token_digest(token)
+        if self._load(GIVEN, str, str) == digest:
+            return
+        if self.tokens:
+            tokens = tuple(dict.fromkeys((token, *self.tokens)))
+            self._keep(TOKENS, tokens)
+            self.tokens = tokens
+        self._keep(GIVEN, digest)
+
+    def load_session(self) -> KeptSession:
+        """What was kept of the last session. Raises `StateUnusable`."""
+        return self._load(SESSION, KeptSession, KeptSession)
+
+    def keep_session(self, session: KeptSession) -> None:
+        """Keep this of the session. Raises `StateUnusable`."""
+        self._keep(SESSION, session)
+
+    def _load(self, name: str, kind: Any, otherwise: Callable[[], T]) -> T:
+        return _decoded(self._directory / name, kind, otherwise)
+
+    def _keep(self, name: str, value: object) -> None:
+        path = self._directory / name
+        try:
+            replace_file(path, msgspec.json.encode(value))
+        except OSError as error:
+            raise StateUnusable(f"{path} cannot be written: {error}") from error
+
+
+def kept_session(directory: Path) -> KeptSession:
+    """The session that an agent, which may run, has kept. Raises `StateUnusable`."""
+    return _decoded(directory / SESSION, KeptSession, KeptSession)
+
+
+def accept(directory: Path) -> None:
+    """Have the agent of a state directory take its cell's state as it is; for operators, while no agent runs.
+
+    Raises `StateUnusable`.
+    """
+    state = StateDirectory(directory)
+    try:
+        session = state.load_session()
+        state.keep_session(KeptSession(nonces=session.nonces, accepted=True))
+    finally:
+        state.close()
+
+
+def _file_of(node: str) -> str:
+    # The uuid, because a node's name may have any characters.
+    return f"providers-{provider_uuid(node)}.json"
+
+
+def _decoded(path: Path, kind: Any, otherwise: Callable[[], T]) -> T:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)  # type: ignore[no-any-return]
+    except FileNotFoundError:
+        return otherwise()
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise StateUnusable(f"{path} cannot be read: {error}") from error

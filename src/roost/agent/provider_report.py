@@ -1,0 +1,237 @@
+"""The machine that brings placement in line with what a driver tells of a node."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from roost.agent.applied import Applied, AppliedProvider
+from roost.agent.driver_calls import FillTree
+from roost.agent.errors import BadProviderName, ReshapeNeeded, ReshapePostponed, ReshapeRefused
+from roost.agent.persistent_state import KeepApplied
+from roost.agent.protocol.questions import ReadTree, WriteProviders
+from roost.agent.protocol.types import (
+    CreateProvider,
+    MovedClaim,
+    MoveProvider,
+    ProviderState,
+    ProviderWrite,
+    SessionKey,
+    Written,
+)
+from roost.agent.provider_merge import Plan, PlannedWrite, plan
+from roost.agent.provider_tree import ProviderTree
+from roost.agent.tree_provider import ToldProvider
+from roost.agent.tree_reshape import (
+    before_reshape,
+    changes_anything,
+    move_claims,
+    plan_reshape,
+    reshape,
+    with_moved_classes,
+)
+from roost.machine import Ask, Log, Machine
+from roost.model.text import is_storable
+from roost.model.vocabulary import DISABLED_TRAIT, MAX_NAME
+
+ATTEMPTS = 5
+"""So often a tree is read and merged again in one report after others have changed it meanwhile."""
+
+
+class Reported(NamedTuple):
+    """What is applied after a report, and what placement refused; nothing if all is there.
+
+    ``unchanged``: the tree as it was read, if nothing was to be written; None otherwise.
+    """
+
+    applied: Applied
+    refusals: tuple[str, ...]
+    unchanged: tuple[ProviderState, ...] | None
+
+
+def report_providers(
+    session: SessionKey,
+    node: str,
+    root: str,
+    applied: Mapping[str, AppliedProvider],
+    *,
+    enabled: bool | None = True,
+    read: tuple[ProviderState, ...] | None = None,
+    may_reshape: Callable[[], bool] | None = None,
+) -> Machine[Reported]:
+    """Create, change, move and delete the providers of a node until placement has what the driver wants.
+
+    ``root``: the uuid of the node's root provider, which has its name.
+    ``enabled``: False adds the trait by which Nova marks a disabled service, True removes it, None leaves it
+    as it is. ``read``: the tree as it was
+    read not long ago; if the driver would change nothing of it, the cell is not asked. ``may_reshape``: asked
+    when the driver wants to move allocations; False while builds are under way. None: it may not.
+
+    Asks ``cell``, ``driver`` and ``state``. A write that placement refuses is left out, and so is what
+    follows from it; the next report tries it again. Raises what these services raise, and `BadProviderName`
+    before anything is written. Raises `ReshapeNeeded` if the driver may not reshape now, `ReshapePostponed`,
+    and `ReshapeRefused` with the node as it was.
+    """
+    now: Applied = dict(applied)
+    refusals: tuple[str, ...] = ()
+    unchanged: tuple[ProviderState, ...] | None = None
+    is_unfinished = False
+    sharing: tuple[str, ...] = ()
+    for _ in range(ATTEMPTS + (read is not None)):
+        there = read if read is not None else (yield from Ask("cell", ReadTree(session, root, sharing)).do())
+        moved: dict[str, MovedClaim] | None = None
+        try:
+            tree = yield from Ask("driver", FillTree(_tree(there, node, root), node)).do()
+        except ReshapeNeeded as error:
+            needed = error
+            if may_reshape is not None and not may_reshape():
+                raise ReshapePostponed("builds that are under way end before the node is reshaped") from None
+            if read is not None:
+                read = None
+                continue
+            tree, moved = yield from move_claims(session, node, root, _tree(there, node, root))
+        is_marked = any(each.uuid == root and DISABLED_TRAIT in each.traits for each in there)
+        if enabled or (enabled is None and not is_marked):
+            tree.remove_traits(root, DISABLED_TRAIT)
+        else:
+            tree.add_traits(root, DISABLED_TRAIT)
+        for provider in tree.told():
+            _check(provider)
+        if unread := _unread_roots(tree, there, root, sharing):
+            # One that another host has made does not serve this one yet, or is not there.
+            sharing, read = (*sharing, *unread), None
+            continue
+        planned = plan(now if moved is None else with_moved_classes(now, tree, there), tree, there)
+        is_unfinished = False
+        if moved is not None:
+            # Sharing providers have no part in it, and are left to the report after it.
+            further = {each.uuid for each in there if each.parent is None}
+            further |= {each.uuid for each in tree.told() if each.parent is None}
+            wanted = _Reshaping(
+                planned.without(further - {root}), moved, there, now, None if may_reshape else needed
+            )
+            outcome = yield from _reshape(session, node, root, wanted)
+            if outcome is not None:
+                now, is_unfinished = outcome
+                continue
+        settled = planned.changes_nothing(now)
+        if read is not None:
+            read = None
+            if settled:
+                unchanged = there
+                break
+            continue
+        if planned.kept:
+            names = sorted(state.name for state in there if state.uuid in planned.kept)
+            yield from Log("providers that others made are kept", {"node": node, "providers": names}).do()
+        if settled:
+            unchanged = there
+            break
+        if planned.ahead != now:
+            yield from Ask("state", KeepApplied(node, planned.ahead)).do()
+        now, refusals, is_outdated = yield from _write(session, root, planned.writes, planned.before)
+        if now != planned.ahead:
+            yield from Ask("state", KeepApplied(node, now)).do()
+        if not is_outdated:
+            break
+    if is_unfinished:
+        raise ReshapeRefused(f"others have changed the tree or its claims {ATTEMPTS} times meanwhile")
+    return Reported(now, refusals, unchanged)
+
+
+class _Reshaping(NamedTuple):
+    """What a driver wants of a tree and of the claims on it. ``applied``: what is applied before.
+    ``too_late``: what is raised instead of a change."""
+
+    planned: Plan
+    moved: dict[str, MovedClaim]
+    there: tuple[ProviderState, ...]
+    applied: Applied
+    too_late: ReshapeNeeded | None
+
+
+def _reshape(
+    session: SessionKey, node: str, root: str, wanted: _Reshaping
+) -> Machine[tuple[Applied, bool] | None]:
+    """Make one step of a reshape: what comes before it, or the reshape itself. None if nothing moves: then
+    the driver sees what others have made.
+
+    Returns what is applied then, and whether the tree is still to be reshaped. Raises `ReshapeRefused`.
+    """
+    planned, moved, there, applied, too_late = wanted
+    if first := before_reshape(planned):
+        if too_late is not None:
+            raise too_late
+        yield from Ask("state", KeepApplied(node, planned.ahead)).do()
+        now, refusals, is_outdated = yield from _write(session, root, first, planned.before)
+        yield from Ask("state", KeepApplied(node, now)).do()
+        if refusals and not is_outdated:
+            raise ReshapeRefused("; ".join(refusals))
+        return now, True
+    reshaping = plan_reshape(planned, there, root)
+    if not moved and not changes_anything(reshaping, there):
+        return None
+    if too_late is not None:
+        raise too_late
+    after = yield from reshape(session, node, root, reshaping, moved, planned.before, planned.ahead)
+    return (applied, True) if after is None else (after, False)
+
+
+def _tree(there: Sequence[ProviderState], node: str, root: str) -> ProviderTree:
+    """The tree that a driver gets."""
+    tree = ProviderTree.of(there)
+    tree.put_root(node, root)
+    return tree
+
+
+def _unread_roots(
+    tree: ProviderTree, there: Sequence[ProviderState], root: str, asked: Sequence[str]
+) -> list[str]:
+    """The roots beside the node's that the driver wants, and that were neither read nor asked for."""
+    known = {each.uuid for each in there} | {root, *asked}
+    return [each.uuid for each in tree.told() if each.parent is None and each.uuid not in known]
+
+
+def _write(
+    session: SessionKey, root: str, planned: Sequence[PlannedWrite], applied: Applied
+) -> Machine[tuple[Applied, tuple[str, ...], bool]]:
+    """Make writes. Returns what is applied, the refusals, and whether others have changed a provider."""
+    now = dict(applied)
+    refusals: list[str] = []
+    left = list(planned)
+    while left:
+        writes = tuple(each.write for each in left if each.write is not None)
+        written = Written(0)
+        if writes:
+            written = yield from Ask("cell", WriteProviders(session, root, writes)).do()
+        done = written.done
+        while left and (left[0].write is None or done):
+            done -= left[0].write is not None
+            left.pop(0).take(now)
+        if left and written.refusal is not None:
+            if written.refusal.text not in refusals:
+                refusals.append(written.refusal.text)
+            if written.refusal.conflict:
+                return now, tuple(refusals), True
+            instead = [] if left[0].otherwise is None else [left[0].otherwise]
+            left = [*instead, *_without_what_follows(left[0].write, left[1:])]
+    return now, tuple(refusals), False
+
+
+def _without_what_follows(refused: ProviderWrite | None, left: Sequence[PlannedWrite]) -> list[PlannedWrite]:
+    """The writes that can be made though one was refused: none to a provider that was not created."""
+    if not isinstance(refused, CreateProvider):
+        return list(left)
+    missing = {refused.uuid}
+    possible: list[PlannedWrite] = []
+    for each in left:
+        write = each.write
+        if isinstance(write, CreateProvider | MoveProvider) and write.parent in missing:
+            missing.add(write.uuid)
+        elif each.provider not in missing:
+            possible.append(each)
+    return possible
+
+
+def _check(provider: ToldProvider) -> None:
+    for text in (provider.name, *(provider.aggregates or ())):
+        if not is_storable(text, MAX_NAME):
+            raise BadProviderName(f"a provider cannot be named or be in the aggregate {text!r}")

@@ -1,0 +1,165 @@
+"""The machine that reshapes a node's tree: inventories change and claims move in one write.
+
+New providers are made first, without inventories, so that nothing is claimed of them yet. Then placement
+changes all inventories and claims at once, or nothing. What is left, traits of old providers and deletions of
+those that are gone, is an ordinary report. An agent that is killed in between begins again: its driver finds
+the old shape, or the new one.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from roost.agent.applied import NOTHING, Applied
+from roost.agent.driver_calls import ConsumerRecords, ReshapeTree
+from roost.agent.errors import ReshapeRefused
+from roost.agent.persistent_state import KeepApplied
+from roost.agent.protocol.questions import ReadClaims, Reshape
+from roost.agent.protocol.types import (
+    CreateProvider,
+    DeleteProvider,
+    MovedClaim,
+    MoveProvider,
+    ProviderState,
+    Reshaped,
+    SessionKey,
+    SetInventories,
+    TreeClaim,
+)
+from roost.agent.provider_merge import Plan, PlannedWrite
+from roost.agent.provider_tree import ProviderTree
+from roost.machine import Ask, Machine
+from roost.model.reshape import counted_class
+
+
+class Moved(NamedTuple):
+    """What a driver made of a tree, and the claims that it moved."""
+
+    tree: ProviderTree
+    claims: dict[str, MovedClaim]
+
+
+def move_claims(session: SessionKey, node: str, root: str, tree: ProviderTree) -> Machine[Moved]:
+    """Have the driver change a tree and move the claims on it. ``tree``: as placement has it.
+
+    Raises `ReshapeRefused`, and what ``cell`` and the driver raise.
+    """
+    claims: dict[str, TreeClaim] = yield from Ask("cell", ReadClaims(session, root)).do()
+    records = {consumer: _record(each) for consumer, each in claims.items()}
+    tree, records = yield from Ask("driver", ReshapeTree(tree, node, records)).do()
+    if records.keys() != claims.keys():
+        odd = sorted(records.keys() ^ claims.keys())
+        raise ReshapeRefused(f"the driver has added or left out consumer {odd[0]}")
+    moved = {}
+    for consumer, claim in claims.items():
+        allocations = _allocations(consumer, records)
+        if allocations != claim.allocations:
+            moved[consumer] = MovedClaim(allocations, claim.generation)
+    return Moved(tree, moved)
+
+
+def with_moved_classes(applied: Applied, wanted: ProviderTree, there: Sequence[ProviderState]) -> Applied:
+    """What is applied, with the classes that a driver moves to other providers.
+
+    Another agent may have made their inventories, Nova's before an upgrade. Where they stayed, the host would
+    have its amounts twice.
+    """
+    told = {each.uuid: each.inventory for each in wanted.told() if each.inventory is not None}
+    anywhere = {counted_class(name) for inventory in told.values() for name in inventory}
+    after = dict(applied)
+    for state in there:
+        if (now := told.get(state.uuid)) is None:
+            continue
+        moved = {name for name in state.inventories.keys() - now if counted_class(name) in anywhere}
+        if moved:
+            before = after.get(state.uuid, NOTHING)
+            after[state.uuid] = msgspec.structs.replace(before, classes=before.classes | moved)
+    return after
+
+
+def before_reshape(planned: Plan) -> list[PlannedWrite]:
+    """The writes that come before a reshape: new providers with their traits and aggregates, and moves."""
+    created = {each.provider for each in planned.writes if isinstance(each.write, CreateProvider)}
+    return [
+        each
+        for each in planned.writes
+        if isinstance(each.write, CreateProvider | MoveProvider)
+        or (each.provider in created and each.write is not None and "inventories" not in each.changes)
+    ]
+
+
+class PlannedReshape(NamedTuple):
+    """The inventories that a reshape changes, and by provider the fields of what is applied then."""
+
+    inventories: tuple[SetInventories, ...]
+    changes: dict[str, Mapping[str, Any]]
+
+
+def plan_reshape(planned: Plan, there: Sequence[ProviderState], root: str) -> PlannedReshape:
+    """The last inventories of all providers; none for those that go. The root is always among them."""
+    states = {state.uuid: state for state in there}
+    writes: dict[str, SetInventories] = {}
+    changes: dict[str, Mapping[str, Any]] = {}
+    for each in planned.writes:
+        if isinstance(each.write, SetInventories):
+            writes[each.provider] = each.write
+        if "inventories" in each.changes:
+            changes[each.provider] = each.changes
+        if isinstance(each.write, DeleteProvider) and states[each.provider].inventories:
+            writes[each.provider] = SetInventories(each.provider, {}, states[each.provider].generation)
+    if root not in writes:
+        writes[root] = SetInventories(root, states[root].inventories, states[root].generation)
+    return PlannedReshape(tuple(writes.values()), changes)
+
+
+def changes_anything(planned: PlannedReshape, there: Sequence[ProviderState]) -> bool:
+    """Whether inventories would be others than they are."""
+    states = {state.uuid: state.inventories for state in there}
+    return any(each.inventories != states[each.uuid] for each in planned.inventories)
+
+
+def reshape(
+    session: SessionKey,
+    node: str,
+    root: str,
+    planned: PlannedReshape,
+    claims: dict[str, MovedClaim],
+    applied: Applied,
+    ahead: Applied,
+) -> Machine[Applied | None]:
+    """Make a reshape; returns what is applied then, None if others have changed the tree meanwhile.
+
+    ``ahead``: what may be the agent's own while it is under way. Raises `ReshapeRefused`.
+    """
+    yield from Ask("state", KeepApplied(node, ahead)).do()
+    question = Reshape(session, root, planned.inventories, claims)
+    done: Reshaped = yield from Ask("cell", question).do()
+    if done.refusal is not None:
+        yield from Ask("state", KeepApplied(node, applied)).do()
+        if done.refusal.conflict:
+            return None
+        raise ReshapeRefused(done.refusal.text)
+    now = dict(applied)
+    for provider, changes in planned.changes.items():
+        PlannedWrite(provider, None, changes).take(now)
+    yield from Ask("state", KeepApplied(node, now)).do()
+    return now
+
+
+def _record(claim: TreeClaim) -> dict[str, Any]:
+    return {
+        "allocations": {uuid: {"resources": dict(each)} for uuid, each in claim.allocations.items()},
+        "project_id": claim.project_id,
+        "user_id": claim.user_id,
+        "consumer_generation": claim.generation,
+        "consumer_type": claim.consumer_type,
+    }
+
+
+def _allocations(consumer: str, records: ConsumerRecords) -> dict[str, dict[str, int]]:
+    """What a driver says that a consumer holds. Raises `ReshapeRefused` if that is nothing readable."""
+    try:
+        return {uuid: dict(each["resources"]) for uuid, each in records[consumer]["allocations"].items()}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ReshapeRefused(f"the driver's allocations of consumer {consumer} cannot be read") from error

@@ -1,0 +1,221 @@
+"""Reshapes of trees, as a cell's endpoint makes them for agents: see `roost.state.cell_database.reshapes`."""
+
+from collections.abc import Mapping
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from roost.agent.protocol.errors import AgentProtocolError, EndpointUnavailable
+from roost.agent.protocol.questions import Reshape
+from roost.agent.protocol.types import (
+    ProviderRefusal,
+    ProviderState,
+    Reshaped,
+    SessionKey,
+    SetAggregates,
+    TreeClaim,
+)
+from roost.conductor.agent_endpoint.relay import (
+    PROVIDERS,
+    ReadProviders,
+    ReadTreeClaims,
+    RelayReshape,
+    RelayWrites,
+)
+from roost.conductor.agent_endpoint.sessions import SessionGone, counters_of, refusal_of
+from roost.machine import Ask, Clock, Log, Machine, Read, Sleep, Write
+from roost.model.allocation import UNKNOWN_TYPE
+from roost.model.inventory import Inventory
+from roost.model.reshape import why_not
+from roost.model.text import error_text
+from roost.scheduler.gateways.running_selection import INSTANCE
+from roost.state.cell_database.reshapes import (
+    BeginReshape,
+    Claimed,
+    FollowClaims,
+    ReadReshapeMarks,
+    ReshapeBegun,
+    ReshapeMark,
+)
+from roost.storage import StorageError
+
+LOOK_SECONDS = 5.0
+"""Seconds between two looks for reshapes that were cut off."""
+
+CUT_OFF_SECONDS = 30.0
+"""A reshape that takes longer was cut off. One that goes on nevertheless is refused, and tried again."""
+
+MOST_TOLD = 1000
+"""Characters of the inventories before and after a reshape in the log, each."""
+
+ATTEMPTS = 3
+"""Looks at a root until a reshape is settled: the second one sees what the first one has written."""
+
+NAMED = 5
+"""Consumers that a refusal names at most."""
+
+
+class BeginOfSession(msgspec.Struct, frozen=True):
+    """`BeginReshape`, if the session is the agent's."""
+
+    session: SessionKey
+    begin: BeginReshape
+
+    def __call__(self, connection: Connection) -> ReshapeBegun | SessionGone:
+        if counters_of(connection, [self.session], lock=True) == [None]:
+            return SessionGone()
+        return self.begin(connection)
+
+
+def reshape(database: str, question: Reshape, tree: Mapping[str, ProviderState]) -> Machine[Reshaped]:
+    """Make a reshape, or refuse it with nothing changed. ``tree``: the providers of the tree by uuid.
+
+    Raises `AgentProtocolError`, `StorageError`. Placement may have made it then: the mark stays.
+    """
+    claims: dict[str, TreeClaim] = yield from Ask(PROVIDERS, ReadTreeClaims(question.root)).do()
+    refusal = _judge(question, tree, claims)
+    if refusal is not None:
+        return Reshaped(refusal)
+    mark = ReshapeMark(question.root, tree[question.root].generation, (yield from Clock().do()))
+    generations = {uuid: claims[uuid].generation for uuid in question.claims if _is_instance(claims[uuid])}
+    begin = BeginOfSession(question.session, BeginReshape(mark, generations))
+    begun: ReshapeBegun | SessionGone = yield from Write(database, begin).do()
+    if isinstance(begun, SessionGone):
+        raise refusal_of(question.session)
+    if begun.marked:
+        # Another message of the session has begun it since the tree was read.
+        return Reshaped(ProviderRefusal("another reshape of the tree is under way", conflict=True))
+    if begun.behind:
+        return (yield from _refuse_behind(database, question, tree, claims, begun.behind))
+    refused = yield from Ask(
+        PROVIDERS, RelayReshape(question.root, question.inventories, question.claims)
+    ).do()
+    moved = {} if refused is not None else _moved(question)
+    names = {each.uuid: each.name for each in tree.values()}
+    at = yield from Clock().do()
+    ended: list[str] = yield from Write(
+        database, FollowClaims(question.root, names, moved, at, ends=mark)
+    ).do()
+    if refused is None:
+        after = {each.uuid: each.inventories for each in question.inventories}
+        changed = [uuid for uuid in after if after[uuid] != tree[uuid].inventories]
+        values = {
+            "host": question.session.host,
+            "node": question.root,
+            "before": _told({names[uuid]: tree[uuid].inventories for uuid in changed}),
+            "after": _told({names[uuid]: after[uuid] for uuid in changed}),
+            "consumers": len(moved),
+            "instances": len(ended),
+        }
+        yield from Log("a node is reshaped", values).do()
+    return Reshaped(refused, len(ended))
+
+
+def settle_cut_off(database: str, cell: str) -> Machine[None]:
+    """Settle reshapes that were cut off, again and again."""
+    failing = False
+    while True:
+        yield from Sleep(LOOK_SECONDS).do()
+        try:
+            before = (yield from Clock().do()) - CUT_OFF_SECONDS
+            for mark in (yield from Read(database, ReadReshapeMarks(before)).do()):
+                yield from settle(database, mark)
+            failing = False
+        except (StorageError, AgentProtocolError) as error:
+            if not failing:
+                values = {"cell": cell, "error": error_text(error)}
+                yield from Log("reshapes that were cut off cannot be settled", values, "warning").do()
+            failing = True
+
+
+def settle(database: str, mark: ReshapeMark) -> Machine[None]:
+    """Have the rows of a tree's instances follow placement after a reshape that was cut off.
+
+    Raises `AgentProtocolError`, `StorageError`: then it is tried again.
+    """
+    for _ in range(ATTEMPTS):
+        tree = yield from Ask(PROVIDERS, ReadProviders(mark.root)).do()
+        root = next((each for each in tree if each.uuid == mark.root), None)
+        if root is None or root.generation != mark.generation:
+            break
+        # It is not made yet. From here on it cannot be, though its message may still be under way.
+        write = SetAggregates(mark.root, root.aggregates, mark.generation)
+        yield from Ask(PROVIDERS, RelayWrites(mark.root, (write,))).do()
+    else:
+        raise EndpointUnavailable(f"the root {mark.root} cannot be written: its reshape cannot be settled")
+    claims = {} if root is None else (yield from Ask(PROVIDERS, ReadTreeClaims(mark.root)).do())
+    held = {uuid: Claimed(each.allocations, each.generation) for uuid, each in claims.items()}
+    names = {each.uuid: each.name for each in tree}
+    at = yield from Clock().do()
+    changed = yield from Write(database, FollowClaims(mark.root, names, held, at, ends=mark)).do()
+    values = {"node": mark.root, "instances": len(changed)}
+    yield from Log("a reshape that was cut off is settled", values, "warning").do()
+
+
+def _told(inventories: Mapping[str, Mapping[str, Inventory]]) -> str:
+    """The inventories of providers by name, in words."""
+    told = (
+        f"{name}: " + (", ".join(f"{each.total} {of}" for of, each in inventory.items()) or "nothing")
+        for name, inventory in sorted(inventories.items())
+    )
+    return "; ".join(told)[:MOST_TOLD]
+
+
+def _judge(
+    question: Reshape, tree: Mapping[str, ProviderState], claims: Mapping[str, TreeClaim]
+) -> ProviderRefusal | None:
+    """Why a reshape is not even tried."""
+    generations = {each.uuid: each.generation for each in question.inventories}
+    if question.root not in generations:
+        return ProviderRefusal("a reshape without the inventories of the root cannot be made")
+    for uuid, generation in generations.items():
+        if uuid not in tree or tree[uuid].generation != generation:
+            return ProviderRefusal(f"provider {uuid} has changed since it was read", conflict=True)
+    for uuid, moved in question.claims.items():
+        held = claims.get(uuid)
+        if held is None or held.generation != moved.generation:
+            return ProviderRefusal(
+                f"the claim of consumer {uuid} has changed since it was read", conflict=True
+            )
+        reason = why_not(held.allocations, moved.allocations, tree)
+        if reason is not None:
+            return ProviderRefusal(f"the claim of {_kind(held)} {uuid} does not add up: {reason}")
+    return None
+
+
+def _refuse_behind(
+    database: str,
+    question: Reshape,
+    tree: Mapping[str, ProviderState],
+    claims: Mapping[str, TreeClaim],
+    behind: tuple[str, ...],
+) -> Machine[Reshaped]:
+    """Have rows that are behind follow their claims; refuse what cannot, until the next attempt."""
+    held = {uuid: Claimed(claims[uuid].allocations, claims[uuid].generation) for uuid in behind}
+    names = {each.uuid: each.name for each in tree.values()}
+    at = yield from Clock().do()
+    changed = yield from Write(database, FollowClaims(question.root, names, held, at)).do()
+    left = [uuid for uuid in behind if uuid not in changed]
+    if not left:
+        return Reshaped(ProviderRefusal("rows of instances followed their claims first", conflict=True))
+    more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
+    return Reshaped(
+        ProviderRefusal(
+            f"instances {', '.join(left[:NAMED])}{more} hold something of the node, but the cell has none of "
+            "them on it: they are on their way, or their claims are left over"
+        )
+    )
+
+
+def _moved(question: Reshape) -> dict[str, Claimed]:
+    """What consumers hold after a reshape: each write raises the generation by one."""
+    return {uuid: Claimed(each.allocations, each.generation + 1) for uuid, each in question.claims.items()}
+
+
+def _is_instance(claim: TreeClaim) -> bool:
+    # A placement service before microversion 1.38 tells no types.
+    return claim.consumer_type in (INSTANCE, UNKNOWN_TYPE, None)
+
+
+def _kind(claim: TreeClaim) -> str:
+    return "instance" if claim.consumer_type == INSTANCE else f"consumer ({claim.consumer_type or 'no type'})"

@@ -1,0 +1,235 @@
+"""Reads all that the databases have of some instances, and compares it."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.conductor.audit.findings import UNKNOWN_GUEST, NodeSign, Observed
+from roost.conductor.comparison import LEAKED_CLAIM, ApiState, CellState, judge
+from roost.conductor.questions import PLACEMENT, AllocationsOf, TraitsOf
+from roost.ledger import Held
+from roost.ledger.findings import Finding
+from roost.machine import Ask, Machine, Read
+from roost.model.instance import ON_ITS_HOST, Instance
+from roost.model.vocabulary import SHARING_TRAIT
+from roost.placement.errors import NotFound
+from roost.scheduler.selection.claim_result import one_line
+from roost.state.api_database.build_requests import waiting_requests
+from roost.state.api_database.cell_mappings import CellMapping, mapped_cells
+from roost.state.api_database.late_claims import NotedLate
+from roost.state.api_database.mappings import FindMappings, InstanceMapping
+from roost.state.api_database.past import PastInstances
+from roost.state.api_database.tables import API
+from roost.state.cell_database.arrivals import FindInstances
+from roost.state.cell_database.held_hosts import ReadHeldHosts
+from roost.state.cell_database.orders import read_orders
+from roost.state.cell_database.overdue_work import session_name
+from roost.state.cell_database.tables import nodes
+from roost.state.cell_database.unknown_guests import UnknownGuest, unknown_guests_of
+from roost.state.leases import read_stamps
+from roost.storage import StorageError, in_batches
+
+AT_ONCE = 50
+"""Questions that placement is asked at the same time."""
+
+
+class Look(NamedTuple):
+    """What one look saw: differences, the hosts of the nodes concerned, the cells that could not be read."""
+
+    observed: list[Observed]
+    signs: dict[str, NodeSign]
+    unread: dict[str, str]
+
+
+class MappingsAndCells(msgspec.Struct, frozen=True):
+    """Answers the mappings of some instances, and all cells."""
+
+    uuids: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> tuple[dict[str, InstanceMapping], dict[str, CellMapping]]:
+        return FindMappings(self.uuids)(connection), mapped_cells(connection)
+
+
+class WaitingInstances(msgspec.Struct, frozen=True):
+    """Answers those of some instances whose requests are not finished."""
+
+    uuids: frozenset[str]
+
+    def __call__(self, connection: Connection) -> frozenset[str]:
+        return self.uuids.intersection(
+            uuid for request in waiting_requests(connection) for uuid in request.instances
+        )
+
+
+class InCell(msgspec.Struct, frozen=True):
+    """What a cell has of some instances: their rows, guests that it neither knows nor has ordered to be
+    destroyed, and the nodes that are theirs or their hosts'."""
+
+    instances: dict[str, Instance]
+    guests: dict[str, list[UnknownGuest]]
+    nodes: dict[str, NodeSign]
+
+
+class LookIntoCell(msgspec.Struct, frozen=True):
+    """Answers what a cell has of some instances and of some nodes."""
+
+    cell: str
+    uuids: tuple[str, ...]
+    nodes: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> InCell:
+        found = FindInstances(self.uuids)(connection)
+        guests = unknown_guests_of(connection, self.uuids)
+        if guests:
+            owing = {
+                (each.host, each.instance, each.attempt)
+                for each in read_orders(connection, {guest.host for guest in guests})
+            }
+            known = {
+                (each.host, each.uuid, each.attempt) for each in found.values() if each.state in ON_ITS_HOST
+            }
+            guests = [
+                each for each in guests if (each.host, each.instance, each.attempt) not in owing | known
+            ]
+        hosts = {each.host for each in found.values() if each.host is not None}
+        hosts |= {each.host for each in guests}
+        of_nodes: dict[str, str] = {}
+        for column, names in ((nodes.c.node, self.nodes), (nodes.c.host, sorted(hosts))):
+            for some in in_batches(names):
+                query = sa.select(nodes.c.node, nodes.c.host).where(column.in_(some))
+                of_nodes.update((row.node, row.host) for row in connection.execute(query))
+        stamps = read_stamps(connection, {session_name(host) for host in of_nodes.values()})
+        held = ReadHeldHosts()(connection)
+        signs = {
+            node: NodeSign(
+                host,
+                self.cell,
+                stamps.get(session_name(host)),
+                held[host].reason if host in held else None,
+            )
+            for node, host in of_nodes.items()
+        }
+        strays: defaultdict[str, list[UnknownGuest]] = defaultdict(list)
+        for guest in guests:
+            strays[guest.instance].append(guest)
+        return InCell(found, dict(strays), signs)
+
+
+def look(uuids: Collection[str], roots: Mapping[str, str]) -> Machine[Look]:
+    """Compare what there is of some instances. ``roots``: the root of each provider.
+
+    Raises: `StorageError` of the API database, and what placement raises.
+    """
+    names = tuple(uuids)
+    claims = yield from Ask(PLACEMENT, AllocationsOf(names)).do()
+    mappings, cells = yield from Read(API, MappingsAndCells(names)).do()
+    claimed = tuple(sorted({roots[each] for each in _providers(claims.values()) if each in roots}))
+    found: dict[str, InCell] = {}
+    unread: dict[str, str] = {}
+    for cell in cells:
+        try:
+            found[cell] = yield from Read(f"cell/{cell}", LookIntoCell(cell, names, claimed)).do()
+        except StorageError as error:
+            unread[cell] = one_line(error)
+    signs = {node: sign for cell in found.values() for node, sign in cell.nodes.items()}
+    here = {each.node for cell in found.values() for each in cell.instances.values()}
+    state = ApiState(
+        claims=claims,
+        roots=dict(roots),
+        sharing=(yield from _sharing(_providers(claims.values()), roots, signs.keys() | here)),
+        waiting=frozenset(),
+        mappings={uuid: each.cell for uuid, each in mappings.items()},
+        deleted=frozenset(uuid for uuid, each in mappings.items() if each.deleted),
+        cells=cells,
+    )
+    states = {name: CellState([*cell.instances.values()], _by_host(cell)) for name, cell in found.items()}
+    strays = [*_unknown_guests(found)]
+    suspects = frozenset(map(_uuid, (*judge(state, states), *strays)))
+    if not suspects:
+        return Look([], signs, unread)
+    # Read only now: few instances are suspected, and many requests may wait.
+    waiting = yield from Read(API, WaitingInstances(suspects)).do()
+    late = yield from Read(API, NotedLate(suspects)).do()
+    past = yield from Read(API, PastInstances(tuple(sorted(suspects)))).do()
+    observed = []
+    for finding in (*judge(msgspec.structs.replace(state, waiting=waiting), states), *strays):
+        uuid = _uuid(finding)
+        if finding.kind == LEAKED_CLAIM and uuid in late:
+            # It is looked at more often than an audit looks, and freed.
+            continue
+        rows = {name: cell.instances[uuid] for name, cell in found.items() if uuid in cell.instances}
+        held = claims.get(uuid)
+        concerned = {row.node for row in rows.values() if row.node is not None}
+        if held is not None:
+            concerned |= {roots.get(each, each) for each in held.allocations if each not in state.sharing}
+        guests = {name: cell.guests[uuid] for name, cell in found.items() if uuid in cell.guests}
+        hosts = {guest.host for each in guests.values() for guest in each}
+        concerned |= {node for node, sign in signs.items() if sign.host in hosts}
+        observed.append(
+            Observed(
+                kind=finding.kind,
+                instance=uuid,
+                detail=finding.detail,
+                held=held,
+                mapping=mappings.get(uuid),
+                rows=rows,
+                nodes=tuple(sorted(concerned)),
+                is_past=uuid in past,
+                guests=guests,
+                is_whole=not unread,
+                unfilled=tuple(sorted(_built_on(rows.values()) - roots.keys())),
+            )
+        )
+    return Look(observed, signs, unread)
+
+
+def _unknown_guests(found: Mapping[str, InCell]) -> Iterator[Finding]:
+    for name, cell in found.items():
+        for uuid, guests in cell.guests.items():
+            row = cell.instances.get(uuid)
+            known = "no such instance"
+            if row is not None:
+                known = f"it as {row.state} on host {row.host}, attempt {row.attempt}"
+            has = " and ".join(f"host {each.host} has a guest of attempt {each.attempt}" for each in guests)
+            yield Finding(UNKNOWN_GUEST, f"instance {uuid}", f"{has}, but cell {name} has {known}")
+
+
+def _sharing(
+    providers: Iterable[str], roots: Mapping[str, str], known: Collection[str | None]
+) -> Machine[frozenset[str]]:
+    """Those of some providers that share with other trees; only those outside the known nodes are asked."""
+    sharing = []
+    for provider in sorted({*providers}):
+        if roots.get(provider) in known:
+            continue
+        try:
+            traits = yield from Ask(PLACEMENT, TraitsOf(provider)).do()
+        except NotFound:
+            continue
+        if SHARING_TRAIT in traits:
+            sharing.append(provider)
+    return frozenset(sharing)
+
+
+def _providers(claims: Iterable[Held]) -> set[str]:
+    return {provider for held in claims for provider in held.allocations}
+
+
+def _built_on(rows: Iterable[Instance]) -> set[str]:
+    """The providers that instances were built on."""
+    return {provider for row in rows if row.selection is not None for provider in row.selection.allocations}
+
+
+def _by_host(cell: InCell) -> dict[str, set[str]]:
+    by_host: defaultdict[str, set[str]] = defaultdict(set)
+    for node, sign in cell.nodes.items():
+        by_host[sign.host].add(node)
+    return dict(by_host)
+
+
+def _uuid(finding: Finding) -> str:
+    return finding.subject.removeprefix("instance ")

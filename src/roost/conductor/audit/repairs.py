@@ -1,0 +1,109 @@
+"""The repairs. Each is a write at what the looks have read, and is refused if that has changed.
+
+A claim of an instance that is deleted in the moment between the second look and the write is left behind, as
+placement knows no deleted consumers; the next round frees it.
+"""
+
+from collections.abc import Callable, Mapping
+
+from roost.conductor.audit.findings import (
+    CLAIM_AGAIN,
+    DESTROY_GUEST,
+    FREE_CLAIM,
+    MAP_AGAIN,
+    Observed,
+)
+from roost.conductor.mapped_again import MapAgain
+from roost.conductor.questions import PLACEMENT, WriteAllocations
+from roost.machine import Ask, Clock, Machine, Write
+from roost.model.instance import DestroyOrder
+from roost.placement.commands.allocations import ConsumerWrite
+from roost.placement.errors import PlacementError
+from roost.scheduler.gateways.running_selection import INSTANCE
+from roost.scheduler.selection.claim_result import is_outage, one_line
+from roost.state.api_database.audit import DONE
+from roost.state.api_database.tables import API
+from roost.state.cell_database.claimed_again import ClaimedAgain
+from roost.state.cell_database.orders import GiveOrders
+
+
+def repair(action: str, observed: Observed) -> Machine[str]:
+    """Make a repair; returns its result.
+
+    Raises: `StorageError`, and what placement raises if it cannot be reached: the outcome is unknown then.
+    """
+    assert action in _REPAIRS, action
+    try:
+        refusal = yield from _REPAIRS[action](observed)
+    except PlacementError as error:
+        if is_outage(error):
+            raise
+        refusal = one_line(error)
+    return DONE if refusal is None else f"refused: {refusal}"
+
+
+def _free_claim(observed: Observed) -> Machine[str | None]:
+    assert observed.held is not None
+    consumer = observed.held.consumer
+    yield from _free(observed.instance, consumer.project_id, consumer.user_id, consumer.generation)
+    return None
+
+
+def _free(consumer: str, project_id: str, user_id: str, generation: int) -> Machine[None]:
+    write = ConsumerWrite(
+        consumer=consumer,
+        allocations={},
+        project_id=project_id,
+        user_id=user_id,
+        generation=generation,
+    )
+    yield from Ask(PLACEMENT, WriteAllocations((write,))).do()
+
+
+def _claim_again(observed: Observed) -> Machine[str | None]:
+    instance = observed.present
+    assert instance is not None and instance.selection is not None
+    group = None if instance.spec is None else instance.spec.group
+    generation = None if observed.held is None else observed.held.consumer.generation
+    write = ConsumerWrite(
+        consumer=instance.uuid,
+        allocations=instance.selection.allocations,
+        project_id=instance.project_id,
+        user_id=instance.user_id,
+        consumer_type=INSTANCE,
+        generation=generation,
+        group=None if group is None else group.claim,
+        assignment=instance.selection.assignment,
+        mappings=instance.selection.mappings,
+    )
+    yield from Ask(PLACEMENT, WriteAllocations((write,))).do()
+    # Placement counts from 1, and each write counts.
+    written = (generation or 0) + 1
+    noted = ClaimedAgain(instance.uuid, instance.attempt, written)
+    if (yield from Write(f"cell/{instance.selection.cell}", noted).do()):
+        return None
+    # Where there was no claim, whoever ended the instance had none to free.
+    yield from _free(instance.uuid, instance.project_id, instance.user_id, written)
+    return "the instance has changed since"
+
+
+def _destroy_guest(observed: Observed) -> Machine[str | None]:
+    at = yield from Clock().do()
+    for cell, guest in observed.strays:
+        order = DestroyOrder(guest.instance, guest.attempt, guest.host)
+        yield from Write(f"cell/{cell}", GiveOrders((order,), at)).do()
+    return None
+
+
+def _map_again(observed: Observed) -> Machine[str | None]:
+    [(cell, row)] = observed.rows.items()
+    is_written = yield from Write(API, MapAgain(row, cell, observed.mapping)).do()
+    return None if is_written else "the mapping has changed since"
+
+
+_REPAIRS: Mapping[str, Callable[[Observed], Machine[str | None]]] = {
+    FREE_CLAIM: _free_claim,
+    CLAIM_AGAIN: _claim_again,
+    DESTROY_GUEST: _destroy_guest,
+    MAP_AGAIN: _map_again,
+}

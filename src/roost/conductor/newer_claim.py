@@ -1,0 +1,28 @@
+"""The row of an instance whose claim is newer than it says: see `roost.state.cell_database.reshapes`."""
+
+from roost.conductor.questions import PLACEMENT, AllocationsOf, TreeOf
+from roost.machine import Ask, Clock, Log, Machine, Read, Write
+from roost.model.instance import Instance
+from roost.state.cell_database.arrivals import FindInstances
+from roost.state.cell_database.reshapes import Claimed, FollowClaims
+
+
+def follow_claim(database: str, instance: Instance) -> Machine[bool]:
+    """Have the row of an instance say what placement has, if that is a newer claim on the same node.
+
+    Returns whether the row is another one than ``instance`` was read from, whoever has changed it. Raises
+    `StorageError`, and what placement raises.
+    """
+    if instance.node is None:
+        return False
+    held = (yield from Ask(PLACEMENT, AllocationsOf((instance.uuid,))).do()).get(instance.uuid)
+    if held is not None:
+        tree = yield from Ask(PLACEMENT, TreeOf(instance.node)).do()
+        claimed = {instance.uuid: Claimed(held.allocations, held.consumer.generation)}
+        names = {each.uuid: each.name for each in tree}
+        follow = FollowClaims(instance.node, names, claimed, (yield from Clock().do()))
+        if (yield from Write(database, follow).do()):
+            values = {"instance": instance.uuid, "host": instance.host}
+            yield from Log("the row of an instance follows its claim, which was reshaped", values).do()
+    row = (yield from Read(database, FindInstances((instance.uuid,))).do()).get(instance.uuid)
+    return row is None or row.selection != instance.selection

@@ -1,0 +1,321 @@
+"""Carrying requests: from the acceptance until each instance is in a cell. Machines, without I/O.
+
+The order of the steps is what makes a crash, or a pause of any length, harmless:
+
+    claim in placement  ─▶  mapping: instance -> cell  ─▶  row in the cell  ─▶  the request is finished
+
+Each step is durable before the next, and each write names owner and number of the request. A conductor that
+takes a request over first makes the one before it harmless: no mapping of the earlier owner is written any
+more, and in each cell that a mapping names the fence of the instance is raised, which a late insert cannot
+pass. What has arrived stays. What has not is placed anew: the claim of a consumer is replaced at its
+generation, so a consumer is never empty before the end of its instance.
+
+Another try of the same owner is a takeover from itself: of an earlier try any write may still be under way.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import msgspec
+
+from roost.conductor.backoff import Backoff
+from roost.conductor.claim_release import free_claims
+from roost.conductor.possible_cells import possible_cells
+from roost.conductor.questions import PLACEMENT, SCHEDULER, AllocationsOf, SelectDestinations
+from roost.machine import Ask, Clock, Log, Machine, Read, Sleep, Together, Write
+from roost.model.instance import ASSIGNED, ERROR, BuildRequest, Fault, Instance
+from roost.model.spec import Destination, RequestSpec
+from roost.placement.errors import PlacementError
+from roost.process import tracing
+from roost.records.redact import without_secrets
+from roost.scheduler import NoValidHost
+from roost.scheduler.errors import SchedulerError
+from roost.scheduler.selection.claim_result import Verdict, is_outage, result_of
+from roost.state.api_database.build_requests import (
+    DeleteOwned,
+    FinishRequest,
+    IsOwner,
+    OwnedRequest,
+    RetakeRequest,
+)
+from roost.state.api_database.cell_mappings import CELL0
+from roost.state.api_database.late_claims import NoteLateClaims
+from roost.state.api_database.mappings import MapInstances, TakeOverMappings
+from roost.state.api_database.tables import API
+from roost.state.cell_database.arrivals import AddInstances, Arrival, SettleTakeover
+
+
+class CarryOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How requests are carried.
+
+    ``max_attempts``: hosts tried for an instance, the
+    first included. ``backoff``: how often a request that fails is tried, and after which pauses; an outage of
+    a database, of placement or of the scheduler is waited out.
+    """
+
+    max_attempts: int = 3
+    backoff: Backoff = Backoff()
+
+
+class Fenced(Exception):
+    """Another conductor owns the request now, or it is finished: nothing is left to do for it here."""
+
+
+def carry_through(owned: OwnedRequest, options: CarryOptions, *, fresh: bool) -> Machine[None]:
+    """Carry a request to its cells, again after every failure that may pass, until it is given up.
+
+    ``fresh``: nobody has carried it before. Returns also when others have taken it over. Raises what still
+    fails when the request has been given up and waiting cannot help.
+    """
+    with tracing.span("conductor.carry", parent=owned.request.trace or None):
+        yield from _to_the_end(owned, options, fresh)
+
+
+def _to_the_end(owned: OwnedRequest, options: CarryOptions, fresh: bool) -> Machine[None]:
+    backoff = options.backoff
+    failures = faults = 0
+    given_up: str | None = None
+    while True:
+        try:
+            if failures:
+                owned, fresh = (yield from _retaken(owned)), False
+            return (yield from carry(owned, options, fresh=fresh, given_up=given_up))
+        except Fenced:
+            return (yield from Log("others carry the request on", {"number": owned.epoch}).do())
+        except Exception as error:
+            failures += 1
+            outage = is_outage(error)
+            result = result_of(error)
+            known = outage or isinstance(error, PlacementError | SchedulerError)
+            values = {"failures": failures, "error": result.reason}
+            trace = None if known or failures > 1 else error
+            yield from Log("a request failed", values, "warning", trace).do()
+            if not outage:
+                faults += 1
+                if given_up is not None:
+                    if result.verdict is not Verdict.RETRY or not known:
+                        raise
+                elif result.verdict is Verdict.FATAL or backoff.exhausted(faults):
+                    given_up = f"Given up after {faults} failures: {result.reason}"
+                    continue
+        yield from Sleep(backoff.pause(failures)).do()
+
+
+def _retaken(owned: OwnedRequest) -> Machine[OwnedRequest]:
+    """The request under another number of the same owner. Raises `Fenced`."""
+    if not (yield from Write(API, RetakeRequest(owned.key)).do()):
+        raise Fenced
+    return msgspec.structs.replace(owned, epoch=owned.epoch + 1)
+
+
+def carry(
+    owned: OwnedRequest, options: CarryOptions, *, fresh: bool, given_up: str | None = None
+) -> Machine[None]:
+    """Carry a request to its cells once. Raises `Fenced`, and whatever fails.
+
+    ``given_up``: why no host is looked for any more.
+    """
+    request = owned.request
+    arrived: dict[str, Instance] = {}
+    missing = list(request.instances)
+    if not fresh:
+        missing, arrived = yield from _settled(owned, options)
+        request = _with_members(request, [instance.host for instance in arrived.values()])
+        # A claim of what is in cell0 is from a try that was cut off.
+        buried = [uuid for uuid, instance in arrived.items() if instance.host is None]
+        yield from _free(buried)
+    owned = msgspec.structs.replace(owned, request=request)
+    if missing and given_up is not None:
+        yield from _bury(owned, missing, "", given_up, claimed=True)
+    elif missing:
+        yield from _place(owned, options, missing, already=len(arrived), fresh=fresh)
+    if not (yield from Write(API, FinishRequest(owned.key)).do()):
+        raise Fenced
+
+
+def _settled(owned: OwnedRequest, options: CarryOptions) -> Machine[tuple[list[str], dict[str, Instance]]]:
+    """Make earlier owners harmless; returns the instances that are in no cell, and those that have arrived.
+
+    Instances whose deletion is accepted are in neither: they are placed nowhere.
+    """
+    found = yield from Write(API, TakeOverMappings(*owned.key)).do()  # type: ignore[arg-type]
+    if found is None:
+        raise Fenced
+    wanted = [mapping for mapping in found if not mapping.deleted]
+    at = yield from Clock().do()
+    named: defaultdict[str, list[str]] = defaultdict(list)
+    for uuid, cells in (yield from possible_cells(wanted)).items():
+        for cell in cells:
+            named[cell].append(uuid)
+    arrived: dict[str, Instance] = {}
+    settling = [_settle(cell, uuids, owned.epoch, at) for cell, uuids in named.items()]
+    unmapped = {mapping.instance_uuid for mapping in wanted if mapping.cell is None}
+    found_in: dict[str, str] = {}
+    for cell, here in zip(named, (yield from Together(settling).do()), strict=True):
+        arrived.update(here)
+        found_in.update(dict.fromkeys(unmapped & here.keys(), cell))
+    if found_in:
+        yield from _mapped(owned, found_in)
+    return [mapping.instance_uuid for mapping in wanted if mapping.instance_uuid not in arrived], arrived
+
+
+def _settle(cell: str, uuids: Sequence[str], epoch: int, at: float) -> Machine[dict[str, Instance]]:
+    return (yield from Write(f"cell/{cell}", SettleTakeover(tuple(uuids), epoch, at)).do())
+
+
+def _place(
+    owned: OwnedRequest, options: CarryOptions, missing: Sequence[str], *, already: int, fresh: bool
+) -> Machine[None]:
+    """Have instances placed, and put them into their cells."""
+    request = owned.request
+    generations = {} if fresh else (yield from _generations(missing))
+    # A later owner may have claimed before these generations were read, and its claim would be replaced. One
+    # that comes from here on changes the generations.
+    if generations and not (yield from Read(API, IsOwner(owned.key)).do()):
+        raise Fenced
+    try:
+        destinations = yield from Ask(
+            SCHEDULER,
+            SelectDestinations(
+                spec=request.spec,
+                instances=tuple(missing),
+                num_alternates=options.max_attempts - 1,
+                # Instances that were deleted meanwhile are not missing.
+                min_count=max(min(request.min_count - already, len(missing)), 1),
+                request_id=request.request_id,
+                global_request_id=request.global_request_id,
+                generations=generations,
+            ),
+        ).do()
+    except NoValidHost as error:
+        reason = f"No valid host was found: {error.reason}"
+        return (yield from _bury(owned, missing, error.run, reason, claimed=bool(generations)))
+    except SchedulerError as error:
+        result = result_of(error)
+        if result.verdict is not Verdict.FATAL:
+            raise
+        return (yield from _bury(owned, missing, "", result.reason or "", claimed=not fresh))
+    yield from _put(owned, destinations)
+    placed = {destination.instance for destination in destinations}
+    rest = [uuid for uuid in missing if uuid not in placed]
+    if rest:
+        reason = f"No valid host was found: {len(placed)} of {len(missing)} instances fit"
+        yield from _bury(owned, rest, destinations[0].run, reason, claimed=bool(generations))
+
+
+def _put(owned: OwnedRequest, destinations: Sequence[Destination]) -> Machine[None]:
+    """Map what is claimed, then put it into its cells."""
+    cells = {each.instance: each.selected.cell for each in destinations}
+    going = yield from _mapped(owned, cells, destinations)
+    spec = without_secrets(owned.request.spec)
+    by_cell: defaultdict[str, list[Instance]] = defaultdict(list)
+    for each in destinations:
+        if each.instance in going:
+            by_cell[each.selected.cell].append(_assigned(owned, spec, each))
+    at = yield from Clock().do()
+    yield from Together([_add(owned, cell, new, at) for cell, new in by_cell.items()]).do()
+
+
+def _add(
+    owned: OwnedRequest, cell: str, new: Sequence[Instance], at: float, why: Sequence[Fault] = ()
+) -> Machine[None]:
+    """Put instances into a cell.
+
+    One that its fence keeps out was deleted, or belongs to a later owner. If this process still owns the
+    request, the cell knows of a deletion that the API database does not know of: it is made up for there.
+
+    Raises `Fenced`.
+    """
+    arrivals = yield from Write(f"cell/{cell}", AddInstances(tuple(new), at, tuple(why))).do()
+    out = [uuid for uuid, arrival in arrivals.items() if arrival is Arrival.FENCED]
+    if out:
+        yield from Log("instances are no longer to arrive in the cell", {"cell": cell, "instances": out}).do()
+        if not (yield from Write(API, DeleteOwned(owned.key, tuple(out), at)).do()):
+            raise Fenced
+
+
+def _mapped(
+    owned: OwnedRequest, cells: Mapping[str, str], claimed: Sequence[Destination] = ()
+) -> Machine[frozenset[str]]:
+    """Map instances to cells; returns those that are to go there. Raises `Fenced`."""
+    going = yield from Write(API, MapInstances(*owned.key, cells)).do()  # type: ignore[arg-type]
+    if going is None:
+        # The next owner replaces or frees what was claimed here, unless it came after the end.
+        if claimed:
+            late = tuple(each.instance for each in claimed)
+            yield from Write(API, NoteLateClaims(late)).do()
+        raise Fenced
+    return going
+
+
+def _bury(
+    owned: OwnedRequest, instances: Sequence[str], run: str, reason: str, *, claimed: bool
+) -> Machine[None]:
+    """Keep instances that could not be placed in cell0, with the reason.
+
+    ``claimed``: they may hold something, which is freed when their end is durable.
+    """
+    request = owned.request
+    going = yield from _mapped(owned, dict.fromkeys(instances, CELL0))
+    ended = [uuid for uuid in instances if uuid in going]
+    now = yield from Clock().do()
+    new = [
+        Instance(
+            uuid=uuid,
+            request_id=request.request_id,
+            run=run,
+            project_id=request.spec.project_id,
+            user_id=request.spec.user_id,
+            flavor=request.spec.flavor.name,
+            state=ERROR,
+            reason=reason,
+            epoch=owned.epoch,
+        )
+        for uuid in ended
+    ]
+    yield from _add(owned, CELL0, new, now, [Fault(uuid, 0, None, reason, now) for uuid in ended])
+    if claimed:
+        yield from _free(ended)
+
+
+def _free(instances: Collection[str]) -> Machine[None]:
+    """Free what instances hold. Raises what placement raises, be it of one of them alone."""
+    outcome = yield from free_claims(instances)
+    for error in outcome.refused.values():
+        raise error
+
+
+def _generations(instances: Iterable[str]) -> Machine[dict[str, int]]:
+    """The generations of those of the instances that hold something."""
+    held = yield from Ask(PLACEMENT, AllocationsOf(tuple(instances))).do()
+    return {uuid: each.consumer.generation for uuid, each in held.items()}
+
+
+def _with_members(request: BuildRequest, hosts: Sequence[str | None]) -> BuildRequest:
+    """The request with its server group, if it has one, on these hosts too."""
+    group = request.spec.group
+    if group is None:
+        return request
+    joined = (*group.hosts, *(host for host in hosts if host is not None))
+    group = msgspec.structs.replace(group, hosts=joined)
+    return msgspec.structs.replace(request, spec=msgspec.structs.replace(request.spec, group=group))
+
+
+def _assigned(owned: OwnedRequest, spec: RequestSpec, destination: Destination) -> Instance:
+    selected = destination.selected
+    return Instance(
+        uuid=destination.instance,
+        request_id=owned.request.request_id,
+        run=destination.run,
+        project_id=spec.project_id,
+        user_id=spec.user_id,
+        flavor=spec.flavor.name,
+        state=ASSIGNED,
+        host=selected.host,
+        node=selected.node,
+        attempt=1,
+        alternates=destination.alternates,
+        spec=spec,
+        selection=selected,
+        epoch=owned.epoch,
+    )

@@ -1,0 +1,37 @@
+"""Metrics on or off. prometheus_client is imported only if they are on."""
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def exposed(host: str, port: int | None) -> Iterator[Path | None]:
+    """Serve metrics during the context, if a port is given. The value is the folder to publish to, or None.
+
+    Raises:
+        OperatorError: the address is taken, or not one of this machine.
+    """
+    if port is None:
+        yield None
+        return
+    from roost.process.metrics.endpoint import exposed_metrics
+
+    with exposed_metrics(host, port) as folder:
+        yield folder
+
+
+@contextlib.asynccontextmanager
+async def counted(folder: Path | None) -> AsyncIterator[None]:
+    """Count in this process, and publish to a folder, during the context. None: nothing is counted.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    if folder is None:
+        yield
+        return
+    from roost.process.metrics.publisher import publishing
+
+    async with publishing(folder):
+        yield

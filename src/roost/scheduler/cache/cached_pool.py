@@ -1,0 +1,152 @@
+"""The field that goes on from what is known of a shape."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+import numpy as np
+
+from roost.model.allocation import Candidate
+from roost.model.record import Step
+from roost.scheduler.cache.equivalence_class import EquivalenceClass
+from roost.scheduler.cache.excluded_hosts import ClassWithoutHosts
+from roost.scheduler.cache.host_index import HostIndex
+from roost.scheduler.cache.narrowed import Narrowed
+from roost.scheduler.candidates.candidate_order import CandidateOrder
+from roost.scheduler.candidates.candidate_source import HostView, OneHost
+from roost.scheduler.plugins.plugin_calls import ask_filter
+from roost.scheduler.plugins.plugins import Filter
+from roost.scheduler.pool.host_pool import Numbers
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+
+
+class CachedPool:
+    """A `Field` on a shape that has caught up, or on one narrowed for the request. A host's number is its
+    place."""
+
+    def __init__(
+        self,
+        board: HostIndex,
+        shape: EquivalenceClass | Narrowed | ClassWithoutHosts,
+        question: SchedulingRequest,
+        again: Sequence[tuple[int, Filter]],
+        order: CandidateOrder,
+        progress: GroupPlacement,
+    ) -> None:
+        """``again``: the filters of the shape that depend on claims, each with the stage of a host that it
+        does not let pass."""
+        self._board = board
+        self._order = order
+        self._shape: EquivalenceClass | Narrowed | ClassWithoutHosts = shape
+        self._question = question
+        self._progress = progress
+        self._again = again
+        self._alone = shape.serving.alone
+        self._grouped = question.spec.group is not None
+        self._claimed: list[int] = []
+        self._touched: set[int] = set()
+        self._full: list[int] = []
+        self._full_now: list[int] = []
+        self._begun = False
+
+    def ready(self) -> list[Step]:
+        shape = self._shape
+        if not self._begun:
+            self._begun = True
+            return shape.steps()
+        shape.ranks.put_back()
+        current = self._board.sync(self._question)
+        assert current, "a claim has changed which hosts there are"
+        rejected = [(place, stage) for place in self._touched if (stage := self._rejected(place))]
+        shape = self._shape = shape.reweigh(self._touched, self._full_now, rejected)
+        self._full += self._full_now
+        self._full_now, self._touched = [], set()
+        return shape.again_steps() if shape.ranks.best() is None else []
+
+    def best(self, among: int) -> Sequence[int]:
+        ranks = self._shape.ranks
+        best = ranks.best()
+        if best is None:
+            return ()
+        if among <= 1:
+            return (best,)
+        found: list[int] = []
+        while best is not None and len(found) < among:
+            found.append(best)
+            ranks.take(best)
+            best = ranks.best()
+        ranks.put_back()
+        for place in self._full_now:
+            ranks.take(place)
+        return found
+
+    def index(self, host: int) -> int:
+        return self._board.layout.index_at.item(host)
+
+    def weight(self, host: int) -> float:
+        return self._shape.ranks.weight(host)
+
+    def numbers(self, host: int) -> Numbers:
+        return self._shape.ranks.numbers(host)
+
+    def candidates(self, host: int) -> Iterator[Candidate]:
+        candidates = self._candidates(host)
+        if not self._order.matters:
+            return candidates
+        board = self._board
+        one = OneHost(board.table, board.totals, host, board.totals.level)
+        return self._order.of(one, candidates)
+
+    def _candidates(self, host: int) -> Iterator[Candidate]:
+        row = self._board.row_at.item(host)
+        # Where hosts are served by their roots alone no other host's claim takes anything from this one.
+        claiming = host in self._claimed if self._alone else bool(self._claimed)
+        return self._shape.serving.candidates(self._board.fleet, row, claiming)
+
+    def drop(self, host: int) -> None:
+        self._full_now.append(host)
+        self._shape.ranks.take(host)
+
+    def claimed(self, host: int, candidate: Candidate) -> None:
+        self._claimed.append(host)
+        self._touched.update(self._board.places_of(candidate) if len(candidate.allocations) > 1 else [host])
+        if self._grouped:
+            self._progress.members[self.index(host)] += 1
+
+    def ranking(self, cell: int, claimed: Collection[int], expected: int) -> Iterator[int]:
+        ranks = self._shape.ranks
+        for host in claimed:
+            if self.weighed(host):
+                ranks.take(host)
+        while (best := ranks.best_of(cell)) is not None:
+            yield best
+            ranks.take(best)
+
+    def weighed(self, host: int) -> bool:
+        return self._shape.allows(host)
+
+    def open_to(self, leaving: int, promised: Counter[int]) -> Callable[[int], bool]:
+        full = {*self._full, *self._full_now}
+        progress = self._progress
+        if self._grouped:
+            members = progress.members.copy()
+            members.update(promised)
+            members[self.index(leaving)] -= 1
+            progress = GroupPlacement(+members, progress.present)
+        may = self._shape.open_again(progress)
+        if may is not None:
+            return lambda host: host not in full and may(host) and not self._rejected(host)
+        if self._again:
+            return lambda host: host not in full and not self._rejected(host)
+        return lambda host: host not in full
+
+    def _rejected(self, place: int) -> int:
+        """The stage of a host that the run has claimed and that a kept filter does not let pass any more; 0
+        if it is as good as before."""
+        if not self._again or place not in self._claimed:
+            return 0
+        view = HostView(self._board.table, self._board.totals, np.array([place], dtype=np.intp))
+        for stage, plugin in self._again:
+            mask = ask_filter(plugin, view, self._question, self._progress)
+            if mask is not None and not mask.item(0):
+                return stage
+        return 0

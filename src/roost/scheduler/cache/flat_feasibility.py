@@ -1,0 +1,217 @@
+"""Which hosts can serve a query: of all hosts, and again for those of which something has changed.
+
+`FlatFeasibility` is for trees that are served by their root alone: the fleet has no others, and no sharing
+provider that has anything the query asks for; see `by_roots_alone`. `TreeHostFeasibility` is for all others.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+
+from roost.fleet import Fleet
+from roost.fleet.candidates import CandidateSearch
+from roost.fleet.columns import Bools, Rows
+from roost.fleet.feasibility import feasibilities
+from roost.fleet.fits import fits, has_room
+from roost.fleet.match import in_any
+from roost.fleet.reach import is_flat
+from roost.model.allocation import Candidate
+from roost.model.request import CandidateQuery
+from roost.model.vocabulary import MAX_INT
+from roost.scheduler.cache.host_entry import HostEntry, Room, Rooms
+from roost.scheduler.cache.totals import KeptTotals, room_at
+from roost.scheduler.nodes.tree_providers import that_fit
+
+_UNKNOWN: Room = (0, 0, 0, 0, 0)
+"""Stands for no room that has been looked at."""
+_MOST_GROUPS = 64
+_encode = msgspec.msgpack.Encoder(order="deterministic").encode
+_IN_CACHE = 65_536
+"""Places judged at once: so that what is worked out in between stays in the processor's cache."""
+
+
+def by_roots_alone(fleet: Fleet, query: CandidateQuery) -> bool:
+    """Whether each host is served by its root alone, if at all."""
+    return len(query.groups) <= _MOST_GROUPS and is_flat(fleet, query)
+
+
+class FlatFeasibility:
+    """Judges hosts, by the rows of their root providers, for one query.
+
+    ``alone``: no other host's claim takes anything from a host.
+    """
+
+    alone = True
+
+    def __init__(self, query: CandidateQuery) -> None:
+        self._query = query
+        self._resources = query.resources
+        amounts = {pair for group in query.groups for pair in group.resources.items()}
+        self._amounts = list(amounts.union(self._resources.items()))
+        self._required = [any_of for group in query.groups for any_of in group.required]
+        self._required += [frozenset((trait,)) for trait in query.root_required]
+        self._forbidden = frozenset(query.root_forbidden).union(*(each.forbidden for each in query.groups))
+        self._member_of = [any_of for group in query.groups for any_of in group.member_of]
+        self._outside = frozenset[str]().union(*(each.forbidden_aggregates for each in query.groups))
+        self._in_trees = {group.in_tree for group in query.groups if group.in_tree is not None}
+        self._impossible = sum(map(query.isolates, query.groups)) > 1
+        self._suffixes = [group.suffix for group in query.groups]
+        self._conditions = _encode(
+            (self._required, self._forbidden, self._member_of, self._outside, self._in_trees)
+        )
+
+    def catch_up(self) -> None:
+        """Nothing is kept here that a change could make wrong."""
+
+    def flips(self) -> set[int]:
+        """The rows of roots that are served now and were not, or the other way round: see
+        `TreeHostFeasibility`."""
+        return set()
+
+    def candidates(self, fleet: Fleet, row: int, claiming: bool) -> Iterator[Candidate]:
+        """The one candidate of a host that is served. ``claiming``: the run has claimed hosts already."""
+        if not claiming or self.fits(fleet, row, {}):
+            uuid = fleet.uuid(row)
+            mappings = {suffix: [uuid] for suffix in self._suffixes}
+            yield Candidate(uuid, {uuid: self._resources.copy()}, mappings)
+
+    def fits(self, fleet: Fleet, row: int, rooms: Rooms) -> bool:
+        """Whether a host has room. ``rooms``: what is known of the room in it, or empty; more is put in."""
+        for name, amount in self._amounts:
+            room = rooms.get(name, _UNKNOWN)
+            if room is _UNKNOWN:
+                room = rooms[name] = room_at(fleet, name, row)
+            if room is None or not fits(amount, *room):
+                return False
+        return True
+
+    def serves(self, fleet: Fleet, known: HostEntry) -> bool:
+        """Whether a host is served."""
+        if known.row < 0 or self._impossible or not self.fits(fleet, known.row, known.rooms):
+            return False
+        meets = known.meets.get(self._conditions)
+        if meets is None:
+            meets = known.meets[self._conditions] = self._meets(fleet, known.row)
+        return meets
+
+    def _meets(self, fleet: Fleet, row: int) -> bool:
+        """Whether a host meets all conditions but room."""
+        for any_of in self._required:
+            if not any(row in fleet.with_trait(trait) for trait in any_of):
+                return False
+        for trait in self._forbidden:
+            if row in fleet.with_trait(trait):
+                return False
+        for any_of in self._member_of:
+            if not any(row in fleet.in_aggregate(name) for name in any_of):
+                return False
+        for name in self._outside:
+            if row in fleet.in_aggregate(name):
+                return False
+        return all(fleet.find_row(root) == row for root in self._in_trees)
+
+    def serve(self, fleet: Fleet, rows: Rows) -> Bools:
+        """Which of some hosts are served: bool[len(rows)]."""
+        served: Bools = np.full(len(rows), not self._impossible)
+        for name, amount in self._amounts:
+            columns = fleet.inventory_columns(name)
+            served &= columns.fits_in(columns.slots(rows), amount)
+        for any_of in self._required:
+            served &= in_any(fleet.with_trait, any_of, rows)
+        served &= ~in_any(fleet.with_trait, self._forbidden, rows)
+        for any_of in self._member_of:
+            served &= in_any(fleet.in_aggregate, any_of, rows)
+        served &= ~in_any(fleet.in_aggregate, self._outside, rows)
+        for root in self._in_trees:
+            served &= rows == fleet.find_row(root)
+        return served
+
+    def all(self, fleet: Fleet, totals: KeptTotals, place_at_row: Rows, homeless: Rows) -> Bools:
+        """Which hosts are served: bool[places]. ``homeless``: places without a row.
+
+        A million hosts are looked through in the order of their places, and only those that lack something
+        are sought by row: a gather costs many times what a comparison costs.
+        """
+        served = None if self._in_trees or self._member_of else self._by_place(fleet, totals)
+        if served is None:
+            served = np.zeros(len(totals.index), dtype=np.bool_)
+            places = place_at_row[CandidateSearch(fleet, self._query).local_anchors()]
+            served[places[places >= 0]] = True
+            return served
+        lacking = [fleet.in_aggregate(name).rows() for name in self._outside]
+        lacking += [fleet.with_trait(trait).rows() for trait in self._forbidden]
+        for any_of in self._required:
+            has = np.zeros(fleet.n_rows, dtype=np.bool_)
+            for trait in any_of:
+                has[fleet.with_trait(trait).rows()] = True
+            lacking.append(np.flatnonzero(~has))
+        for rows in lacking:
+            # A spare last place takes what is no host's.
+            served[place_at_row[rows]] = False
+        served[homeless] = False
+        return served[:-1]
+
+    def _by_place(self, fleet: Fleet, totals: KeptTotals) -> Bools | None:
+        """Which hosts have room, with one place more; None if the units differ from host to host."""
+        places = len(totals.index)
+        served = np.full(places + 1, not self._impossible)
+        for name, amount in self._amounts:
+            columns = fleet.inventory_columns(name)
+            if not columns.n or amount > MAX_INT:
+                served[:] = False
+                return served
+            if not totals.any_takes(name, amount):
+                return None
+            # The units allow the amount everywhere: room alone is ten times as quick to judge.
+            room = totals.room(name)
+            for start in range(0, places, _IN_CACHE):
+                some = slice(start, min(start + _IN_CACHE, places))
+                served[some] &= has_room(amount, room[some])
+        return served
+
+
+class TreeHostFeasibility:
+    """Judges hosts, by the rows of their root providers, for one query that trees serve together or with
+    sharing providers. What is known of trees is kept beside the fleet."""
+
+    alone = False
+
+    def __init__(self, fleet: Fleet, query: CandidateQuery) -> None:
+        self._feasibility = feasibilities(fleet).of(query)
+        self._at: int | None = None
+
+    def catch_up(self) -> None:
+        """Take in how the fleet has changed. Until this is called again the answers stay as they are."""
+        self._feasibility.catch_up()
+
+    def flips(self) -> set[int] | None:
+        """The rows of roots that are served now and were not, or the other way round, since `all` or this was
+        called; None if too many are to be looked at."""
+        if self._at is None:
+            return None
+        flips = self._feasibility.flips.since(self._at)
+        self._at = self._feasibility.flips.end
+        return flips
+
+    def candidates(self, fleet: Fleet, row: int, claiming: bool) -> Iterator[Candidate]:
+        """The candidates of a host that still fit, in placement's order."""
+        feasibility = self._feasibility
+        found = feasibility.local_at(row)
+        return that_fit(fleet, found, lambda: feasibility.splits_at(row)) if claiming else found
+
+    def serves(self, fleet: Fleet, known: HostEntry) -> bool:
+        """Whether a host is served."""
+        return known.row >= 0 and self._feasibility.is_local(known.row)
+
+    def serve(self, fleet: Fleet, rows: Rows) -> Bools:
+        """Which of some hosts are served: bool[len(rows)]."""
+        return self._feasibility.are_local(rows)
+
+    def all(self, fleet: Fleet, totals: KeptTotals, place_at_row: Rows, homeless: Rows) -> Bools:
+        """Which hosts are served: bool[places]."""
+        served = np.zeros(len(totals.index), dtype=np.bool_)
+        places = place_at_row[self._feasibility.local_roots()]
+        served[places[places >= 0]] = True
+        self._at = self._feasibility.flips.end
+        return served

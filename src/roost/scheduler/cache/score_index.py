@@ -1,0 +1,380 @@
+"""The weights of the hosts that one kind of request may go to, worked out only where the best may be.
+
+The weights are those of `roost.scheduler.pool.weights`, to the last bit. Why not keep one for each host:
+each hangs on the least and the greatest number of all hosts, and a claim on the emptiest host often changes
+the greatest. So only a bound is kept for each block of hosts, which no weight in it exceeds: what a host
+would weigh that had the block's best number for every weigher. As rounding keeps order, the same arithmetic
+on the bounds of the numbers gives a bound of the weights. The block with the highest bound is *opened*, that
+is its hosts are weighed, until the block with the highest bound is an open one: that has the best host.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from roost.fleet.columns import Bools, Float64, Int64
+from roost.scheduler.cache.block_scores import Weighed
+from roost.scheduler.cache.columns import Columns
+from roost.scheduler.cache.scales import Scale, most_of_blocks, told, weigh_blocks, weigh_one
+from roost.scheduler.cache.value_range import ValueRange, extremes_of_few
+from roost.scheduler.pool.host_pool import Numbers
+
+Stages = npt.NDArray[np.uint8]
+
+Touched = tuple[int, list[float] | None]
+"""A host that was allowed or is: its place, and its numbers, one for each weigher; None if it is not now."""
+
+AT_ONCE = 2_048
+"""Hosts weighed at once when the first block that was opened does not have the best; then `MORE` times as
+many. Mostly the best is in the first, or weights are new and it may be in any."""
+MORE = 4
+FEW = 16
+"""Where fewer than one place in so many is allowed, bounds are worked out for their blocks alone."""
+
+
+class ScoreIndex:
+    """ScoreIndex the hosts whose ``stage`` (uint8[places]) is ``full``: these are *allowed*.
+
+    The number of allowed hosts is told by the caller: a host that is alone is not weighed.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        stage: Stages,
+        full: int,
+        allowed: int,
+        extremes: ValueRange,
+        like: "ScoreIndex | None" = None,
+    ) -> None:
+        """``extremes``: of these columns and stages. ``like``: ranks of more hosts, whose bounds hold for
+        fewer if both are normalised alike."""
+        layout = columns.layout
+        self._columns = columns
+        self._layout = layout
+        self._full = full
+        self._stage = stage.reshape(-1, layout.size)
+        blocks = layout.blocks
+        self._raws = [raw.reshape(-1, layout.size) for raw in columns.raws]
+        self._shift, self._within = layout.shift, layout.size - 1
+        self._at_once = max(1, AT_ONCE // layout.size)
+        self._many_cells = len(layout.of_cell) > 1
+        self._rank_at = layout.rank_at.reshape(-1, layout.size)
+        self._first: Int64 = self._rank_at[:, 0]
+        # Of an open block what is true, of others the most that may be: weight and tie rank of the best host.
+        self._bound: Float64 = np.zeros(blocks)
+        self._lead: Int64 = self._first.copy()
+        self._best: list[int] = [0] * blocks
+        # The weights in each open block. One column for all blocks would be touched here and there, and the
+        # system would hand it out in pages of 2 MiB, each filled with zeros first: 5 ms for a million hosts.
+        self._open: dict[int, Float64] = {}
+        self._scales: list[Scale] = []
+        # Whether a multiplier is not the same for all hosts.
+        self._of_columns = not all(isinstance(one, float) for one in columns.multipliers)
+        self._away: dict[int, float] = {}
+        # The places left out until `let_in`, by block, and of those in open blocks the weight.
+        self._without: dict[int, list[int]] = {}
+        self._hidden: dict[int, float] = {}
+        # Blocks that are open in the ranks of more hosts that these began with, until a host in them changes.
+        self._opened: dict[int, Float64] = {}
+        self._touched: set[int] = set()
+        self._several = allowed > 1
+        extremes.settle()
+        self._extremes = extremes
+        if like is None or not like._weighs_like(self):
+            self._renormalise()
+        else:
+            self._scales, self._bound, self._lead = like._scales, like._bound.copy(), like._lead.copy()
+            self._opened = like._open
+
+    def narrowed(self, columns: Columns, origins: Sequence[int], stage: Stages, allowed: int) -> "ScoreIndex":
+        """The ranks where fewer hosts are allowed, and perhaps with more columns; these stay as they are.
+
+        ``origins``: the number here of each of ``columns``, -1 for those that are not here.
+        """
+        grid = stage.reshape(-1, self._layout.size)
+        if allowed * FEW < len(stage):
+            extremes = extremes_of_few(columns, grid, self._full)
+        else:
+            extremes = self._extremes.narrowed(columns, origins, grid)
+        return ScoreIndex(columns, stage, self._full, allowed, extremes, self)
+
+    def _weighs_like(self, other: "ScoreIndex") -> bool:
+        """Whether a host weighs the same in both."""
+        return (
+            self._several == other._several
+            and len(self._raws) == len(other._raws)
+            and self._extremes.spans() == other._extremes.spans()
+        )
+
+    # What is asked
+
+    def best(self) -> int | None:
+        """The place of the best host; of equal ones that with the lowest tie rank."""
+        return self._seek(0, self._layout.blocks)
+
+    def best_of(self, cell: int) -> int | None:
+        """The place of the best host of a cell; of equal ones that with the lowest tie rank."""
+        return self._seek(*self._layout.of_cell[cell])
+
+    def weight(self, place: int) -> float:
+        """The weight of an allowed host, whether or not it is left out."""
+        weight = self._away.get(place)
+        if weight is not None:
+            return weight
+        block = place >> self._shift
+        if block in self._open and self._best[block] == place & self._within:
+            return self._bound.item(block)
+        return weigh_one(self._scales, self._columns.numbers(place), place)
+
+    def numbers(self, place: int) -> Numbers:
+        """What makes up the weight of an allowed host. Scales and lists of numbers are replaced, not changed;
+        columns of multipliers are changed."""
+        columns = self._columns
+        raws = [raw.item(place) for raw in columns.raws]
+        numbers = partial(told, self._scales, columns.names, raws, place)
+        if self._of_columns:
+            found = numbers()
+            return lambda: found
+        return numbers
+
+    def take(self, place: int) -> None:
+        """Leave a host out until `put_back`."""
+        if place in self._away:
+            return
+        block, at = place >> self._shift, place & self._within
+        weights = self._open.get(block)
+        if weights is None:
+            weights = self._open_one(block)
+        self._away[place] = weights.item(at)
+        weights[at] = -math.inf
+        self._note_best(block, weights)
+
+    def put_back(self) -> None:
+        """Let all hosts back in that were taken."""
+        self._restore(self._away)
+
+    def leave_out(self, places: Sequence[int], allowed: int) -> bool:
+        """Leave hosts out until `let_in`; False if that would change weights, and then they are not.
+
+        It costs more only for those whose block is opened. ``allowed``: how many hosts are left.
+        """
+        if (allowed > 1) != self._several or not self._extremes.stay_without(places):
+            return False
+        for place in places:
+            self._without.setdefault(place >> self._shift, []).append(place)
+        for block in self._without.keys() & self._open.keys():
+            self._hide(block)
+        return True
+
+    def let_in(self) -> None:
+        """Let all hosts back in, those taken and those left out."""
+        self._restore(self._away)
+        self._restore(self._hidden)
+        self._without.clear()
+
+    def _restore(self, weights: dict[int, float]) -> None:
+        for place, weight in weights.items():
+            block, at = place >> self._shift, place & self._within
+            self._open[block][at] = weight
+            self._raise(block, at, weight)
+        weights.clear()
+
+    def _hide(self, block: int) -> None:
+        """Leave those hosts of an open block out that are to be left out."""
+        weights = self._open[block]
+        for place in self._without[block]:
+            at = place & self._within
+            self._hidden[place] = weights.item(at)
+            weights[at] = -math.inf
+        self._note_best(block, weights)
+
+    # What has changed
+
+    def settle(self, touched: Sequence[Touched], allowed: int) -> None:
+        """Take in what has changed of some hosts; ``allowed`` hosts are allowed now."""
+        extremes = self._extremes
+        for place, numbers in touched:
+            extremes.change(place, numbers)
+        if self._spans_changed(allowed):
+            self._renormalise()
+            return
+        for place, numbers in touched:
+            block, at = place >> self._shift, place & self._within
+            self._touched.add(block)
+            weight = -math.inf if numbers is None else weigh_one(self._scales, numbers, place)
+            weights = self._open.get(block)
+            if weights is None:
+                if weight > self._bound.item(block):
+                    self._bound[block] = weight
+                continue
+            weights[at] = weight
+            if self._best[block] == at:
+                self._note_best(block, weights)
+            else:
+                self._raise(block, at, weight)
+
+    def settle_blocks(self, blocks: Int64, allowed: int) -> None:
+        """Take in that much has changed in some blocks; ``allowed`` hosts are allowed now."""
+        self._extremes.change_blocks(blocks)
+        if self._spans_changed(allowed):
+            self._renormalise()
+            return
+        for block in blocks.tolist():
+            self._open.pop(block, None)
+        self._lead[blocks] = self._first[blocks]
+        self._bound[blocks] = self._bounds()[blocks]
+
+    def _spans_changed(self, allowed: int) -> bool:
+        """Whether numbers are normalised between other ends than before, or only now or no longer."""
+        several = allowed > 1
+        changed = self._extremes.settle() or several != self._several
+        self._several = several
+        return changed
+
+    def _raise(self, block: int, at: int, weight: float) -> None:
+        """A host of an open block weighs ``weight`` now; all others as before."""
+        bound = self._bound.item(block)
+        if weight > bound or (weight == bound and at < self._best[block]):
+            self._bound[block] = weight
+            self._best[block] = at
+            self._lead[block] = self._rank_at[block, at]
+
+    def _note_best(self, block: int, weights: Float64) -> float:
+        at = int(weights.argmax())
+        highest = weights.item(at)
+        self._best[block] = at
+        self._bound[block] = highest
+        self._lead[block] = self._rank_at[block, at]
+        return highest
+
+    def _renormalise(self) -> None:
+        """Least and greatest have changed, and so all weights."""
+        columns, extremes = self._columns, self._extremes
+        self._scales = [
+            Scale(number, least, greatest - least, columns.multipliers[number])
+            for number, (least, greatest) in enumerate(extremes.spans())
+            if self._several and least < greatest
+        ]
+        self._open.clear()
+        self._opened = {}
+        self._lead[:] = self._first
+        self._bound = self._bounds()
+
+    def _bounds(self, joint: Weighed | None = None) -> Float64:
+        """What no weight in a block exceeds: float64[blocks].
+
+        ``joint``: what the leading columns give; each weigher counts alone if it is None.
+        """
+        extremes = self._extremes
+        bound: Float64 = np.zeros(self._layout.blocks) if joint is None else joint.most.copy()
+        for scale in self._scales if joint is None else self._trailing():
+            greatest, least = extremes.greatest[scale.number], extremes.least[scale.number]
+            bound += most_of_blocks(scale, greatest, least, self._layout.size)
+        bound[extremes.empty] = -math.inf
+        return bound
+
+    def _trailing(self) -> list[Scale]:
+        """The scales of columns that come after the leading ones."""
+        return [scale for scale in self._scales if scale.number >= self._columns.leading]
+
+    def _lower(self, *, known: bool) -> Weighed | None:
+        """Lower the bounds of closed blocks to what the leading columns give together, and return this.
+
+        ``known``: only if it is known of all hosts already.
+        """
+        columns = self._columns
+        leading = [scale for scale in self._scales if scale.number < columns.leading]
+        joint = columns.joint.of(leading, known=known) if len(leading) > 1 else None
+        if joint is not None:
+            opened = [*self._open]
+            true = self._bound[opened]
+            np.minimum(self._bound, self._bounds(joint), out=self._bound)
+            self._bound[opened] = true
+        return joint
+
+    # Opening
+
+    def _seek(self, first: int, end: int) -> int | None:
+        bound = self._bound[first:end]
+        tried, lowered = 0, 0
+        joint: Weighed | None = None
+        while len(bound):
+            block = int(bound.argmax())
+            highest = bound.item(block)
+            if highest == -math.inf:
+                return None
+            # In a cell the first of equal blocks has the lower tie ranks; another cell may have lower ones.
+            if self._many_cells and len(bound) == len(self._bound):
+                (tied,) = (bound == highest).nonzero()
+                if len(tied) > 1:
+                    block = tied.item(self._lead[tied].argmin())
+            block += first
+            if block in self._open:
+                return (block << self._shift) + self._best[block]
+            tried += 1
+            if tried == 1 or (block in self._opened and block not in self._touched):
+                self._open_one(block)
+                continue
+            count = self._at_once * MORE ** (tried - 2)
+            # To lower the bounds costs as much as to open all blocks, but not if they are known.
+            lower = 2 if count * MORE >= end - first else 1
+            if lowered < lower:
+                lowered = lower
+                joint = self._lower(known=lower == 1)
+                if self._bound.item(block) < highest:
+                    tried -= 1
+                    continue
+            self._open_many(first, end, count, joint)
+        return None
+
+    def _open_one(self, block: int) -> Float64:
+        if block in self._opened and block not in self._touched:
+            weights: Float64 = self._opened[block].copy()
+        else:
+            weights = np.empty(self._layout.size)
+            weigh_blocks(self._scales, self._raws, block, weights)
+        weights[self._stage[block] != self._full] = -math.inf
+        self._open[block] = weights
+        if self._note_best(block, weights) == -math.inf:
+            self._extremes.empty[block] = True
+        if block in self._without:
+            self._hide(block)
+        return weights
+
+    def _open_many(self, first: int, end: int, count: int, joint: Weighed | None) -> None:
+        """Open the first blocks by bound and tie rank, ``count`` at most."""
+        closed: Bools = np.ones(self._layout.blocks, dtype=np.bool_)
+        closed[[*self._open]] = False
+        blocks = np.flatnonzero(closed[first:end]) + first
+        floor = self._bound[first:end].max(where=~closed[first:end], initial=-math.inf)
+        blocks = blocks[self._bound[blocks] >= floor]
+        if len(blocks) > count:
+            # Of equal ones those with the lowest tie ranks, which alone may matter: on a fleet of equal hosts
+            # all blocks have the same bound.
+            blocks = np.sort(blocks[np.lexsort((self._lead[blocks], -self._bound[blocks]))[:count]])
+        # Where most is known already there is less to keep in the processor's cache.
+        at_once = self._at_once * (MORE * MORE if joint else 1)
+        for start in range(0, len(blocks), at_once):
+            self._open_these(blocks[start : start + at_once], joint)
+
+    def _open_these(self, blocks: Int64, joint: Weighed | None) -> None:
+        weights = np.empty((len(blocks), self._layout.size))
+        if joint is None:
+            weigh_blocks(self._scales, self._raws, blocks, weights)
+        else:
+            weigh_blocks(self._trailing(), self._raws, blocks, weights, joint.weights)
+        weights[self._stage[blocks] != self._full] = -math.inf
+        at = weights.argmax(axis=1)
+        highest = weights[np.arange(len(blocks)), at]
+        self._bound[blocks] = highest
+        self._lead[blocks] = self._layout.rank_at[blocks * self._layout.size + at]
+        self._extremes.empty[blocks] = highest == -math.inf
+        for block, best, of_block in zip(blocks.tolist(), at.tolist(), weights, strict=True):
+            self._best[block] = best
+            self._open[block] = of_block
+            if block in self._without:
+                self._hide(block)

@@ -1,0 +1,141 @@
+"""CandidateSource from an answer of ``GET /allocation_candidates``."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+
+import numpy as np
+
+from roost.fleet.columns import Bools, Int64
+from roost.fleet.fits import has_room
+from roost.fleet.inventory_columns import CAPACITY_LIMIT
+from roost.model.allocation import Candidate
+from roost.model.assignment import Assigned
+from roost.model.vocabulary import SHARING_TRAIT
+from roost.placement.interface import AllocationRequest, Level, ProviderSummary
+from roost.scheduler.candidates.candidate_source import CandidateSource, ProviderLevels
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.nodes.unreported import NOTHING
+
+_NOTHING = Level(0, 0)
+
+
+class FetchedCandidates(CandidateSource):
+    """What placement answered, kept up to date by the claims made since.
+
+    An allocation request does not say which tree it is for. It is for each tree that it takes something
+    from, if whatever it takes elsewhere is from sharing providers. (Where a host is a sharing provider
+    itself, that may be a tree which the others do not share with: placement does not tell.)
+
+    ``only``: the index of the one host that is asked for.
+    """
+
+    def __init__(
+        self,
+        requests: Iterable[AllocationRequest],
+        summaries: Mapping[str, ProviderSummary],
+        table: NodeTable,
+        only: int | None = None,
+    ) -> None:
+        self._summaries = summaries
+        self._assigned: Callable[[str], Assigned] = lambda node: NOTHING
+        self._used: dict[tuple[str, str], int] = {}
+        by_host: dict[int, list[Candidate]] = {}
+        for request in requests:
+            for root in self._trees_of(request):
+                index = table.index_of_node(root)
+                if index is not None and only in (None, index):
+                    candidate = Candidate(root, request.allocations, request.mappings)
+                    by_host.setdefault(index, []).append(candidate)
+        hosts = sorted(by_host, key=table.nodes.__getitem__)
+        self._candidates = [by_host[host] for host in hosts]
+        self._position = {of[0].root: position for position, of in enumerate(self._candidates)}
+        super().__init__(np.array(hosts, dtype=np.intp))
+
+    def candidates(self, position: int) -> Iterator[Candidate]:
+        return (candidate for candidate in self._candidates[position] if self._still_fits(candidate))
+
+    def claimed(self, candidate: Candidate) -> Sequence[int]:
+        for provider, resources in candidate.allocations.items():
+            for name, amount in resources.items():
+                self._used[provider, name] = self._level(provider, name).used + amount
+        return super().claimed(candidate)
+
+    def providers(self, resource_class: str) -> ProviderLevels:
+        found = [
+            (position, *self.level(provider, resource_class))
+            for provider, summary in self._summaries.items()
+            if resource_class in summary.resources
+            for position in self.hosts_of(provider)
+        ]
+        columns = np.array(found, dtype=np.int64).reshape(-1, 3)
+        return ProviderLevels(columns[:, 0], columns[:, 1], columns[:, 2])
+
+    def having(self, trait: str) -> Bools:
+        having = np.zeros(len(self.index), dtype=np.bool_)
+        for provider, summary in self._summaries.items():
+            if trait in summary.traits:
+                having[list(self.hosts_of(provider))] = True
+        return having
+
+    def level(self, provider: str, resource_class: str) -> tuple[int, int]:
+        level = self._level(provider, resource_class)
+        return level.capacity, level.used
+
+    def beside(self, assigned: Callable[[str], Assigned]) -> "FetchedCandidates":
+        """The same offers for a run that finds the assignments on a node by ``assigned``."""
+        other = copy(self)
+        other._assigned = assigned
+        return other
+
+    def assigned(self, node: str) -> Assigned:
+        return self._assigned(node)
+
+    def hosts_of(self, provider: str) -> Sequence[int]:
+        position = self._position.get(self._root(provider))
+        return () if position is None else (position,)
+
+    def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
+        capacity, used = ([0] * len(self.index), [0] * len(self.index))
+        for provider, summary in self._summaries.items():
+            if resource_class in summary.resources:
+                level = self._level(provider, resource_class)
+                for position in self.hosts_of(provider):
+                    capacity[position] += level.capacity
+                    used[position] += level.used
+        within = [min(each, CAPACITY_LIMIT) for each in capacity]
+        return np.array(within, dtype=np.int64), np.array(used, dtype=np.int64)
+
+    def _trees_of(self, request: AllocationRequest) -> list[str]:
+        """The roots of the trees that a request is for."""
+        # Of most requests everything is from one provider, or from one tree.
+        root_of = {provider: self._root(provider) for provider in request.allocations}
+        trees = list(dict.fromkeys(root_of.values()))
+        if len(trees) == 1:
+            return trees
+        bound = {root for provider, root in root_of.items() if not self._shares(provider)}
+        return [tree for tree in trees if bound <= {tree}]
+
+    def _root(self, provider: str) -> str:
+        """The root of a provider's tree; of one without a summary nothing is known but itself."""
+        summary = self._summaries.get(provider)
+        return provider if summary is None else summary.root_provider_uuid or provider
+
+    def _shares(self, provider: str) -> bool:
+        summary = self._summaries.get(provider)
+        return summary is not None and SHARING_TRAIT in summary.traits
+
+    def _level(self, provider: str, resource_class: str) -> Level:
+        """What a provider has and uses of a class, our claims included."""
+        summary = self._summaries.get(provider)
+        level = _NOTHING if summary is None else summary.resources.get(resource_class, _NOTHING)
+        used = self._used.get((provider, resource_class))
+        return level if used is None else Level(level.capacity, used)
+
+    def _still_fits(self, candidate: Candidate) -> bool:
+        # Placement has judged the units; only the use can have changed since, by our own claims.
+        for provider, resources in candidate.allocations.items():
+            for name, amount in resources.items() if provider in self._summaries else ():
+                level = self._level(provider, name)
+                if not has_room(amount, level.capacity - level.used):
+                    return False
+        return True

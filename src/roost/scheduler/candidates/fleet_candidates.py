@@ -1,0 +1,72 @@
+"""CandidateSource straight from the fleet."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from roost.fleet import Fleet
+from roost.fleet.candidates import CandidateSearch
+from roost.fleet.columns import Bools, Int64
+from roost.fleet.feasibility import feasibilities
+from roost.fleet.reach import is_flat
+from roost.model.allocation import Candidate
+from roost.model.assignment import Assigned
+from roost.model.request import CandidateQuery
+from roost.scheduler.candidates.candidate_source import CandidateSource, ProviderLevels, in_tie_order
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.nodes.tree_providers import providers_of, that_fit, with_trait
+
+
+class FleetCandidates(CandidateSource):
+    """What the fleet offers now. Claims are applied to it by whoever makes them, before `claimed`.
+
+    ``only``: the index of the one host that is asked for.
+    """
+
+    def __init__(
+        self, fleet: Fleet, query: CandidateQuery, table: NodeTable, only: int | None = None
+    ) -> None:
+        self._fleet = fleet
+        kept = None if is_flat(fleet, query) else feasibilities(fleet).of(query)
+        self._search = CandidateSearch(fleet, query, feasibility=kept)
+        rows = self._search.local_anchors()
+        index = table.indexes_of_rows(fleet, rows)
+        if len(index) and int(index.min()) < 0:
+            known = index >= 0
+            rows, index = rows[known], index[known]
+        if only is not None:
+            wanted = index == only
+            rows, index = rows[wanted], index[wanted]
+        order = in_tie_order(table, index)
+        self._rows = rows[order]
+        super().__init__(index[order])
+
+    def candidates(self, position: int) -> Iterator[Candidate]:
+        anchor = self._rows.item(position)
+        search = self._search
+        return that_fit(self._fleet, search.local_at(anchor), lambda: search.splits_at(anchor))
+
+    def providers(self, resource_class: str) -> ProviderLevels:
+        return providers_of(self._fleet, self._rows, resource_class)
+
+    def having(self, trait: str) -> Bools:
+        return with_trait(self._fleet, self._rows, trait)
+
+    def level(self, provider: str, resource_class: str) -> tuple[int, int]:
+        columns = self._fleet.inventory_columns(resource_class)
+        slot = columns.slot(self._fleet.row(provider))
+        return (columns.capacity.item(slot), columns.used.item(slot)) if slot >= 0 else (0, 0)
+
+    def assigned(self, node: str) -> Assigned:
+        return self._fleet.assigned.on(node)
+
+    def provider_name(self, provider: str) -> str | None:
+        return self._fleet.name(self._fleet.row(provider))
+
+    def hosts_of(self, provider: str) -> Sequence[int]:
+        root = self._fleet.root.item(self._fleet.row(provider))
+        found: list[int] = np.flatnonzero(self._rows == root).tolist()
+        return found
+
+    def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
+        return self._fleet.tree_totals(resource_class, self._rows)

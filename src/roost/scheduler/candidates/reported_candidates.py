@@ -1,0 +1,132 @@
+"""CandidateSource from what nodes report: the nodes that have room for a query."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from roost.fleet.columns import Bools, Int64
+from roost.fleet.fits import fits, has_room
+from roost.model.allocation import Allocations, Candidate
+from roost.model.request import CandidateQuery
+from roost.scheduler.candidates.candidate_source import (
+    CandidateSource,
+    ProviderLevels,
+    in_tie_order,
+    positions_of,
+)
+from roost.scheduler.candidates.reported_columns import CLASSES, ReportedColumns
+from roost.scheduler.nodes.table import NodeTable
+
+
+class ReportedCandidates(CandidateSource):
+    """The nodes with room, as they report it, less what is ``pending``: claims that no report has yet.
+
+    Of a query, amounts of `CLASSES`, aggregates and the wanted tree can be judged. Nodes report no traits:
+    a required trait is met by none, a forbidden one by all.
+    ``only``: the index of the one node that is asked for.
+    """
+
+    def __init__(
+        self,
+        query: CandidateQuery,
+        table: NodeTable,
+        columns: ReportedColumns,
+        pending: Iterable[Allocations],
+        only: int | None = None,
+    ) -> None:
+        self._table = table
+        self._amounts = query.resources
+        self._suffixes = [group.suffix for group in query.groups]
+        self._columns = columns
+        extra: dict[tuple[int, str], int] = {}
+        for allocations in pending:
+            for node, resources in allocations.items():
+                index = table.index_of_node(node)
+                if index is None:
+                    continue
+                for name, amount in resources.items():
+                    extra[index, name] = extra.get((index, name), 0) + amount
+        self._extra = extra
+        served = self._served(query)
+        if only is not None:
+            served &= np.arange(len(served)) == only
+        found = np.flatnonzero(served)
+        super().__init__(found[in_tie_order(table, found)])
+        self._position = positions_of(self.index, table.size)
+
+    def candidates(self, position: int) -> Iterator[Candidate]:
+        for name, amount in self._amounts.items():
+            capacity, used = self.both(name)
+            if not has_room(amount, capacity.item(position) - used.item(position)):
+                return
+        node = self._table.nodes[self.index.item(position)]
+        yield Candidate(node, {node: dict(self._amounts)}, {suffix: [node] for suffix in self._suffixes})
+
+    def providers(self, resource_class: str) -> ProviderLevels:
+        capacity, used = self.both(resource_class)
+        return ProviderLevels(np.arange(len(self.index)), capacity, used)
+
+    def having(self, trait: str) -> Bools:
+        return np.zeros(len(self.index), dtype=np.bool_)
+
+    def level(self, provider: str, resource_class: str) -> tuple[int, int]:
+        for position in self.hosts_of(provider):
+            capacity, used = self.both(resource_class)
+            return capacity.item(position), used.item(position)
+        return 0, 0
+
+    def hosts_of(self, provider: str) -> Sequence[int]:
+        index = self._table.index_of_node(provider)
+        position = -1 if index is None else self._position.item(index)
+        return () if position < 0 else (position,)
+
+    def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
+        if resource_class not in CLASSES:
+            return np.zeros(len(self.index), dtype=np.int64), np.zeros(len(self.index), dtype=np.int64)
+        used = self._used(resource_class)
+        return self._columns.capacity[resource_class][self.index], used[self.index]
+
+    def _used(self, resource_class: str) -> Int64:
+        """Use of each node of the table, pending claims included: int64[table.size], a new array."""
+        used = self._columns.used[resource_class].copy()
+        for (index, name), amount in self._extra.items():
+            if name == resource_class:
+                used[index] += amount
+        return used
+
+    def _served(self, query: CandidateQuery) -> Bools:
+        """The nodes that serve a query: bool[table.size]."""
+        table = self._table
+        served: Bools = np.zeros(table.size, dtype=np.bool_)
+        if not served_classes(query) or traits_of(query):
+            return served
+        served[[index for index in map(table.index_of_node, table.nodes) if index is not None]] = True
+        for name, amount in self._amounts.items():
+            columns = self._columns
+            served &= fits(amount, self._used(name), columns.capacity[name], 1, columns.largest[name], 1)
+        for group in query.groups:
+            if group.in_tree is not None:
+                wanted = table.index_of_node(group.in_tree)
+                served &= np.arange(table.size) == (-1 if wanted is None else wanted)
+            if group.member_of or group.forbidden_aggregates:
+                for index in np.flatnonzero(served).tolist():
+                    inside = {each.uuid for each in table.aggregates(index)}
+                    meets = all(any_of & inside for any_of in group.member_of)
+                    served[index] = meets and not group.forbidden_aggregates & inside
+        return served
+
+
+def served_classes(query: CandidateQuery) -> bool:
+    """Whether nodes report all resource classes of a query."""
+    return set(query.resources) <= set(CLASSES)
+
+
+def traits_of(query: CandidateQuery) -> frozenset[str]:
+    """The traits that a query requires."""
+    of_groups = (any_of for group in query.groups for any_of in group.required)
+    return query.root_required.union(*of_groups)
+
+
+def amounts_text(resources: Mapping[str, int]) -> str:
+    """Amounts as a text, as in ``VCPU=2, MEMORY_MB=2048``."""
+    return ", ".join(f"{name}={amount}" for name, amount in resources.items())

@@ -1,0 +1,139 @@
+"""Decisions on what nodes report, as before placement existed: nothing is written."""
+
+import time
+from collections.abc import Collection, Iterator, Sequence
+
+import msgspec
+
+from roost.model.allocation import Allocations
+from roost.model.reasons import Reasons
+from roost.model.request import CandidateQuery
+from roost.model.what_if import WhatIf
+from roost.scheduler.candidates.reported_candidates import (
+    ReportedCandidates,
+    amounts_text,
+    served_classes,
+    traits_of,
+)
+from roost.scheduler.candidates.reported_columns import CLASSES, ReportedColumns
+from roost.scheduler.explain.supposition import Supposition
+from roost.scheduler.gateways import Decided
+from roost.scheduler.gateways.running_selection import RunningSelection
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.pool.group_members import progress_at_start
+from roost.scheduler.pool.host_pool import OFFERED
+from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.selection.claim_result import CLAIMED
+from roost.scheduler.selection.replacement import Replacement, ReplacementRequest, Replacing
+from roost.scheduler.selection.selection import Draw, Plugins, select
+
+
+class ReportedGateway:
+    """Decides on the nodes of the cells' databases, by the amounts that they report.
+
+    No allocation is written. What this process has decided counts until the node reports the instance, or
+    until the node would be down if it did not report. What other processes decide shows in reports alone:
+    there, hosts may be overbooked, and the cell has the last word: a host that confirms a build claims on
+    the row of its node (`roost.state.cell_database.node_claims`).
+    """
+
+    def __init__(self) -> None:
+        self._columns: tuple[NodeTable, ReportedColumns] | None = None
+        self._pending: dict[str, tuple[Allocations, float]] = {}
+
+    async def decide(self, question: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
+        """As `roost.scheduler.gateways.Gateway.decide` says."""
+        started = time.perf_counter()
+        offers = self._offers(question, table, set(question.instances))
+        driven = RunningSelection(select(question, table, offers, plugins, Draw(question.seed)))
+        while driven.claim is not None:
+            driven.answer(CLAIMED)
+        outcome = driven.outcome
+        for one in outcome.destinations:
+            self._pending[one.instance] = (one.selected.allocations, question.now)
+        if not outcome.destinations and outcome.cause == OFFERED:
+            outcome = msgspec.structs.replace(outcome, refusal=_why_none(question.query))
+        return Decided(outcome, None, time.perf_counter() - started, claims=False)
+
+    async def check(self, queries: Sequence[CandidateQuery]) -> None:
+        """Nothing: what nodes report tells no resource classes and traits that do not exist."""
+
+    async def give_back(self, question: SchedulingRequest) -> None:
+        """Have what was decided for a question count no longer."""
+        for instance in question.instances:
+            self._pending.pop(instance, None)
+
+    def forget_answers(self) -> None:
+        """Nothing is kept but what nodes report."""
+
+    async def explain(
+        self,
+        question: SchedulingRequest,
+        table: NodeTable,
+        plugins: Plugins,
+        placed: int,
+        *,
+        newest: bool = False,
+    ) -> Reasons | None:
+        """Nothing: without placement there is no query to explain, and the refusal names the filter."""
+        return None
+
+    async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
+        """Nothing: without placement nothing is claimed on a copy of it."""
+        return None
+
+    async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
+        """As `roost.scheduler.gateways.Gateway.aggregates` says; without placement no segment is known."""
+        return {provider: frozenset() for provider in providers}
+
+    async def use_alternate(
+        self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
+    ) -> Replacement:
+        """As `roost.scheduler.gateways.Gateway.use_alternate` says; there is no claim to swap."""
+        replacing = Replacing(request, table)
+        for number, alternate in enumerate(request.alternates):
+            index = replacing.alive(alternate)
+            if isinstance(index, str):
+                replacing.passed_over(alternate, index)
+                continue
+            offers = self._offers(request.question, table, {request.instance}, index)
+            progress = progress_at_start(request.question, table)
+            found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers, progress)
+            if isinstance(found, str):
+                replacing.passed_over(alternate, found)
+                continue
+            selection = replacing.selection(alternate, index, found[0], None)
+            self._pending[request.instance] = (selection.allocations, request.question.now)
+            return replacing.claimed(number, selection)
+        return replacing.nothing_left()
+
+    def _offers(
+        self, question: SchedulingRequest, table: NodeTable, but: set[str], only: int | None = None
+    ) -> ReportedCandidates:
+        if self._columns is None or self._columns[0] is not table:
+            self._columns = (table, ReportedColumns(table))
+        columns = self._columns[1]
+        columns.catch_up()
+        pending = list(self._still_pending(question, table, but))
+        return ReportedCandidates(question.query, table, columns, pending, only)
+
+    def _still_pending(
+        self, question: SchedulingRequest, table: NodeTable, but: set[str]
+    ) -> Iterator[Allocations]:
+        """What was decided and is in no report yet, without what the instances ``but`` have."""
+        for instance, (allocations, at) in list(self._pending.items()):
+            if table.indexes_of_instance(instance) or at < question.oldest_heartbeat:
+                del self._pending[instance]
+            elif instance not in but:
+                yield allocations
+
+
+def _why_none(query: CandidateQuery) -> str:
+    """Why no node serves a query."""
+    source = "hosts come from the cells' databases"
+    if not served_classes(query):
+        others = ", ".join(sorted(set(query.resources) - set(CLASSES)))
+        return f"{source}, where nodes report {', '.join(CLASSES)}, and not {others}"
+    if traits_of(query):
+        return f"{source}, where nodes report no traits: {', '.join(sorted(traits_of(query)))} are required"
+    return f"{source}, and no node reports room for {amounts_text(query.resources)}"

@@ -1,0 +1,428 @@
+"""Refusals of a placement service over HTTP, explained by asking it again with one condition less.
+
+The state of placement is not in this process, so there is no funnel of its constraints. What is asked: the
+query as it is, then without one constraint after another, and each lower amount that hosts have room for.
+Filters and places are judged on the node table, as in a run. Only changes that were really decided so are
+told. Nothing is claimed.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from roost.fleet.constraint import RESOURCES, Constraint, constraints_of, replaced, with_amount, without
+from roost.model.reasons import Miss, Reasons, Relaxation, Stage, StageKind, WeighedHost
+from roost.model.request import CandidateQuery
+from roost.placement.errors import BadRequest
+from roost.scheduler.candidates.cached_answers import CachedAnswers
+from roost.scheduler.candidates.fetched_candidates import FetchedCandidates
+from roost.scheduler.candidates.unfilled_placement import filling
+from roost.scheduler.errors import CannotWeigh
+from roost.scheduler.explain.every_host import name_of
+from roost.scheduler.explain.phrases import without_what
+from roost.scheduler.explain.relaxations import flavor_with
+from roost.scheduler.explain.sentence import way_out
+from roost.scheduler.explain.survey import Clock
+from roost.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
+from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
+from roost.scheduler.gateways.asked_candidates import AskedCandidates
+from roost.scheduler.gateways.error_translation import asked
+from roost.scheduler.gateways.foreign_groups import Members, Sleep, look_for_members
+from roost.scheduler.gateways.missing_providers import nodes_without_provider
+from roost.scheduler.gateways.node_assignments import assignments_for
+from roost.scheduler.gateways.recording_placement import RunPlacement
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.plugins.plugin_calls import ask_key
+from roost.scheduler.plugins.plugins import Filter
+from roost.scheduler.pool.fresh_pool import FreshPool
+from roost.scheduler.pool.group_members import progress_at_start
+from roost.scheduler.pool.host_pool import KNOWN, OFFERED
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.selection.selection import Plugins
+
+SECONDS = 2.0
+"""Seconds after which placement is not asked again for one explanation."""
+
+MOST_QUERIES = 24
+"""Queries of one explanation at most, beside the one of the request."""
+
+MOST_CANDIDATES = 100
+"""Candidates that a changed query asks for."""
+
+MOST_FITTED = 100
+"""Hosts that pass all filters of which it is looked whether a candidate is left."""
+
+MOST_WAITING = 16
+"""Refusals that wait for their explanation; further ones keep the plain reason."""
+
+MOST_MISSES = 5
+MOST_RELAXATIONS = 5
+MOST_WEIGHED = 3
+UNMEASURED = 0.5
+
+TAKEN = "room that the other instances have taken"
+"""The name of the stage of hosts that other instances of the request have filled."""
+
+QUERY = "everything that placement is asked for"
+"""The name of the stage that the whole query is."""
+
+
+class Explanations:
+    """Explains refusals one after another. ``members`` and ``sleep``: as of the gateway."""
+
+    def __init__(self, placement: RunPlacement, members: Members, sleep: Sleep) -> None:
+        self._placement = placement
+        self._members = members
+        self._sleep = sleep
+        self._turn = asyncio.Lock()
+        self._waiting = 0
+
+    async def explain(
+        self, question: SchedulingRequest, table: NodeTable, plugins: Plugins, placed: int
+    ) -> Reasons | None:
+        """Why the instance after the first ``placed`` ones is refused. None if too many wait.
+
+        Raises: as a run.
+        """
+        if self._waiting >= MOST_WAITING:
+            return None
+        self._waiting += 1
+        try:
+            async with self._turn:
+                group = question.spec.group
+                claims, _ = await look_for_members(self._placement, group, self._members, self._sleep)
+                progress = progress_at_start(question, table, claims=claims)
+                return await _Explanation(self._placement, question, table, plugins, progress).reasons(placed)
+        finally:
+            self._waiting -= 1
+
+
+class _Judged(NamedTuple):
+    """What becomes of the hosts of an answer: the steps, and those that fit, best first.
+
+    ``stages`` make up all known hosts together with ``left``.
+    """
+
+    field: FreshPool
+    offers: FetchedCandidates
+    stages: tuple[Stage, ...]
+    left: int
+    fitting: list[int]
+
+
+class _Explanation:
+    def __init__(
+        self,
+        placement: RunPlacement,
+        question: SchedulingRequest,
+        table: NodeTable,
+        plugins: Plugins,
+        progress: GroupPlacement,
+    ) -> None:
+        self._placement = placement
+        self._question = replace(question, options=replace(question.options, host_list_seconds=0.0))
+        self._table = table
+        self._plugins = plugins
+        self._progress = progress
+        self._clock = Clock(SECONDS)
+        self._queries = 0
+        self._complete = True
+        self._all_asked = True
+
+    async def reasons(self, placed: int) -> Reasons:
+        question, table = self._question, self._table
+        candidates = AskedCandidates(self._placement, question, table, CachedAnswers())
+        answer = await candidates.offers()
+        judged = await self._judged(question, answer)
+        while not judged.fitting and not self._clock.over() and await candidates.read_on():
+            answer = await candidates.offers()
+            judged = await self._judged(question, answer)
+        wanted, more = len(question.instances), 0
+        if judged.fitting and placed + 1 < wanted:
+            more = _placed(judged, wanted - placed)
+            if placed + more < wanted:
+                # What these have taken is off the answer now.
+                judged = await self._judged(question, answer)
+        placed += more
+        found = Reasons(
+            sentence="",
+            public="",
+            node_version=table.version,
+            placed=placed,
+            query=tuple(map(str, constraints_of(question.query))),
+            hosts=len(table),
+            stages=judged.stages,
+            left=judged.left,
+        )
+        if judged.fitting:
+            return replace(self._fits(found, judged), placed=wanted)
+        misses, relaxations = await self._changes(judged, among_others=more > 0)
+        if more and placed == more:
+            relaxations = (*relaxations, _fewer(wanted, placed))
+        sentence, public = await self._sentences(judged, misses)
+        if candidates.bound is not None:
+            sentence += f"; more candidates are not read: {candidates.bound} is met"
+        first = f"only {placed} of {wanted} instances fit: " if placed else ""
+        end = way_out(relaxations)
+        return replace(
+            found,
+            sentence=first + sentence + end,
+            public=first + public + end,
+            misses=misses,
+            relaxations=relaxations,
+            complete=self._complete,
+        )
+
+    def _fits(self, found: Reasons, judged: _Judged) -> Reasons:
+        field, table = judged.field, self._table
+        weighed = tuple(
+            WeighedHost(name_of(table, field.index(host)), field.weight(host), field.numbers(host)())
+            for host in judged.fitting[:MOST_WEIGHED]
+        )
+        number = "1 host" if judged.left == 1 else f"{judged.left} hosts"
+        sentence = f"it fits: {number} may be used, and {weighed[0].host} is the best"
+        return replace(found, sentence=sentence, public="it fits", weighed=weighed)
+
+    async def _judged(
+        self, question: SchedulingRequest, answer: FetchedCandidates, filters: Sequence[Filter] | None = None
+    ) -> _Judged:
+        """Filter and weigh the hosts of an answer, and look which have a candidate left."""
+        table, plugins = self._table, self._plugins
+        chosen = plugins.filters if filters is None else filters
+        assigned = await assignments_for(self._placement, question, table, plugins, answer.index)
+        offers = answer.beside(assigned.on)
+        field = FreshPool(question, table, offers, chosen, plugins.weighers, self._progress)
+        stages, left = list[Stage](), len(table)
+        places = {place.step for place in question.places}
+        names = {each.name for each in chosen}
+        for step in field.ready():
+            if step.name == KNOWN:
+                continue
+            kind: StageKind = "query" if step.name == OFFERED else "filter" if step.name in names else "place"
+            if step.name in places:
+                kind = "place"
+            stages.append(
+                Stage(kind=kind, name=QUERY if kind == "query" else step.name, hosts=left - step.left)
+            )
+            left = step.left
+        best = list(field.best(MOST_FITTED)) if left else []
+        fitting = [host for host in best if next(field.candidates(host), None) is not None]
+        if len(fitting) < len(best):
+            name = " or ".join(self._narrowing(question, chosen)) or TAKEN
+            stages.append(Stage(kind="candidate", name=name, hosts=len(best) - len(fitting)))
+            left -= len(best) - len(fitting)
+        return _Judged(field, offers, tuple(stages), left, fitting)
+
+    def _narrowing(self, question: SchedulingRequest, filters: Sequence[Filter]) -> Iterator[str]:
+        for each in filters:
+            if hasattr(each, "narrow") and ask_key(each, question) is not None:
+                yield each.name
+
+    async def _changes(
+        self, judged: _Judged, *, among_others: bool
+    ) -> tuple[tuple[Miss, ...], tuple[Relaxation, ...]]:
+        """Hosts that one condition alone keeps from the request, and changes with which it fits.
+
+        ``among_others``: other instances of the request are placed on the answer, of which placement knows
+        nothing. It is not asked again then.
+        """
+        misses, relaxations = list[Miss](), list[Relaxation]()
+        for each in self._plugins.filters:
+            if isinstance(each, ServerGroupAffinityFilter | ServerGroupAntiAffinityFilter):
+                continue  # Claims are judged by these whether or not the filter is asked.
+            if not any(stage.name == each.name and stage.hosts for stage in judged.stages):
+                continue
+            left = [other for other in self._plugins.filters if other is not each]
+            without_it = await self._changed(self._question, judged.offers, left)
+            if without_it is not None and without_it.fitting:
+                name = self._name(without_it, without_it.fitting[0])
+                text = f"without {each.name}"
+                relaxations.append(
+                    Relaxation(kind="filter", name=each.name, text=text, distance=UNMEASURED, host=name)
+                )
+        for constraint in () if among_others else constraints_of(self._question.query):
+            if constraint.is_amount:
+                found, change = await self._lower(constraint)
+            else:
+                found, change = await self._without(constraint)
+            misses += found
+            relaxations += [] if change is None else [change]
+        misses.sort(key=lambda miss: miss.distance)
+        relaxations.sort(key=lambda each: each.distance)
+        return tuple(misses[:MOST_MISSES]), tuple(relaxations[:MOST_RELAXATIONS])
+
+    async def _without(self, constraint: Constraint) -> tuple[list[Miss], Relaxation | None]:
+        judged = await self._asked(without(self._question.query, constraint))
+        if judged is None or not judged.fitting:
+            return [], None
+        names = [self._name(judged, host) for host in judged.fitting[:MOST_MISSES]]
+        text = f"does not meet '{constraint}'"
+        misses = [
+            Miss(host=name, kind="query", name=str(constraint), text=text, distance=UNMEASURED)
+            for name in names
+        ]
+        return misses, Relaxation(
+            kind="constraint",
+            name=str(constraint),
+            text=without_what(constraint),
+            distance=UNMEASURED,
+            host=names[0],
+            group=constraint.group,
+        )
+
+    async def _lower(self, constraint: Constraint) -> tuple[list[Miss], Relaxation | None]:
+        """Ask for one unit, see how much the hosts have free, and ask for the most of it.
+
+        If none has one, or the amount may be split, hosts that would do without it are misses; a request
+        without it is no change.
+        """
+        name, wanted = constraint.names[0], constraint.amount
+        query = self._question.query
+        whole = constraint.kind == RESOURCES and wanted > 1
+        judged = await self._asked(replaced(query, constraint, name)) if whole else None
+        if judged is None or not judged.fitting:
+            found, _ = await self._without(constraint)
+            return [replace(miss, distance=1.0) for miss in found], None
+        misses = []
+        for host in judged.fitting:
+            free = _free(judged, host, constraint)
+            if free < wanted:
+                misses.append(
+                    Miss(
+                        host=self._name(judged, host),
+                        kind="query",
+                        name=str(constraint),
+                        text=f"has {free} of the {wanted} {name} wanted",
+                        distance=round((wanted - free) / wanted, 4),
+                        resource_class=name,
+                        wanted=wanted,
+                        free=free,
+                    )
+                )
+        misses.sort(key=lambda miss: miss.distance)
+        most = max((miss.free or 0 for miss in misses), default=0)
+        if not most:
+            return [], None
+        spec = self._question.spec
+        lower = replace(self._question, spec=replace(spec, flavor=flavor_with(spec, constraint, most)))
+        fits = await self._asked(with_amount(query, constraint, most), lower)
+        if fits is None or not fits.fitting:
+            return misses, None
+        group = f" in group {constraint.group}" if constraint.group else ""
+        return misses, Relaxation(
+            kind="amount",
+            name=str(constraint),
+            text=f"{most} {name} instead of {wanted}{group}",
+            distance=round((wanted - most) / wanted, 4),
+            host=self._name(fits, fits.fitting[0]),
+            group=constraint.group,
+            before=wanted,
+            after=most,
+        )
+
+    async def _asked(
+        self, query: CandidateQuery, question: SchedulingRequest | None = None
+    ) -> _Judged | None:
+        """Ask placement for another query; None if it cannot be asked, or no more is to be asked."""
+        if self._queries == MOST_QUERIES or self._clock.over():
+            self._complete = False
+            return None
+        self._queries += 1
+        try:
+            requests, summaries = await asked(self._placement.candidates(query, MOST_CANDIDATES))
+        except BadRequest:
+            self._all_asked = False  # For one, a query of which nothing is left.
+            return None
+        changed = replace(question or self._question, query=query, fallbacks=())
+        return await self._changed(changed, FetchedCandidates(requests, summaries, self._table))
+
+    async def _changed(
+        self, question: SchedulingRequest, answer: FetchedCandidates, filters: Sequence[Filter] | None = None
+    ) -> _Judged | None:
+        """As `_judged`, for a changed request; None if a host that may be used then has no weight, which
+        would fail it."""
+        try:
+            return await self._judged(question, answer, filters)
+        except CannotWeigh:
+            return None
+
+    async def _sentences(self, judged: _Judged, misses: Sequence[Miss]) -> tuple[str, str]:
+        known = len(self._table)
+        if not known:
+            return "no host is known", "no host is there"
+        if not len(judged.offers.index):
+            missing, number = await nodes_without_provider(self._placement, self._table)
+            if missing:
+                return filling(missing, number), "no host is there"
+        left = known
+        for stage in judged.stages:
+            before, left = left, left - stage.hosts
+            if left:
+                continue
+            closest = f"; the closest, {misses[0].host}, {misses[0].text}" if misses else ""
+            if stage.kind == "query":
+                every = self._complete and self._all_asked and not misses
+                alone = "; no single part of it is the only reason" if every else ""
+                return (
+                    f"placement has no candidates for it on any of {known} hosts{closest}{alone}",
+                    "no host has room for it with all that is asked for",
+                )
+            hosts = f"{before} of {known} hosts have candidates in placement; "
+            if stage.name == TAKEN:
+                taken = "has room beside the other instances"
+                return f"{hosts}none of these {taken}", f"no host {taken}"
+            if stage.kind == "candidate":
+                return f"{hosts}none of these has what {stage.name} looks for", f"no host passes {stage.name}"
+            if stage.kind == "place":
+                text = f"is left after {stage.name}"
+                return f"{hosts}none of these {text}", f"no host {text}"
+            return f"{hosts}none of these passes {stage.name}", f"no host passes {stage.name}"
+        return "every claim was refused", "a limit of the scheduler was met before all hosts were tried"
+
+    def _name(self, judged: _Judged, host: int) -> str:
+        return name_of(self._table, judged.field.index(host))
+
+
+def _placed(judged: _Judged, most: int) -> int:
+    """The number of instances that fit together, ``most`` at most; they are taken off the answer."""
+    field = judged.field
+    for number in range(most):
+        if number:
+            field.ready()
+        for host in field.best(MOST_FITTED):
+            candidate = next(field.candidates(host), None)
+            if candidate is not None:
+                field.claimed(host, candidate)
+                break
+            field.drop(host)
+        else:
+            return number
+    return most
+
+
+def _fewer(wanted: int, placed: int) -> Relaxation:
+    instances = "instance" if placed == 1 else "instances"
+    return Relaxation(
+        kind="count",
+        name="instances",
+        text=f"{placed} {instances} instead of {wanted}",
+        distance=round((wanted - placed) / wanted, 4),
+        host="",
+        before=wanted,
+        after=placed,
+    )
+
+
+def _free(judged: _Judged, host: int, constraint: Constraint) -> int:
+    """The most that a provider which may serve a constraint on a host has free."""
+    name = constraint.names[0]
+    found = 0
+    for candidate in islice(judged.field.candidates(host), MOST_CANDIDATES):
+        for provider, resources in candidate.allocations.items():
+            if name in resources:
+                capacity, used = judged.offers.level(provider, name)
+                found = max(found, capacity - used)
+    return found

@@ -1,0 +1,225 @@
+"""The swap of a claim over HTTP: at the consumer's generation, again after a conflict."""
+
+import msgspec
+
+from roost.ledger import Held
+from roost.model.assignment import Assignment
+from roost.model.request import CandidateQuery, RequestGroup
+from roost.model.spec import Selection
+from roost.placement.errors import AssignmentChanged, BadRequest, ConcurrentUpdate, PlacementError
+from roost.scheduler.candidates.fetched_candidates import FetchedCandidates
+from roost.scheduler.errors import BadRequestSpec, NothingClaimed, PlacementRefused, PlacementUnavailable
+from roost.scheduler.gateways.error_translation import asked
+from roost.scheduler.gateways.foreign_groups import COLLIDED, ForeignGroup, Members, Sleep, look_for_members
+from roost.scheduler.gateways.node_assignments import NodeAssignments, assignments_for
+from roost.scheduler.gateways.recording_placement import RunPlacement
+from roost.scheduler.gateways.running_selection import claim_write
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.pool.group_members import progress_at_start
+from roost.scheduler.request.scheduling_request import GroupPlacement
+from roost.scheduler.selection.claim_result import Verdict, is_consumer_conflict, one_line, result_of
+from roost.scheduler.selection.outcome import Claim
+from roost.scheduler.selection.replacement import Replacement, ReplacementRequest, Replacing
+from roost.scheduler.selection.selection import Plugins
+
+ATTEMPTS = 4
+"""Attempts of a swap that meets other writers of the consumer, or of the providers. Source: Nova."""
+
+
+class _NodeChanged(Exception):
+    """Others were assigned something of the node since its assignments were read."""
+
+
+class _ConsumerChanged(Exception):
+    """Another writer has changed the consumer since it was read."""
+
+
+class HttpReplacing:
+    """The use of an alternate by a placement service over HTTP.
+
+    Between two requests other writers may change anything. What a check has found may be out of date when the
+    claim is written, but placement judges room and the consumer's generation in the write. The condition of a
+    server group is judged in the write too, or by a second look: see `foreign_groups`.
+    """
+
+    def __init__(
+        self,
+        placement: RunPlacement,
+        request: ReplacementRequest,
+        table: NodeTable,
+        plugins: Plugins,
+        *,
+        members: Members,
+        sleep: Sleep,
+    ) -> None:
+        self._placement = placement
+        self._request = request
+        self._table = table
+        self._plugins = plugins
+        self._members = members
+        self._sleep = sleep
+
+    async def replace(self) -> Replacement:
+        """Use an alternate.
+
+        Raises:
+            NothingClaimed: The instance holds nothing.
+            StaleClaim: Others have moved the claim.
+            BadRequestSpec: Placement does not know a resource class or trait of the query.
+            PlacementUnavailable: Placement did not answer, or other writers came first each time. The swap
+                may be made nevertheless: the next call finds it.
+            PlacementRefused: Placement refuses the write, whatever the host.
+        """
+        for _ in range(ATTEMPTS):
+            try:
+                return await self._replace(await self._held())
+            except _ConsumerChanged:
+                continue
+        raise PlacementUnavailable(
+            f"other writers changed {self._request.instance} {ATTEMPTS} times meanwhile"
+        )
+
+    async def _held(self) -> Held:
+        held = await asked(self._placement.allocations_of(self._request.instance))
+        if held is None:
+            raise NothingClaimed(self._request.instance)
+        return held
+
+    async def _replace(self, held: Held) -> Replacement:
+        replacing = Replacing(self._request, self._table)
+        alternates, first = self._request.alternates, 0
+        before = await self._moved_before(replacing, held)
+        if before is not None and before.selected is not None:
+            # The earlier call may have ended before its second look.
+            if await self._stays(before.selected):
+                return before
+            first = len(alternates) - len(before.alternates)
+            replacing.passed_over(before.selected, COLLIDED)
+        for number, alternate in enumerate(alternates[first:], first):
+            claimed = await self._claim(replacing, held, alternate)
+            if isinstance(claimed, Selection):
+                if await self._stays(claimed):
+                    return replacing.claimed(number, claimed)
+                claimed, held = COLLIDED, await self._held()
+            replacing.passed_over(alternate, claimed)
+        return replacing.nothing_left()
+
+    async def _stays(self, selected: Selection) -> bool:
+        """Whether the claim on an alternate may stay, as far as the instance's server group goes."""
+        group = self._request.question.spec.group
+        if group is None or await asked(self._placement.knows_groups()):
+            return True
+        foreign = ForeignGroup(self._placement, group, self._members, self._sleep)
+        return await asked(foreign.stays(self._request.instance, selected.node))
+
+    async def _moved_before(self, replacing: Replacing, held: Held) -> Replacement | None:
+        """The result of an earlier call. The trees are read only if the consumer holds something new."""
+        if replacing.is_failed(held):
+            return None
+        trees: dict[str, set[str]] = {}
+        for alternate in self._request.alternates:
+            found = await asked(self._placement.tree(alternate.node))
+            trees[alternate.node] = {provider.uuid for provider in found}
+        return replacing.moved_before(
+            held, await self._assignment(), lambda provider, root: provider in trees[root]
+        )
+
+    async def _assignment(self) -> Assignment | None:
+        """What the instance has on one of the alternates, as far as placement tells."""
+        alternates = self._request.alternates
+        nodes = [each.node for each in alternates if each.assignment is not None]
+        told = await asked(self._placement.assignments(nodes)) if nodes else None
+        found = (assigned.get(self._request.instance) for assigned in (told or {}).values())
+        return next((each for each in found if each is not None), None)
+
+    async def _claim(self, replacing: Replacing, held: Held, alternate: Selection) -> Selection | str:
+        """Claim an alternate; returns why it cannot be, if so."""
+        for _ in range(ATTEMPTS):
+            try:
+                return await self._claim_once(replacing, held, alternate)
+            except _NodeChanged:
+                continue
+        return f"others were assigned parts of the node {ATTEMPTS} times meanwhile"
+
+    async def _claim_once(self, replacing: Replacing, held: Held, alternate: Selection) -> Selection | str:
+        index = replacing.alive(alternate)
+        if isinstance(index, str):
+            return index
+        queries = [*self._request.question.queries]
+        while queries:
+            query = queries.pop(0)
+            # Mostly the tree alone has all; a sharing provider is outside of it.
+            narrow = msgspec.structs.replace(
+                query, groups=tuple(_in(alternate.node, each) for each in query.groups)
+            )
+            try:
+                offers = await self._offers(narrow, index)
+                if not len(offers.index):
+                    offers = await self._offers(query, index)
+            except BadRequestSpec:
+                # A query for a class that no host has; the next one may serve.
+                if not queries:
+                    raise
+                continue
+            if len(offers.index):
+                break
+        plugins = self._plugins
+        progress = await self._progress()
+        question, instance = self._request.question, self._request.instance
+        assigned = await assignments_for(
+            self._placement, question, self._table, plugins, offers.index, leaving=instance
+        )
+        offers = offers.beside(assigned.on)
+        found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers, progress)
+        if isinstance(found, str):
+            return found
+        reason = replacing.bound
+        for candidate in replacing.to_claim(found):
+            claim = Claim(instance, candidate)
+            assigned.chosen(claim)
+            reason = await self._write(claim, held.consumer.generation, assigned)
+            if reason is None:
+                return replacing.selection(alternate, index, candidate, held.consumer.generation + 1)
+            assigned.refused([claim])
+        return reason or ""
+
+    async def _progress(self) -> GroupPlacement:
+        """The members of the instance's server group, as far as placement or the spec tells them."""
+        question = self._request.question
+        group = question.spec.group
+        claims, _ = await look_for_members(self._placement, group, self._members, self._sleep)
+        return progress_at_start(question, self._table, claims=claims)
+
+    async def _offers(self, query: CandidateQuery, only: int) -> FetchedCandidates:
+        try:
+            requests, summaries = await asked(self._placement.candidates(query))
+        except BadRequest as error:
+            raise BadRequestSpec(f"placement cannot serve the request: {one_line(error)}") from error
+        return FetchedCandidates(requests, summaries, self._table, only=only)
+
+    async def _write(self, claim: Claim, generation: int, assigned: NodeAssignments) -> str | None:
+        """Swap the claim; returns why the host refuses it, None if it is made."""
+        beside = assigned.beside(claim.candidate.root) if claim.candidate.assignment is not None else None
+        write = claim_write(self._request.question, claim, generation, beside)
+        for left in reversed(range(ATTEMPTS)):
+            try:
+                await asked(self._placement.write_allocations([write]))
+            except ConcurrentUpdate as error:
+                if is_consumer_conflict(error):
+                    raise _ConsumerChanged from error
+                if not left:
+                    raise PlacementUnavailable(one_line(error)) from error
+            except AssignmentChanged as error:
+                raise _NodeChanged from error
+            except PlacementError as error:
+                result = result_of(error)
+                if result.verdict is Verdict.FATAL:
+                    raise PlacementRefused(result.reason or "") from error
+                return result.reason
+            else:
+                return None
+        return None
+
+
+def _in(root: str, group: RequestGroup) -> RequestGroup:
+    return msgspec.structs.replace(group, in_tree=root)

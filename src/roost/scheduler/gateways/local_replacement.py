@@ -1,0 +1,109 @@
+"""The swap of a claim as one command of the ledger: check and write see the same state."""
+
+from collections.abc import Iterable
+
+from roost.fleet import Fleet
+from roost.fleet.errors import TooMuchWork
+from roost.ledger import Command, Held, State
+from roost.model.allocation import Candidate
+from roost.model.change import AllocationsChanged
+from roost.model.spec import Selection
+from roost.placement.commands.allocations import write_allocations
+from roost.placement.errors import PlacementError
+from roost.scheduler.candidates.fallback_candidates import fleet_offers
+from roost.scheduler.errors import NothingClaimed
+from roost.scheduler.gateways.query_checks import check_queries
+from roost.scheduler.gateways.running_selection import claim_write
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.pool.group_members import progress_at_start
+from roost.scheduler.selection.bounds import TOO_MUCH_WORK, decision_work
+from roost.scheduler.selection.claim_result import Verdict, one_line, result_of
+from roost.scheduler.selection.outcome import Claim
+from roost.scheduler.selection.replacement import NO_CANDIDATE, Replacement, ReplacementRequest, Replacing
+from roost.scheduler.selection.selection import Plugins
+
+
+class UseAlternate(Command[Replacement], frozen=True):
+    """The command: see `roost.scheduler.selection.replacement`."""
+
+    request: ReplacementRequest
+    table: NodeTable
+    plugins: Plugins
+
+    def consumers(self) -> Iterable[str]:
+        return (self.request.instance,)
+
+    def run(self, state: State) -> Replacement:
+        request, fleet = self.request, state.fleet
+        request.question.check_word(fleet.word)
+        held = state.held(request.instance)
+        if held is None:
+            raise NothingClaimed(request.instance)
+        check_queries(fleet, request.question.queries)
+        replacing = Replacing(request, self.table)
+        before = replacing.moved_before(
+            held, held.consumer.assignment, lambda each, root: _root(fleet, each) == root
+        )
+        if before is not None:
+            return before
+        work = decision_work(1, len(fleet))
+        for number, alternate in enumerate(request.alternates):
+            with fleet.meter.limited(work):
+                claimed = self._claim(state, held, replacing, alternate)
+            if isinstance(claimed, Selection):
+                return replacing.claimed(number, claimed)
+            replacing.passed_over(alternate, claimed)
+        return replacing.nothing_left()
+
+    def _claim(self, state: State, held: Held, replacing: Replacing, alternate: Selection) -> Selection | str:
+        """Claim an alternate; returns why it cannot be, if so."""
+        index = replacing.alive(alternate)
+        if isinstance(index, str):
+            return index
+        # Nothing that the instance holds counts against it: neither room in a pool that both hosts share,
+        # nor its own membership in its server group.
+        mark = len(state.changes)
+        state.apply(AllocationsChanged(replacing.request.instance, held.consumer, None, held.allocations, {}))
+        try:
+            offers = fleet_offers(state.fleet, replacing.request.question, self.table, only=index)
+            plugins = self.plugins
+            progress = progress_at_start(replacing.request.question, self.table, state.fleet)
+            found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers, progress)
+        except TooMuchWork:
+            found = TOO_MUCH_WORK
+        finally:
+            state.take_back(mark)
+        if isinstance(found, str):
+            return self._why_none(state, held, alternate) if found == NO_CANDIDATE else found
+        reason = replacing.bound or ""
+        for candidate in replacing.to_claim(found):
+            claim = Claim(replacing.request.instance, candidate)
+            try:
+                write = claim_write(replacing.request.question, claim, held.consumer.generation)
+                write_allocations(state, [write])
+            except PlacementError as error:
+                result = result_of(error)
+                if result.verdict is not Verdict.REFUSED:
+                    raise
+                reason = result.reason or ""
+            else:
+                return replacing.selection(alternate, index, candidate, held.consumer.generation + 1)
+        return reason
+
+    def _why_none(self, state: State, held: Held, alternate: Selection) -> str:
+        """Why placement has no candidate on the host of an alternate that is alive."""
+        mark = len(state.changes)
+        claim = Claim(self.request.instance, Candidate(alternate.node, alternate.allocations, {}))
+        try:
+            write_allocations(state, [claim_write(self.request.question, claim, held.consumer.generation)])
+        except PlacementError as error:
+            return one_line(error)
+        finally:
+            state.take_back(mark)
+        return f"{NO_CANDIDATE}: its traits or aggregates no longer meet the request"
+
+
+def _root(fleet: Fleet, provider: str) -> str | None:
+    """The root of a provider's tree, None if there is no such provider."""
+    row = fleet.find_row(provider)
+    return None if row < 0 else fleet.uuid(fleet.root.item(row))

@@ -1,0 +1,28 @@
+"""Checks of the queries of a request before they are decided upon."""
+
+from collections.abc import Sequence
+
+from roost.fleet import Fleet
+from roost.model.request import CandidateQuery
+from roost.placement.errors import BadRequest
+from roost.placement.known_names import check_query
+from roost.scheduler.errors import BadRequestSpec
+from roost.scheduler.selection.claim_result import one_line
+
+
+def check_queries(fleet: Fleet, queries: Sequence[CandidateQuery]) -> None:
+    """Check that placement knows the classes and traits of one of the queries at least.
+
+    A query for huge pages of a size that no host has finds nothing, but another size may serve as well.
+
+    Raises:
+        BadRequestSpec: each query names a class or trait that does not exist.
+    """
+    errors = []
+    for query in queries:
+        try:
+            check_query(fleet, query)
+        except BadRequest as error:
+            errors.append(error)
+    if len(errors) == len(queries):
+        raise BadRequestSpec(f"placement cannot serve the request: {one_line(errors[0])}") from errors[0]

@@ -1,0 +1,100 @@
+"""What the gateways have in common: how a claim is written, and a selection under way."""
+
+import msgspec
+
+from roost.ledger import State
+from roost.model.change import AllocationsChanged
+from roost.placement.commands.allocations import ConsumerWrite, write_allocations
+from roost.placement.errors import ConcurrentUpdate, PlacementError
+from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.selection.claim_result import CLAIMED, ClaimResult, Verdict, result_of
+from roost.scheduler.selection.outcome import Claim, Outcome
+from roost.scheduler.selection.selection import Selecting
+
+INSTANCE = "INSTANCE"
+"""Consumer type of what the scheduler claims."""
+
+
+def claim_write(
+    question: SchedulingRequest,
+    claim: Claim,
+    generation: int | None = None,
+    beside: str | None = None,
+) -> ConsumerWrite:
+    """The allocation write that makes a claim.
+
+    ``generation`` is the consumer's present one, by default as the question says; None: it holds nothing
+    yet. With a server group the write has the group's condition, whether or not a filter for it is enabled.
+    ``beside``: the digest of the assignments on the node that the claim was fitted beside.
+    """
+    return ConsumerWrite(
+        consumer=claim.instance,
+        allocations=claim.candidate.allocations,
+        project_id=question.spec.project_id,
+        user_id=question.spec.user_id,
+        consumer_type=INSTANCE,
+        generation=question.generations.get(claim.instance) if generation is None else generation,
+        group=None if question.spec.group is None else question.spec.group.claim,
+        assignment=claim.candidate.assignment,
+        beside=beside,
+        mappings=claim.candidate.mappings,
+    )
+
+
+def set_aside(state: State, question: SchedulingRequest) -> None:
+    """Take what the instances of a question hold out of a ledger's state.
+
+    So nothing of it counts against them: neither room nor membership in their server group. The caller takes
+    this back before it writes.
+
+    Raises: `ConcurrentUpdate` if an instance holds nothing, or not at the generation of the question.
+    """
+    for instance, generation in question.generations.items():
+        held = state.held(instance)
+        if held is None or held.consumer.generation != generation:
+            there = "null" if held is None else held.consumer.generation
+            raise ConcurrentUpdate(
+                f"consumer generation conflict - expected {there} but got {generation} "
+                f"for consumer {instance}"
+            )
+        state.apply(AllocationsChanged(instance, held.consumer, None, held.allocations, {}))
+
+
+def claimed(state: State, question: SchedulingRequest, claim: Claim) -> ClaimResult:
+    """Make a claim in a ledger's state. What the instance held is set aside, if it held something.
+
+    Raises: `PlacementError` that is no refusal of this claim.
+    """
+    try:
+        write = claim_write(question, claim)
+        if write.generation is not None:
+            write = msgspec.structs.replace(write, generation=None)
+        write_allocations(state, [write])
+    except PlacementError as error:
+        result = result_of(error)
+        if result.verdict is not Verdict.REFUSED:
+            raise
+        return result
+    return CLAIMED
+
+
+class RunningSelection:
+    """A selection under way: the claim that it wants made, None once ``outcome`` is there."""
+
+    claim: Claim | None
+    outcome: Outcome
+
+    def __init__(self, selecting: Selecting) -> None:
+        self._selecting = selecting
+        self._resume(None)
+
+    def answer(self, result: ClaimResult) -> None:
+        """Tell the selection the result of the claim."""
+        self._resume(result)
+
+    def _resume(self, result: ClaimResult | None) -> None:
+        try:
+            # A generator that has not begun takes nothing but None.
+            self.claim = self._selecting.send(result)  # type: ignore[arg-type]
+        except StopIteration as end:
+            self.claim, self.outcome = None, end.value

@@ -1,0 +1,193 @@
+"""Asking filters and weighers: what they raise, and an answer of the wrong form, is a `SchedulerFault`.
+
+The fault names plugin and host. A plugin is asked about many hosts at once, so the host is found by asking
+again about half of them, and half of these.
+"""
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from roost.fleet.columns import Bools, Float64, Int64
+from roost.model.allocation import Candidate
+from roost.model.text import error_text
+from roost.scheduler.candidates.candidate_source import HostView, OneHost
+from roost.scheduler.errors import SchedulerError, SchedulerFault
+from roost.scheduler.plugins.declarations import domain_of, key_of, names_hosts
+from roost.scheduler.plugins.plugins import Filter, Named, NarrowsCandidates, RanksCandidates, Weigher
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+
+T = TypeVar("T")
+
+
+def ask_key(plugin: Filter | Weigher, question: SchedulingRequest) -> Hashable | None:
+    """All of the request that a plugin's answers depend on; None if it has nothing to say on it.
+
+    Raises: `SchedulerFault`.
+    """
+    try:
+        key = key_of(plugin, question)
+        hash(key)
+    except SchedulerError:
+        raise
+    except Exception as error:
+        raise fault(_kind(plugin), plugin, None, error) from error
+    return key
+
+
+def verdict(
+    plugin: Filter, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement
+) -> Bools | None:
+    """As `ask_filter`, for any request: None also if the filter has nothing to say on it."""
+    judges = ask_key(plugin, question) is not None
+    return ask_filter(plugin, hosts, question, progress) if judges else None
+
+
+def ask_filter(
+    plugin: Filter, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement
+) -> Bools | None:
+    """Which of some hosts may be used: bool[len(hosts)]; None if all may. Raises: `SchedulerFault`."""
+    if names_hosts(plugin):
+        named = ask_named(plugin, hosts, question, progress)
+        if named is None:
+            return None
+        there: Bools = np.isin(hosts.index, list(named.hosts))
+        return there if named.allowed else ~there
+
+    def ask(some: HostView) -> Bools | None:
+        mask = plugin.mask(some, question, progress)
+        if mask is not None and (mask.shape != (len(some),) or mask.dtype != np.bool_):
+            raise TypeError(f"a mask of {mask.dtype}{list(mask.shape)} for {len(some)} hosts")
+        return mask
+
+    return _of_hosts("filter", plugin, hosts, ask)
+
+
+def ask_named(
+    plugin: Filter, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement
+) -> Named | None:
+    """The hosts that a filter with ``named`` names. Raises: `SchedulerFault`."""
+    try:
+        named: Named | None = plugin.named(hosts, question, progress)  # type: ignore[attr-defined]
+    except SchedulerError:
+        raise
+    except Exception as error:
+        raise fault(_kind(plugin), plugin, None, error) from error
+    return named
+
+
+def ask_weigher(
+    plugin: Weigher, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement
+) -> Float64 | None:
+    """A number for each of some hosts: float64[len(hosts)]; None if there is nothing to say.
+
+    Raises: `SchedulerFault`, `CannotWeigh`.
+    """
+
+    def ask(some: HostView) -> Float64 | None:
+        raw = plugin.raw(some, question, progress)
+        if raw is not None and np.shape(raw) != (len(some),):
+            raise TypeError(f"numbers of the shape {list(np.shape(raw))} for {len(some)} hosts")
+        return raw
+
+    return _of_hosts("weigher", plugin, hosts, ask)
+
+
+def ask_multipliers(plugin: Weigher, hosts: HostView) -> Float64:
+    """The multiplier of each of some hosts, of a weigher with ``multipliers``: float64[len(hosts)]. A number
+    that is not finite is 0. Raises: `SchedulerFault`."""
+
+    def ask(some: HostView) -> Float64:
+        found = np.asarray(plugin.multipliers(some), dtype=np.float64)  # type: ignore[attr-defined]
+        if found.shape != (len(some),):
+            raise TypeError(f"multipliers of the shape {list(found.shape)} for {len(some)} hosts")
+        return found
+
+    return np.nan_to_num(_of_hosts("weigher", plugin, hosts, ask), nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def ask_domain(plugin: Filter | Weigher, hosts: HostView) -> Int64:
+    """The label of each host's domain: see `roost.scheduler.plugins.plugins.domain_of`. Raises:
+    `SchedulerFault`."""
+
+    def ask(some: HostView) -> Int64:
+        labels = domain_of(plugin, some)
+        if labels.shape != (len(some),):
+            raise TypeError(f"labels of the shape {list(labels.shape)} for {len(some)} hosts")
+        return labels
+
+    return _of_hosts(_kind(plugin), plugin, hosts, ask)
+
+
+def ask_to_narrow(
+    plugin: NarrowsCandidates, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest
+) -> Sequence[Candidate]:
+    """The candidates that a filter leaves of one host. Raises: `SchedulerFault`."""
+    return _of_one("filter", plugin, host, lambda: plugin.narrow(host, candidates, question))
+
+
+def ask_to_rank(
+    plugin: RanksCandidates, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest
+) -> Sequence[float] | None:
+    """A number for each candidate of one host; None if there is nothing to say. Raises: `SchedulerFault`."""
+
+    def ask() -> Sequence[float] | None:
+        numbers = plugin.rank(host, candidates, question)
+        if numbers is not None and len(numbers) != len(candidates):
+            raise TypeError(f"{len(numbers)} numbers for {len(candidates)} candidates")
+        if numbers is not None and not all(map(math.isfinite, numbers)):
+            raise ValueError("a number that is not finite")
+        return numbers
+
+    return _of_one("weigher", plugin, host, ask)
+
+
+def fault(kind: str, plugin: Any, host: str | None, error: Exception) -> SchedulerFault:
+    """The fault that a plugin's error is."""
+    where = "" if host is None else f" on host {host}"
+    text = f"{type(error).__name__}: {error_text(error)}"
+    return SchedulerFault(f"{kind} {plugin.name} failed{where}: {text}")
+
+
+def _kind(plugin: object) -> str:
+    return "weigher" if hasattr(plugin, "raw") else "filter"
+
+
+def _of_hosts(kind: str, plugin: Filter | Weigher, hosts: HostView, ask: Callable[[HostView], T]) -> T:
+    try:
+        return ask(hosts)
+    except SchedulerError:
+        raise
+    except Exception as error:
+        raise fault(kind, plugin, _culprit(hosts, ask), error) from error
+
+
+def _of_one(kind: str, plugin: object, host: OneHost, ask: Callable[[], T]) -> T:
+    try:
+        return ask()
+    except SchedulerError:
+        raise
+    except Exception as error:
+        raise fault(kind, plugin, host.name, error) from error
+
+
+def _culprit(hosts: HostView, ask: Callable[[HostView], object]) -> str | None:
+    """The name of a host that a plugin fails on when asked about it alone; None if there is none."""
+    positions = np.arange(len(hosts))
+    while len(positions) > 1:
+        half = positions[: len(positions) // 2]
+        positions = half if _fails(hosts.some(half), ask) else positions[len(half) :]
+    if len(positions) and _fails(hosts.some(positions), ask):
+        return hosts.table.hosts[hosts.index.item(positions.item())]
+    return None
+
+
+def _fails(hosts: HostView, ask: Callable[[HostView], object]) -> bool:
+    try:
+        ask(hosts)
+    except Exception:
+        # Which error it is does not matter: the first one is reported.
+        return True
+    return False

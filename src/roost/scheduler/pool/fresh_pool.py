@@ -1,0 +1,164 @@
+"""The field made anew for each run, from whatever offers and with whatever plugins."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+import numpy as np
+
+from roost.fleet.columns import Bools
+from roost.model.allocation import Candidate
+from roost.model.record import Step
+from roost.scheduler.candidates.candidate_order import CandidateOrder
+from roost.scheduler.candidates.candidate_source import CandidateSource, HostView, OneHost
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.plugins.declarations import depends_on_claims, in_order
+from roost.scheduler.plugins.plugin_calls import ask_filter, ask_key
+from roost.scheduler.plugins.plugins import Filter, Weigher
+from roost.scheduler.pool.group_members import progress_at_start
+from roost.scheduler.pool.host_pool import KNOWN, OFFERED, Numbers
+from roost.scheduler.pool.weights import HostWeights
+from roost.scheduler.request.places import ignored, is_forced
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+
+
+class FreshPool:
+    """A `Field` of the hosts that placement offers. A host's number is its position in the offers.
+
+    ``progress``: with the members of the server group; by default those that the spec tells.
+    """
+
+    def __init__(
+        self,
+        question: SchedulingRequest,
+        table: NodeTable,
+        offers: CandidateSource,
+        filters: Sequence[Filter],
+        weighers: Sequence[Weigher],
+        progress: GroupPlacement | None = None,
+    ) -> None:
+        self._question = question
+        self._table = table
+        self._offers = offers
+        judging = () if is_forced(question.spec) else in_order(filters)
+        ordered = [(plugin, ask_key(plugin, question) is not None) for plugin in judging]
+        self._once = [each for each in ordered if not depends_on_claims(each[0])]
+        self._again = [each for each in ordered if depends_on_claims(each[0])]
+        self._weighers = weighers
+        self._order = CandidateOrder(filters, weighers, question)
+        self._grouped = question.spec.group is not None
+        self._progress = progress_at_start(question, table) if progress is None else progress
+        self._playing: Bools | None = None
+        self._weighing: HostWeights | None = None
+        self._changed: Sequence[int] = ()
+        self._within: Bools | None = None
+        self._open: Bools | None = None
+
+    def ready(self) -> list[Step]:
+        steps: list[Step] = []
+        if self._playing is None:
+            steps += [Step(KNOWN, len(self._table)), Step(OFFERED, len(self._offers.index))]
+            self._playing = self._filter(self._in_place(steps), self._once, self._progress, steps)
+        allowed = self._filter_again(self._progress, steps)
+        weighing = self._weighing
+        if weighing is None or (allowed & ~weighing.allowed).any():
+            self._weighing = HostWeights(
+                self._table, self._offers, allowed, self._weighers, self._question, self._progress
+            )
+        else:
+            self._weighing = weighing.narrowed(allowed)
+            self._weighing.claimed(self._changed)
+        self._within = None
+        return steps
+
+    def best(self, among: int) -> Sequence[int]:
+        found: list[int] = self._weights.best(among, self._within).tolist()
+        return found
+
+    def index(self, host: int) -> int:
+        return self._offers.index.item(host)
+
+    def weight(self, host: int) -> float:
+        return self._weights.weight(host)
+
+    def numbers(self, host: int) -> Numbers:
+        numbers = self._weights.numbers(host)
+        return lambda: numbers
+
+    def candidates(self, host: int) -> Iterator[Candidate]:
+        candidates = self._offers.candidates(host)
+        if not self._order.matters:
+            return candidates
+        return self._order.of(OneHost(self._table, self._offers, host, self._offers.level), candidates)
+
+    def drop(self, host: int) -> None:
+        # The instances are equal: what one cannot have the next cannot have either.
+        self._hosts[host] = False
+        self._within = self._hosts
+
+    def claimed(self, host: int, candidate: Candidate) -> None:
+        self._changed = self._offers.claimed(candidate)
+        if self._grouped:
+            self._progress.members[self.index(host)] += 1
+
+    def ranking(self, cell: int, claimed: Collection[int], expected: int) -> Iterator[int]:
+        within = self._table.cell[self._offers.index] == cell
+        within[list(claimed)] = False
+        done, many = 0, expected + 8
+        while len(ranked := self._weights.best(many, within)) > done:
+            yield from ranked[done:].tolist()
+            done, many = len(ranked), many * 8
+
+    def weighed(self, host: int) -> bool:
+        return bool(self._weights.allowed[host])
+
+    def open_to(self, leaving: int, promised: Counter[int]) -> Callable[[int], bool]:
+        if self._grouped:
+            members = self._progress.members + promised
+            members[self.index(leaving)] -= 1
+            return self._filter_again(GroupPlacement(+members, self._progress.present), []).item
+        if self._open is None:
+            self._open = self._filter_again(self._progress, [])
+        return self._open.item
+
+    @property
+    def _hosts(self) -> Bools:
+        assert self._playing is not None
+        return self._playing
+
+    @property
+    def _weights(self) -> HostWeights:
+        assert self._weighing is not None
+        return self._weighing
+
+    def _filter_again(self, progress: GroupPlacement, steps: list[Step]) -> Bools:
+        return self._filter(self._hosts.copy(), self._again, progress, steps)
+
+    def _filter(
+        self,
+        playing: Bools,
+        filters: Sequence[tuple[Filter, bool]],
+        progress: GroupPlacement,
+        steps: list[Step],
+    ) -> Bools:
+        """``playing`` without the hosts that the filters leave out; the filters are not asked when nothing
+        is left. With each filter: whether it judges the request."""
+        left = int(np.count_nonzero(playing))
+        for plugin, judges in filters:
+            if not left:
+                break
+            if judges:
+                hosts = HostView(self._table, self._offers, None if left == len(playing) else playing)
+                mask = ask_filter(plugin, hosts, self._question, progress)
+                if mask is not None and not mask.all():
+                    playing[playing] = mask
+                    left = int(np.count_nonzero(playing))
+            steps.append(Step(plugin.name, left))
+        return playing
+
+    def _in_place(self, steps: list[Step]) -> Bools:
+        """The hosts in the places that the request names."""
+        playing = np.ones(len(self._offers.index), dtype=np.bool_)
+        for place in (*ignored(self._question.spec, self._table), *self._question.places):
+            playing &= np.isin(self._offers.index, place.nodes, invert=not place.allowed)
+            steps.append(Step(place.step, int(np.count_nonzero(playing))))
+        return playing

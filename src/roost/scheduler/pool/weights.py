@@ -1,0 +1,232 @@
+"""From the weighers' raw numbers to one weight for each host, and to the best of them."""
+
+import math
+from collections.abc import Sequence
+from copy import copy
+
+import numpy as np
+
+from roost.fleet.columns import Bools, Float64
+from roost.model.reasons import WeigherNumber
+from roost.scheduler.candidates.candidate_source import CandidateSource, HostView, Positions
+from roost.scheduler.errors import SchedulerFault
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.plugins.declarations import has_domain, is_negated, minval_of
+from roost.scheduler.plugins.plugin_calls import ask_key, ask_multipliers, ask_weigher
+from roost.scheduler.plugins.plugins import Weigher
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+
+
+class HostWeights:
+    """The weights of the hosts that a claim may go to.
+
+    The weight is the sum of multiplier × normalised number. Each weigher's numbers are normalised to 0..1
+    between the least and the greatest of these hosts. The numbers of a weigher with a ``minval`` are raised
+    to it and normalised from it. Where least and greatest are equal, and where there is only one host, the
+    numbers add nothing. Source: Nova's weight handler (`nova.weights`).
+
+    Why it is kept from one instance to the next: a claim changes the numbers of one host, and mostly
+    neither the least nor the greatest of all, so that nothing else changes; so does a host that falls out.
+    `narrowed` and `claimed` do what weighing again would do, to the last bit, for a fraction of the cost.
+    """
+
+    def __init__(
+        self,
+        table: NodeTable,
+        offers: CandidateSource,
+        allowed: Bools,
+        weighers: Sequence[Weigher],
+        question: SchedulingRequest,
+        progress: GroupPlacement,
+    ) -> None:
+        self.allowed = allowed
+        self._table = table
+        self._offers = offers
+        self._question = question
+        self._progress = progress
+        self._positions = np.flatnonzero(allowed)
+        self._scales: list[_Scale] = []
+        hosts = HostView(table, offers, None if len(self._positions) == len(allowed) else self._positions)
+        for weigher in weighers if len(hosts) > 1 else ():
+            if ask_key(weigher, question) is None:
+                continue
+            raw = ask_weigher(weigher, hosts, question, progress)
+            if raw is not None:
+                self._scales.append(_Scale(weigher, raw, multiplier_of(hosts, weigher, question)))
+        self._weights = self._sums(slice(None))
+
+    def weight(self, position: int) -> float:
+        """The weight of an allowed host."""
+        return self._weights.item(self._positions.searchsorted(position))
+
+    def numbers(self, position: int) -> tuple[WeigherNumber, ...]:
+        """What each weigher says of an allowed host. Those that tell no difference are left out."""
+        place = int(self._positions.searchsorted(position))
+        return tuple(scale.number(place) for scale in self._scales if scale.least != scale.greatest)
+
+    def best(self, among: int, within: Bools | None = None) -> Positions:
+        """The best ``among`` hosts of those allowed, best first; of equal ones the first of those offered.
+        ``within`` leaves out others, by position."""
+        positions, weights = self._positions, self._weights
+        if within is not None:
+            places = np.flatnonzero(within[positions])
+            positions, weights = positions[places], weights[places]
+        if among == 1 and len(weights):
+            return positions[[weights.argmax()]]
+        if among < len(weights):
+            # Only what is at least as good as the last of them need be sorted.
+            least = np.partition(weights, len(weights) - among)[len(weights) - among]
+            good = np.flatnonzero(weights >= least)
+            positions, weights = positions[good], weights[good]
+        return positions[np.argsort(-weights, kind="stable")[:among]]
+
+    def narrowed(self, allowed: Bools) -> "HostWeights":
+        """The weights where fewer hosts are allowed; this one stays as it is."""
+        kept = allowed[self._positions]
+        if kept.all():
+            return self
+        other = copy(self)
+        other.allowed = allowed
+        other._positions = self._positions[kept]
+        several = len(other._positions) > 1
+        other._scales = [scale.narrowed(kept) for scale in self._scales] if several else []
+        same = several and all(
+            scale.spans(old) for scale, old in zip(other._scales, self._scales, strict=True)
+        )
+        other._weights = self._weights[kept] if same else other._sums(slice(None))
+        return other
+
+    def claimed(self, positions: Sequence[int]) -> None:
+        """Weigh anew what a claim changed, which took something from the hosts at ``positions``."""
+        ours = [position for position in positions if self.allowed[position]]
+        # A host that falls out with its claim changes the numbers of the others in its domain all the same.
+        asked = [scale for scale in self._scales if ours or scale.of_domains]
+        if not asked:
+            return
+        places = self._positions.searchsorted(np.array(ours, dtype=np.intp))
+        changes = [self._ask_again(scale, places) for scale in asked]
+        everywhere = slice(None) if any(changes) else places
+        self._weights[everywhere] = self._sums(everywhere)
+
+    def _ask_again(self, scale: "_Scale", places: Positions) -> bool:
+        """Ask a weigher again about some hosts; returns whether that changes the weights of all."""
+        if scale.of_domains:
+            # The numbers of other hosts may hang on these.
+            places = np.arange(len(self._positions))
+        hosts = HostView(self._table, self._offers, self._positions[places])
+        raw = ask_weigher(scale.weigher, hosts, self._question, self._progress)
+        return scale.put(places, raw) or scale.of_domains
+
+    def _sums(self, places: slice | Positions) -> Float64:
+        parts = [scale.part(places) for scale in self._scales if scale.least != scale.greatest]
+        if not parts:
+            return np.zeros(len(self._positions))[places]
+        total, *others = parts
+        for part in others:
+            total += part
+        return total
+
+
+class _Scale:
+    """One weigher's numbers, ``raw``, of the hosts that are weighed: float64[n].
+
+    A number that is not finite counts as 0: one such host must not spoil the weights of the others.
+    ``least`` and ``greatest`` are the ends of the normalisation.
+    """
+
+    def __init__(self, weigher: Weigher, raw: Float64, multiplier: Float64 | float) -> None:
+        self.weigher = weigher
+        self.of_domains = has_domain(weigher)
+        self._multiplier = multiplier
+        self._raw = np.array(raw, dtype=np.float64)
+        self._minval = minval_of(weigher)
+        self._measure()
+
+    def part(self, places: slice | Positions) -> Float64:
+        """What this weigher adds to the weights."""
+        part: Float64 = self._raw[places] - self.least
+        part /= self.greatest - self.least
+        if not isinstance(self._multiplier, float):
+            part *= self._multiplier[places]
+        elif self._multiplier != 1.0:
+            part *= self._multiplier
+        return part
+
+    def number(self, place: int) -> WeigherNumber:
+        """What this weigher says of one host."""
+        raw, multiplier = self._raw.item(place), self._multiplier
+        normalised = (raw - self.least) / (self.greatest - self.least)
+        one = multiplier if isinstance(multiplier, float) else multiplier.item(place)
+        return WeigherNumber(self.weigher.name, raw, normalised, one)
+
+    def put(self, places: Positions, raw: Float64 | None) -> bool:
+        """Take in new numbers of some hosts; returns whether that changes the weights of all.
+
+        Raises: `SchedulerFault` if there are none.
+        """
+        if raw is None:
+            raise SchedulerFault(
+                f"weigher {self.weigher.name} failed: it had numbers for this request, and now has none"
+            )
+        self._raw[places] = raw
+        before = self.least, self.greatest
+        self._measure()
+        return before != (self.least, self.greatest)
+
+    def narrowed(self, kept: Bools) -> "_Scale":
+        """Of fewer hosts."""
+        multiplier = self._multiplier if isinstance(self._multiplier, float) else self._multiplier[kept]
+        return _Scale(self.weigher, self._raw[kept], multiplier)
+
+    def spans(self, other: "_Scale") -> bool:
+        """Whether least and greatest are those of another."""
+        return (self.least, self.greatest) == (other.least, other.greatest)
+
+    def _measure(self) -> None:
+        self.least, self.greatest = self._raw.min().item(), self._raw.max().item()
+        if not (math.isfinite(self.least) and math.isfinite(self.greatest)):
+            np.nan_to_num(self._raw, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+            self.least, self.greatest = self._raw.min().item(), self._raw.max().item()
+        if self._minval > -math.inf:
+            if self.least < self._minval:
+                np.maximum(self._raw, self._minval, out=self._raw)
+                self.greatest = max(self.greatest, self._minval)
+            self.least = self._minval
+
+
+def clean_numbers(raw: Float64, minval: float) -> Float64:
+    """A weigher's numbers as they are normalised: 0 for those that are not finite, ``minval`` at least."""
+    if not np.isfinite(raw).all():
+        raw = np.nan_to_num(raw, nan=0.0, posinf=0.0, neginf=0.0)
+    return raw if minval == -math.inf else np.maximum(raw, minval)
+
+
+def multiplier_of(hosts: HostView, weigher: Weigher, question: SchedulingRequest) -> Float64 | float:
+    """The multiplier of a weigher's numbers: one number, or float64[len(hosts)].
+
+    Aggregate metadata overrides the configured number; the sign of a negated weigher is turned in both. A
+    weigher with ``multipliers`` says them itself.
+
+    Raises: `SchedulerFault`.
+    """
+    if hasattr(weigher, "multipliers"):
+        return ask_multipliers(weigher, hosts)
+    sign = -1.0 if is_negated(weigher) else 1.0
+    configured = float(question.options.multipliers.get(weigher.name, weigher.default_multiplier))
+    overrides = hosts.table.metadata(weigher.multiplier_key)
+    if overrides is None:
+        return sign * configured
+    return overrides.judged(lambda values: sign * _overridden(values, configured), hosts.index)
+
+
+def _overridden(values: Sequence[str], configured: float) -> float:
+    """The least of the aggregates' numbers, ``configured`` if there is none or one is no finite number.
+
+    Source: ``get_weight_multiplier`` in Nova's ``scheduler/utils.py``.
+    """
+    try:
+        least = min(map(float, values), default=configured)
+        finite = all(math.isfinite(float(value)) for value in values)
+    except ValueError:
+        return configured
+    return least if finite else configured

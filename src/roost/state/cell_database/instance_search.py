@@ -1,0 +1,81 @@
+"""Searches for instances of a cell by what the cell alone knows of them."""
+
+from collections.abc import Mapping
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from roost.model.instance import ACTIVE, ASSIGNED, STARTING, BuildAttempt, Instance
+from roost.state.cell_database.arrivals import INSTANCES
+from roost.state.cell_database.rows import attempt_of, instance_of
+from roost.state.cell_database.tables import build_attempts, instances
+from roost.storage import in_batches, one_of
+
+
+class SearchInstances(msgspec.Struct, frozen=True, kw_only=True):
+    """The uuids of the first ``most`` instances after one, in order, that meet all of the conditions.
+
+    ``changed_since``: the time of the last change of state or host, in seconds since the epoch.
+    """
+
+    most: int
+    after: str = ""
+    request_ids: tuple[str, ...] | None = None
+    project_id: str | None = None
+    state: str | None = None
+    host: str | None = None
+    changed_since: float | None = None
+
+    def __call__(self, connection: Connection) -> list[str]:
+        query = sa.select(instances.c.uuid).where(instances.c.uuid > self.after)
+        values = {} if self.request_ids is None else {"requests": self.request_ids}
+        if self.request_ids is not None:
+            query = query.where(one_of(instances.c.request_id, "requests"))
+        for name in ("project_id", "state", "host"):
+            if (value := getattr(self, name)) is not None:
+                query = query.where(instances.c[name] == value)
+        if self.changed_since is not None:
+            query = query.where(instances.c.changed_at >= self.changed_since)
+        query = query.order_by(instances.c.uuid).limit(self.most)
+        return list(connection.execute(query, values).scalars())
+
+
+class DescribedInstance(msgspec.Struct, frozen=True):
+    """An instance, its attempts that have ended without a guest, and when it changed last."""
+
+    instance: Instance
+    attempts: list[BuildAttempt]
+    changed_at: float
+
+
+class DescribeInstances(msgspec.Struct, frozen=True):
+    """Describe those of some instances that are in the cell, by uuid."""
+
+    uuids: tuple[str, ...]
+
+    def __call__(self, connection: Connection) -> Mapping[str, DescribedInstance]:
+        found = {
+            row.uuid: DescribedInstance(instance_of(row), [], row.changed_at)
+            for some in in_batches(self.uuids)
+            for row in connection.execute(_DESCRIBED, {"uuids": some})
+        }
+        # Mostly there are none: the first attempt of an instance goes well.
+        tried = [uuid for uuid, each in found.items() if _may_have_failed(each.instance)]
+        for some in in_batches(tried):
+            for row in connection.execute(_ATTEMPTS, {"uuids": some}):
+                found[row.instance_uuid].attempts.append(attempt_of(row))
+        return found
+
+
+def _may_have_failed(instance: Instance) -> bool:
+    """Whether an attempt at the instance may have ended without a guest."""
+    return instance.attempt > 1 or instance.state not in (ASSIGNED, STARTING, ACTIVE)
+
+
+_DESCRIBED = INSTANCES.add_columns(instances.c.changed_at).where(one_of(instances.c.uuid, "uuids"))
+_ATTEMPTS = (
+    sa.select(build_attempts)
+    .where(one_of(build_attempts.c.instance_uuid, "uuids"))
+    .order_by(build_attempts.c.instance_uuid, build_attempts.c.attempt)
+)

@@ -1,0 +1,42 @@
+"""Repairs of the audit whose instances change in between."""
+
+from roost.conductor.audit.findings import CLAIM_AGAIN, MISSING_CLAIM, Observed
+from roost.conductor.audit.repairs import repair
+from roost.conductor.questions import WriteAllocations
+from roost.machine import Ask, Write
+from roost.model.instance import ACTIVE
+from roost.state.api_database.mappings import InstanceMapping
+from roost.state.cell_database.claimed_again import ClaimedAgain
+from support.cells import instance, selection
+
+
+def test_a_first_claim_of_an_instance_that_has_ended_meanwhile_is_freed_again() -> None:
+    """Nobody else frees it: whoever ended the instance has seen that it had no claim."""
+    row = instance("i", state=ACTIVE, selection=selection("a"))
+    observed = Observed(
+        kind=MISSING_CLAIM,
+        instance="i",
+        detail="",
+        held=None,
+        mapping=InstanceMapping("i", "cell1", 1, "req", "project", "user", False),
+        rows={"cell1": row},
+        nodes=("node-a",),
+        is_past=False,
+    )
+    machine = repair(CLAIM_AGAIN, observed)
+    claim = next(machine)
+    assert isinstance(claim, Ask) and isinstance(claim.question, WriteAllocations)
+    [written] = claim.question.writes
+    assert (written.generation, written.allocations) == (None, {"node-a": {"VCPU": 1}})
+    noted = machine.send(None)
+    assert isinstance(noted, Write) and noted.work == ClaimedAgain("i", 1, 1)
+    freed = machine.send(False)
+    assert isinstance(freed, Ask) and isinstance(freed.question, WriteAllocations)
+    [written] = freed.question.writes
+    assert (written.consumer, written.generation, written.allocations) == ("i", 1, {})
+    try:
+        machine.send(None)
+    except StopIteration as end:
+        assert end.value == "refused: the instance has changed since"
+    else:
+        raise AssertionError("the repair goes on")
