@@ -34,7 +34,7 @@ from support.nova_worlds import (
     report_of,
     spec_of,
 )
-from support.offering import MadeUp, question
+from support.offering import MadeUp, scheduling_request
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "differences.md"
 ROW = re.compile(r"^\| `(\w+)` \| ([a-z ,]+) \|", re.MULTILINE)
@@ -171,7 +171,7 @@ def compare(nova: Nova, kind: str, case: Case, path: Path, seeds: range, hosts: 
 
 def posed_by(one: Plain, ours: SchedulerOptions) -> SchedulingRequest:
     """The question that a plain request is."""
-    posed = question(of=spec_of(one), **msgspec.structs.asdict(ours))
+    posed = scheduling_request(of=spec_of(one), **msgspec.structs.asdict(ours))
     return msgspec.structs.replace(posed, instances=(one["instance"],))
 
 

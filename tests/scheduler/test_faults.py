@@ -33,12 +33,12 @@ class Plugin:
         if looks is not None:
             self.looks_at = looks
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         if self.raises and 2 in hosts.index:
             raise ZeroDivisionError("division by zero")
         return None
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         if self.raises and 2 in hosts.index:
             raise ZeroDivisionError("division by zero")
         return None

@@ -14,7 +14,7 @@ from roost.scheduler.plugins.plugin_calls import verdict
 from roost.scheduler.pool.group_members import ELSEWHERE
 from roost.scheduler.request.scheduling_request import GroupPlacement
 from support.clouds import NOW, report, spec, table_of
-from support.offering import MadeUp, named_filters, question
+from support.offering import MadeUp, named_filters, scheduling_request
 
 
 def passed(
@@ -28,7 +28,7 @@ def passed(
     table = table_of(reports)
     [plugin] = named_filters(name)
     view = HostView(table, MadeUp([1] * len(reports)))
-    asked = question(of=of, **options)  # type: ignore[arg-type]
+    asked = scheduling_request(of=of, **options)  # type: ignore[arg-type]
     mask = verdict(plugin, view, asked, GroupPlacement(Counter(members or {})))
     if mask is None:
         return table.hosts
@@ -170,14 +170,16 @@ def test_affinity(
 def test_an_empty_hint_names_no_instance(name: str) -> None:
     [plugin] = named_filters(name)
     hint = name.replace("HostFilter", "").lower() + "_host"
-    assert plugin.key(question(of=spec(scheduler_hints={hint: ("",)}))) is None  # type: ignore[attr-defined]
+    assert plugin.key(scheduling_request(of=spec(scheduler_hints={hint: ("",)}))) is None  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("text", ["null", "{}", '""', "0", "[]"])
 def test_a_query_of_nothing_is_satisfied(text: str) -> None:
     [plugin] = named_filters("JsonFilter")
     view = HostView(table_of([report("host0", "node0")]), MadeUp([1]))
-    mask = verdict(plugin, view, question(of=spec(scheduler_hints={"query": (text,)})), GroupPlacement())
+    mask = verdict(
+        plugin, view, scheduling_request(of=spec(scheduler_hints={"query": (text,)})), GroupPlacement()
+    )
     assert mask is not None
     assert mask.tolist() == [True]
 
@@ -185,7 +187,7 @@ def test_a_query_of_nothing_is_satisfied(text: str) -> None:
 def test_a_query_that_is_nested_too_deeply_is_refused() -> None:
     [plugin] = named_filters("JsonFilter")
     view = HostView(table_of([report("host0", "node0")]), MadeUp([1]))
-    asked = question(of=spec(scheduler_hints={"query": ("[" * 100_000,)}))
+    asked = scheduling_request(of=spec(scheduler_hints={"query": ("[" * 100_000,)}))
     with pytest.raises(BadRequestSpec, match="query"):
         verdict(plugin, view, asked, GroupPlacement())
 
@@ -194,6 +196,6 @@ def test_reported_memory_is_compared_as_a_whole_number() -> None:
     [plugin] = named_filters("ComputeCapabilitiesFilter")
     table = table_of([report("host0", "node0", free_ram_mb=2048)])
     wanted = spec(extra_specs={"capabilities:free_ram_mb": "s== 2048"})
-    mask = verdict(plugin, HostView(table, MadeUp([1])), question(of=wanted), GroupPlacement())
+    mask = verdict(plugin, HostView(table, MadeUp([1])), scheduling_request(of=wanted), GroupPlacement())
     assert mask is not None
     assert mask.tolist() == [True]

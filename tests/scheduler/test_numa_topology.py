@@ -29,7 +29,7 @@ from roost.scheduler.request.scheduling_request import GroupPlacement
 from support import numa_worlds
 from support.clouds import report, spec, table_of
 from support.numa_hosts import enveloped, reported, reported_cell, two_cells
-from support.offering import MadeUp, question
+from support.offering import MadeUp, scheduling_request
 
 PINNED = {"hw:cpu_policy": "dedicated"}
 
@@ -61,7 +61,7 @@ def passed(
     offers = Taken(len(reports))
     offers.on = {node: dict(each) for node, each in (taken or {}).items()}
     view = HostView(table_of(reports), offers)
-    mask = NUMATopologyFilter(NumaOptions()).mask(view, question(of=of), GroupPlacement())
+    mask = NUMATopologyFilter(NumaOptions()).mask(view, scheduling_request(of=of), GroupPlacement())
     if mask is None:
         return None
     return [name for name, may in zip(view.table.hosts, mask.tolist(), strict=True) if may]
@@ -75,7 +75,7 @@ def narrowed(
     offers.on = {one.node: dict(taken or {})}
     host = OneHost(table_of([one]), offers, 0, offers.level)
     [judge] = [NUMATopologyFilter(NumaOptions(**options))]
-    return list(judge.narrow(host, list(offers.candidates(0)), question(of=of)))
+    return list(judge.narrow(host, list(offers.candidates(0)), scheduling_request(of=of)))
 
 
 def test_requests_without_a_topology_are_not_judged() -> None:
@@ -117,7 +117,9 @@ def test_a_host_is_looked_at_again_when_it_reports_or_something_is_assigned() ->
 
     def passes(vcpus: int) -> bool:
         mask = judge.mask(
-            HostView(table, offers), question(of=wanting(vcpus, extra_specs=PINNED)), GroupPlacement()
+            HostView(table, offers),
+            scheduling_request(of=wanting(vcpus, extra_specs=PINNED)),
+            GroupPlacement(),
         )
         assert mask is not None
         return bool(mask[0])
@@ -231,7 +233,7 @@ def test_the_worth_of_free_cpus_is_that_of_their_cores() -> None:
 def test_a_bad_topology_is_the_requests_fault() -> None:
     [judge] = [NUMATopologyFilter(NumaOptions())]
     with pytest.raises(BadRequestSpec, match="hw:numa_nodes='3' does not divide 2 vCPUs"):
-        ask_key(judge, question(of=wanting(extra_specs={"hw:numa_nodes": "3"})))
+        ask_key(judge, scheduling_request(of=wanting(extra_specs={"hw:numa_nodes": "3"})))
 
 
 def test_guests_of_many_different_cells_are_fitted_on_each_host() -> None:
@@ -265,10 +267,10 @@ def lacks(one: NodeReport, of: RequestSpec) -> str:
     """What the filter says that a host lacks, which it excludes."""
     judge, offers = NUMATopologyFilter(NumaOptions()), Taken(1)
     host = OneHost(table_of([one]), offers, 0, offers.level)
-    mask = judge.mask(host, question(of=of), GroupPlacement())
+    mask = judge.mask(host, scheduling_request(of=of), GroupPlacement())
     assert mask is not None
     assert not mask.any()
-    lack = judge.lack(host, question(of=of), GroupPlacement())
+    lack = judge.lack(host, scheduling_request(of=of), GroupPlacement())
     assert lack is not None
     assert 0 <= lack.distance <= 1
     return lack.text
@@ -361,7 +363,7 @@ def test_hosts_pass_that_have_cells_devices_and_networks_close_together(count: i
             requests = ()
         flavor, network = numa_worlds.flavor(random), numa_worlds.network(random)
         of = spec(flavor=flavor, pci_requests=requests, network_metadata=network)
-        asking = question(of=of)
+        asking = scheduling_request(of=of)
         try:
             guest = guest_topology(flavor, None)
         except BadRequestSpec:

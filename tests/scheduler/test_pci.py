@@ -27,7 +27,7 @@ from roost.scheduler.request.demand.pci import pci_requests
 from roost.scheduler.request.query import candidate_query
 from roost.scheduler.request.scheduling_request import GroupPlacement
 from support.clouds import report, spec, table_of
-from support.offering import MadeUp, named_filters, question
+from support.offering import MadeUp, named_filters, scheduling_request
 
 GPU = '{"name": "gpu", "vendor_id": "10de", "product_id": "2236", "device_type": "type-PCI"}'
 FAST = (
@@ -191,7 +191,7 @@ def view_of(*pools: list[dict[str, object]], assigned: dict[int, Assigned] | Non
 
 def passing(view: HostView, asked: RequestSpec, *aliases: str) -> list[int] | None:
     [plugin] = named_filters("PciPassthroughFilter")
-    request = msgspec.structs.replace(question(of=asked), options=options(*aliases))
+    request = msgspec.structs.replace(scheduling_request(of=asked), options=options(*aliases))
     mask = verdict(plugin, view, request, GroupPlacement())
     return None if mask is None else np.flatnonzero(mask).tolist()
 
@@ -280,7 +280,7 @@ def table_pools(view: HostView) -> Any:
 def lacking(view: HostView, asked: RequestSpec) -> Lack:
     [plugin] = named_filters("PciPassthroughFilter")
     host = OneHost(view.table, view._totals, 0, lambda provider, resource_class: (1, 0))
-    request = msgspec.structs.replace(question(of=asked), options=options(GPU))
+    request = msgspec.structs.replace(scheduling_request(of=asked), options=options(GPU))
     found: Lack = plugin.lack(host, request, GroupPlacement())  # type: ignore[attr-defined]
     return found
 
@@ -313,7 +313,9 @@ def narrowed(
 ) -> list[Candidate]:
     [plugin] = named_filters("PciPassthroughFilter")
     host = OneHost(view.table, view._totals, 0, lambda provider, resource_class: (1, 0))
-    request = msgspec.structs.replace(question(of=asked), options=options(*aliases, in_placement=True))
+    request = msgspec.structs.replace(
+        scheduling_request(of=asked), options=options(*aliases, in_placement=True)
+    )
     return list(plugin.narrow(host, candidates, request))  # type: ignore[attr-defined]
 
 

@@ -15,7 +15,7 @@ from roost.scheduler.gateways.local import Decide
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from support.clouds import holding, report, spec
-from support.offering import named_filters, plugins, question
+from support.offering import named_filters, plugins, scheduling_request
 
 
 class Platform:
@@ -56,9 +56,9 @@ class Platform:
 
 def test_what_an_instance_holds_is_free_for_it() -> None:
     cloud = Platform()
-    assert sorted(cloud.decide(question(2))) == ["host0", "host1"]
+    assert sorted(cloud.decide(scheduling_request(2))) == ["host0", "host1"]
     before = cloud.held("i0", "i1")
-    assert sorted(cloud.decide(question(2), i0=1, i1=1)) == ["host0", "host1"]
+    assert sorted(cloud.decide(scheduling_request(2), i0=1, i1=1)) == ["host0", "host1"]
     assert [generation for _, generation in cloud.held("i0", "i1")] == [2, 2]
     assert sorted(node for node, _ in before) == sorted(node for node, _ in cloud.held("i0", "i1"))
     used = cloud.state.fleet.inventory_columns("VCPU")
@@ -67,7 +67,7 @@ def test_what_an_instance_holds_is_free_for_it() -> None:
 
 def test_membership_of_the_same_instance_is_no_obstacle() -> None:
     cloud = Platform()
-    apart = question(2, of=spec(group=ServerGroup("g", "anti-affinity")))
+    apart = scheduling_request(2, of=spec(group=ServerGroup("g", "anti-affinity")))
     assert len(cloud.decide(apart)) == 2
     assert len(cloud.decide(apart, i0=1, i1=1)) == 2
     cloud.state.name(["i0"])
@@ -79,26 +79,26 @@ def test_membership_of_the_same_instance_is_no_obstacle() -> None:
 @pytest.mark.parametrize("generations", [{}, {"i0": 2}, {"i0": 1, "i1": 1}])
 def test_another_generation_is_refused_and_changes_nothing(generations: dict[str, int]) -> None:
     cloud = Platform()
-    cloud.decide(question(1))
+    cloud.decide(scheduling_request(1))
     before, changes = cloud.held("i0"), len(cloud.state.changes)
     with pytest.raises(ConcurrentUpdate, match="consumer generation conflict"):
-        cloud.decide(question(2), **generations)
+        cloud.decide(scheduling_request(2), **generations)
     assert cloud.held("i0") == before
     assert len(cloud.state.changes) == changes
 
 
 def test_a_refusal_leaves_the_claim_as_it_was() -> None:
     cloud = Platform()
-    cloud.decide(question(1))
+    cloud.decide(scheduling_request(1))
     before = cloud.held("i0")
-    assert cloud.decide(question(3), i0=1) == []
+    assert cloud.decide(scheduling_request(3), i0=1) == []
     assert cloud.held("i0", "i1", "i2") == before
 
 
 def test_a_new_member_and_one_that_held_something_are_placed_together() -> None:
     cloud = Platform()
     cloud.run(WriteAllocations((holding("other", {"node0": {"VCPU": 1}}),)))
-    assert cloud.decide(question(1)) == ["host1"]
+    assert cloud.decide(scheduling_request(1)) == ["host1"]
     cloud.run(FreeConsumers(("other",)))
-    assert sorted(cloud.decide(question(2), i0=1)) == ["host0", "host1"]
+    assert sorted(cloud.decide(scheduling_request(2), i0=1)) == ["host0", "host1"]
     assert [generation for _, generation in cloud.held("i0", "i1")] == [2, 1]

@@ -26,7 +26,7 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
 from roost.scheduler.selection.selection import Plugins
 from support.clouds import NOW, holding, report, spec
-from support.offering import named_filters, question
+from support.offering import named_filters, scheduling_request
 
 HOSTS = 4
 VCPUS = 2
@@ -55,13 +55,13 @@ class World:
 
     def __post_init__(self) -> None:
         self.plugins = Plugins(named_filters("ComputeFilter"), ())
-        self.query = question(of=spec(1))
+        self.query = scheduling_request(of=spec(1))
         self.state.apply(ResourceClassChanged("VCPU", None, 0))
         for number in range(HOSTS):
             self.run(CreateProvider(f"node{number}", f"host{number}", None))
             self.run(SetInventories(f"node{number}", {"VCPU": Inventory(VCPUS)}, None))
             self.table.update([report(f"host{number}", f"node{number}")])
-        asked = question(of=spec(1), num_alternates=HOSTS - 1)
+        asked = scheduling_request(of=spec(1), num_alternates=HOSTS - 1)
         [placed] = self.run(Decide(asked, self.table, self.plugins)).outcome.destinations
         self.row = Row(ASSIGNED, 1, placed.selected, placed.alternates)
 
@@ -115,7 +115,7 @@ class World:
         row = self.row
         if row.state != FAILED:
             return
-        request = ReplacementRequest(question=self.query, failed=row.selection, alternates=row.alternates)
+        request = ReplacementRequest(scheduling=self.query, failed=row.selection, alternates=row.alternates)
         try:
             found = self.run(UseAlternate(request, self.table, self.plugins))
         except NothingClaimed:

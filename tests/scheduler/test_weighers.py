@@ -15,7 +15,7 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.declarations import is_negated, minval_of
 from roost.scheduler.request.scheduling_request import GroupPlacement
 from support.clouds import report, table_of
-from support.offering import MadeUp, by_metrics, named_weighers, question
+from support.offering import MadeUp, by_metrics, named_weighers, scheduling_request
 
 
 class Levels(MadeUp):
@@ -33,7 +33,7 @@ def numbers(
     name: str, table: NodeTable, offers: CandidateSource, chosen: Indexes | None = None, **options: Any
 ) -> list[float] | None:
     [weigher] = named_weighers(name, **options)
-    raw = weigher.raw(HostView(table, offers, chosen), question(**options), GroupPlacement())
+    raw = weigher.raw(HostView(table, offers, chosen), scheduling_request(**options), GroupPlacement())
     return None if raw is None else raw.tolist()
 
 

@@ -24,12 +24,12 @@ from roost.scheduler.request.scheduling_request import GroupPlacement
 from roost.scheduler.selection.selection import select
 from roost.scheduler.weighers.fragmentation import FragmentationOptions
 from support.clouds import InAggregates, report, spec, table_of
-from support.offering import MadeUp, driven, hosts, named_weighers, plugins, question, where
+from support.offering import MadeUp, driven, hosts, named_weighers, plugins, scheduling_request, where
 
 
 def numbers(name: str, table: NodeTable, of: RequestSpec, members: dict[int, int] | None = None) -> object:
     [weigher] = named_weighers(name)
-    asked = question(of=of)
+    asked = scheduling_request(of=of)
     if ask_key(weigher, asked) is None:
         return None
     view = HostView(table, MadeUp([1] * len(table)))
@@ -90,7 +90,7 @@ def test_equal_hosts_are_shuffled_only_if_the_option_says_so() -> None:
         return n - 1
 
     def chosen(size: int, shuffle: bool) -> list[str]:
-        asked = question(1, host_subset_size=size, shuffle_best_same_weighed_hosts=shuffle)
+        asked = scheduling_request(1, host_subset_size=size, shuffle_best_same_weighed_hosts=shuffle)
         outcome, _ = driven(select(asked, hosts(20), MadeUp([2, *[5] * 18, 1]), plugins(), last))
         return where(outcome)
 
@@ -130,12 +130,14 @@ def test_request_goes_where_fragmentation_grows_least(tmp_path: Path) -> None:
     file.write_text(json.dumps([{"share": 1, "resources": {}, "devices": 1, "amount": 5}]))
     own = {"FragmentationWeigher": FragmentationOptions("VCPU", str(file))}
     [weigher] = named_weighers("FragmentationWeigher", plugins=own)
-    raw = ask_weigher(weigher, HostView(hosts(4), MadeUp([5, 6, 9, 4])), question(), GroupPlacement())
+    raw = ask_weigher(
+        weigher, HostView(hosts(4), MadeUp([5, 6, 9, 4])), scheduling_request(), GroupPlacement()
+    )
     assert raw is not None
     # Each host has one device, which gives 1: of 5 the 4 that are left are lost, of 6 and 9 nothing.
     assert raw.tolist() == [-4.0, 0.0, 0.0, 1.0]
     [idle] = named_weighers("FragmentationWeigher")
-    assert ask_key(idle, question()) is None
+    assert ask_key(idle, scheduling_request()) is None
 
 
 class Devices(MadeUp):
@@ -175,7 +177,7 @@ def test_device_is_chosen_by_which_fragmentation_grows_least(
         if free >= wanted
     ]
     query = CandidateQuery((RequestGroup({"VGPU": wanted}),))
-    asked = msgspec.structs.replace(question(), query=query)
+    asked = msgspec.structs.replace(scheduling_request(), query=query)
     offers = Devices(*left)
     ordered = CandidateOrder((), [weigher], asked).of(
         OneHost(hosts(1), offers, 0, offers.level), iter(candidates)

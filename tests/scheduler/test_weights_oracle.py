@@ -17,7 +17,7 @@ from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.pool.weights import HostWeights
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from support.clouds import report, table_of
-from support.offering import MadeUp, question
+from support.offering import MadeUp, scheduling_request
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Weigher:
     def multiplier_key(self) -> str:
         return f"{self.name}_weight_multiplier"
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         return np.array(self.numbers)[hosts.index]
 
 
@@ -107,7 +107,9 @@ def test_weights_are_those_of_the_oracle(
         for number in range(HOSTS)
     )
     allowed = np.isin(np.arange(HOSTS), [*hosts])
-    weighing = HostWeights(table, MadeUp([1] * HOSTS), allowed, weighers, question(), GroupPlacement())
+    weighing = HostWeights(
+        table, MadeUp([1] * HOSTS), allowed, weighers, scheduling_request(), GroupPlacement()
+    )
     compare(weighing, weighers, metadata, allowed)
     fewer = allowed & ~np.isin(np.arange(HOSTS), [*out])
     compare(weighing.narrowed(fewer), weighers, metadata, fewer)

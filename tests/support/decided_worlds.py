@@ -90,7 +90,7 @@ class Roominess:
     default_multiplier = 1.0
     looks_at = Looks.TREE
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64:
         with np.errstate(all="ignore"):
             return hosts.free("VCPU") / hosts.capacity("VCPU")
 
@@ -101,14 +101,14 @@ class Projects:
     name = "projects"
     looks_at = Looks.REPORT
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
-        return question.spec.project_id
+    def key(self, request: SchedulingRequest) -> Hashable | None:
+        return request.spec.project_id
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         labels = hosts.table.metadata("project")
         if labels is None:
             return None
-        return labels.judged(lambda values: not values or question.spec.project_id in values, hosts.index) > 0
+        return labels.judged(lambda values: not values or request.spec.project_id in values, hosts.index) > 0
 
 
 class RoomForTwo:
@@ -118,11 +118,11 @@ class RoomForTwo:
     looks_at = Looks.TREE
     depends_on_claims = True
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
-        return question.spec.flavor.vcpus if "roomy" in question.spec.scheduler_hints else None
+    def key(self, request: SchedulingRequest) -> Hashable | None:
+        return request.spec.flavor.vcpus if "roomy" in request.spec.scheduler_hints else None
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
-        return hosts.free("VCPU") >= 2 * question.spec.flavor.vcpus
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+        return hosts.free("VCPU") >= 2 * request.spec.flavor.vcpus
 
 
 def numbers_of(hosts: HostView) -> Int64:
@@ -139,10 +139,10 @@ class Odd:
     def __init__(self, again: bool) -> None:
         self.depends_on_claims = again
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
-        return "odd" if "odd" in question.spec.scheduler_hints else None
+    def key(self, request: SchedulingRequest) -> Hashable | None:
+        return "odd" if "odd" in request.spec.scheduler_hints else None
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         return (numbers_of(hosts) + sum(progress.members.values())) % 3 > 0
 
 
@@ -153,11 +153,11 @@ class Taste:
     multiplier_key = "taste_weight_multiplier"
     default_multiplier = 1.5
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
-        return "taste" if "taste" in question.spec.scheduler_hints else None
+    def key(self, request: SchedulingRequest) -> Hashable | None:
+        return "taste" if "taste" in request.spec.scheduler_hints else None
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
-        if question.spec.flavor.name == "large":
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+        if request.spec.flavor.name == "large":
             return None
         return (numbers_of(hosts) % 4).astype(np.float64) - hosts.free("VCPU")
 
@@ -171,13 +171,13 @@ class Company:
     looks_at = Looks.REPORT | Looks.MEMBERS
     minval = 0.5
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
-        return question.spec.group and question.spec.group.uuid
+    def key(self, request: SchedulingRequest) -> Hashable | None:
+        return request.spec.group and request.spec.group.uuid
 
     def domain(self, hosts: HostView) -> Int64:
         return hosts.table.cell[hosts.index].astype(np.int64)
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         cell = hosts.table.cell
         counts = np.zeros(len(hosts.table.cells))
         for index, members in progress.members.items():

@@ -53,7 +53,7 @@ class ExplainedWorld(World):
             wanted = placement_queries(spec, Facts(self.table, self.options))
         except BadRequestSpec:
             return
-        question = SchedulingRequest(
+        request = SchedulingRequest(
             "run",
             spec,
             wanted.query,
@@ -67,31 +67,31 @@ class ExplainedWorld(World):
         )
         plugins = self._plugins()
         try:
-            outcome = self.decided(question, plugins.filters)
+            outcome = self.decided(request, plugins.filters)
         except SchedulerError:
             return
-        self.check(question, plugins, outcome)
+        self.check(request, plugins, outcome)
         if keep and outcome.destinations:
-            self._decided(question, self.table, plugins, keep=True)
+            self._decided(request, self.table, plugins, keep=True)
             self.held += names
 
-    def decided(self, question: SchedulingRequest, filters: Any) -> Outcome:
+    def decided(self, request: SchedulingRequest, filters: Any) -> Outcome:
         """The outcome of a question, which is taken back."""
         state = State(self.fleet, {}, 0.0)
-        state.name(question.instances)
+        state.name(request.instances)
         try:
-            return Decide(question, self.table, Plugins(filters, self._plugins().weighers)).run(state).outcome
+            return Decide(request, self.table, Plugins(filters, self._plugins().weighers)).run(state).outcome
         finally:
             state.take_back(0)
-            self.table.release(*question.instances)
+            self.table.release(*request.instances)
 
-    def check(self, question: SchedulingRequest, plugins: Plugins, outcome: Outcome) -> None:
+    def check(self, request: SchedulingRequest, plugins: Plugins, outcome: Outcome) -> None:
         before = self._used()
-        reasons = explained(self.fleet, question, self.table, plugins)
+        reasons = explained(self.fleet, request, self.table, plugins)
         assert self._used() == before
-        assert replace(self.by_the_copy(question), version=reasons.version) == reasons
+        assert replace(self.by_the_copy(request), version=reasons.version) == reasons
         self._check_counts(reasons)
-        fits = len(outcome.destinations) == len(question.instances)
+        fits = len(outcome.destinations) == len(request.instances)
         assert reasons.sentence.startswith("it fits") == fits, (reasons, outcome)
         if fits:
             assert reasons.left > 0
@@ -109,23 +109,23 @@ class ExplainedWorld(World):
         assert distances == sorted(distances)
         for relaxation in reasons.relaxations:
             self.relaxed[relaxation.kind] = self.relaxed.get(relaxation.kind, 0) + 1
-            changed, filters = self.applied(question, plugins.filters, relaxation)
+            changed, filters = self.applied(request, plugins.filters, relaxation)
             found = self.decided(changed, filters)
             assert found.destinations, (relaxation, found)
         sizes = [each.distance for each in reasons.relaxations]
         assert sizes == sorted(sizes)
 
-    def by_the_copy(self, question: SchedulingRequest) -> Reasons:
+    def by_the_copy(self, request: SchedulingRequest) -> Reasons:
         """The reasons that a copy finds that is told what has happened since the last ones."""
         changes = self.state.changes[self.told :]
         self.told = len(self.state.changes)
         commit = Commit(self.copy.fleet.version + 1, 0.0, encode_changes(changes))
-        self.table.seen_since(question.oldest_heartbeat)
+        self.table.seen_since(request.oldest_heartbeat)
         refused = Refused(
-            question.spec,
-            question.instances,
-            question.min_count,
-            question.now,
+            request.spec,
+            request.instances,
+            request.min_count,
+            request.now,
             0,
             0,
             self.table.silent(),
@@ -163,14 +163,14 @@ class ExplainedWorld(World):
         return [self.table.hosts[index] for index in range(self.table.size)]
 
     def applied(
-        self, question: SchedulingRequest, filters: Any, relaxation: Relaxation
+        self, request: SchedulingRequest, filters: Any, relaxation: Relaxation
     ) -> tuple[SchedulingRequest, list[Filter]]:
         """A question with a relaxation, made of nothing but what the relaxation says."""
-        spec = question.spec
+        spec = request.spec
         match relaxation.kind:
             case "amount":
-                constraint = named(question, relaxation, self.fleet)
-                changed = in_each(question, constraint, with_amount, relaxation.after or 0)
+                constraint = named(request, relaxation, self.fleet)
+                changed = in_each(request, constraint, with_amount, relaxation.after or 0)
                 flavor = spec.flavor
                 if (
                     not constraint.group
@@ -180,54 +180,54 @@ class ExplainedWorld(World):
                     flavor = replace(flavor, vcpus=relaxation.after)
                 changed = replace(changed, spec=replace(spec, flavor=flavor))
             case "constraint":
-                constraint = named(question, relaxation, self.fleet)
-                changed = in_each(question, constraint, without)
+                constraint = named(request, relaxation, self.fleet)
+                changed = in_each(request, constraint, without)
                 same = [each for each in filters if hasattr(each, "same_cause")]
                 return changed, [Excusing(each, constraint) if each in same else each for each in filters]
             case "filter":
                 assert any(each.name == relaxation.name for each in filters)
-                return question, [each for each in filters if each.name != relaxation.name]
+                return request, [each for each in filters if each.name != relaxation.name]
             case "place":
                 empty = frozenset[str]() if relaxation.name == "ignore_hosts" else spec.ignore_hosts
-                places = tuple(each for each in question.places if each.step != relaxation.name)
-                changed = replace(question, spec=replace(spec, ignore_hosts=empty), places=places)
+                places = tuple(each for each in request.places if each.step != relaxation.name)
+                changed = replace(request, spec=replace(spec, ignore_hosts=empty), places=places)
             case "group":
                 group = spec.group
                 assert group is not None
                 after = relaxation.after
                 other = None if after is None else replace(group, max_server_per_host=after)
-                changed = replace(question, spec=replace(spec, group=other))
+                changed = replace(request, spec=replace(spec, group=other))
             case "count":
-                names = question.instances[: relaxation.after]
-                changed = replace(question, instances=names, min_count=len(names))
+                names = request.instances[: relaxation.after]
+                changed = replace(request, instances=names, min_count=len(names))
             case "pair":
                 first, second = relaxation.parts
-                changed, left = self.applied(question, filters, first)
+                changed, left = self.applied(request, filters, first)
                 return self.applied(changed, left, second)
             case "cells":
                 flavor = replace(spec.flavor, **{relaxation.name: relaxation.after})
-                changed = self.asked(question, replace(spec, flavor=flavor))
+                changed = self.asked(request, replace(spec, flavor=flavor))
             case "devices":
                 name, before, after = relaxation.name, relaxation.before, relaxation.after
                 extra = dict(spec.flavor.extra_specs)
                 text = extra["pci_passthrough:alias"]
                 extra["pci_passthrough:alias"] = text.replace(f"{name}:{before}", f"{name}:{after}")
-                changed = self.asked(question, replace(spec, flavor=replace(spec.flavor, extra_specs=extra)))
+                changed = self.asked(request, replace(spec, flavor=replace(spec.flavor, extra_specs=extra)))
         return changed, list(filters)
 
-    def asked(self, question: SchedulingRequest, spec: RequestSpec) -> SchedulingRequest:
+    def asked(self, request: SchedulingRequest, spec: RequestSpec) -> SchedulingRequest:
         """The question of another spec."""
         wanted = placement_queries(spec, Facts(self.table, self.options))
         return replace(
-            question, spec=spec, query=wanted.query, fallbacks=wanted.fallbacks, places=wanted.places
+            request, spec=spec, query=wanted.query, fallbacks=wanted.fallbacks, places=wanted.places
         )
 
 
-def named(question: SchedulingRequest, relaxation: Relaxation, fleet: Fleet) -> Constraint:
+def named(request: SchedulingRequest, relaxation: Relaxation, fleet: Fleet) -> Constraint:
     """The constraint that a relaxation is of, of whichever query."""
     [constraint] = {
         each
-        for query in question.queries
+        for query in request.queries
         for each in constraints_of(query)
         if constraint_name(each, fleet) == relaxation.name
     }
@@ -235,14 +235,14 @@ def named(question: SchedulingRequest, relaxation: Relaxation, fleet: Fleet) -> 
 
 
 def in_each(
-    question: SchedulingRequest, constraint: Constraint, change: Any, *arguments: int
+    request: SchedulingRequest, constraint: Constraint, change: Any, *arguments: int
 ) -> SchedulingRequest:
     """A question whose queries are changed that have a constraint."""
     query, *fallbacks = (
         change(query, constraint, *arguments) if constraint in constraints_of(query) else query
-        for query in question.queries
+        for query in request.queries
     )
-    return replace(question, query=query, fallbacks=tuple(fallbacks))
+    return replace(request, query=query, fallbacks=tuple(fallbacks))
 
 
 @st.composite

@@ -228,7 +228,7 @@ def spec_of(plain: Plain) -> RequestSpec:
 
 
 def progress_of(
-    plain: Plain, hosts: Sequence[Plain], question: SchedulingRequest, table: NodeTable
+    plain: Plain, hosts: Sequence[Plain], request: SchedulingRequest, table: NodeTable
 ) -> GroupPlacement:
     """The members of the request's group on the hosts, as their claims tell them."""
     if plain["group"] is None:
@@ -237,7 +237,7 @@ def progress_of(
         member: [host["node"] for host in hosts if member in host["instances"]]
         for member in plain["group"]["members"]
     }
-    return progress_at_start(question, table, claims=claims)
+    return progress_at_start(request, table, claims=claims)
 
 
 def hosts_and_requests(seed: int, hosts: int, requests: int) -> tuple[Sequence[Plain], Sequence[Plain]]:

@@ -69,7 +69,7 @@ def hosts(count: int, cells: Sequence[str] = ("cell1",)) -> NodeTable:
     )
 
 
-def question(
+def scheduling_request(
     count: int = 1,
     *,
     of: RequestSpec | None = None,
@@ -114,7 +114,7 @@ class Free:
     multiplier_key = "free_weight_multiplier"
     default_multiplier = 1.0
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         return hosts.free("VCPU")
 
 
@@ -127,7 +127,7 @@ class Only:
         self._indexes = indexes
         self.name = name
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         return np.isin(hosts.index, self._indexes)
 
 

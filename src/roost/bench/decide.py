@@ -161,7 +161,7 @@ class InMemoryDecisions:
             started = time.perf_counter()
             if started > until:
                 break
-            command = Decide(self._question(spec, names), self._table, self._plugins)
+            command = Decide(self._request(spec, names), self._table, self._plugins)
             state.name(names)
             decided = command.run(state)
             times.append(time.perf_counter() - started)
@@ -170,7 +170,7 @@ class InMemoryDecisions:
         state.take_back(0)
         return times
 
-    def _question(self, spec: RequestSpec, instances: tuple[str, ...]) -> SchedulingRequest:
+    def _request(self, spec: RequestSpec, instances: tuple[str, ...]) -> SchedulingRequest:
         asked = placement_queries(spec, Facts(self._table, self._options))
         return SchedulingRequest(
             run="run",

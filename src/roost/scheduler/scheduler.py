@@ -261,7 +261,7 @@ class Scheduler:
             unread = self._check(spec) if strict else self.unread(spec, of_nova=of_nova)
             asked = await self._asked(spec)
             run = msgspec.structs.replace(run, asked=asked_of(asked, self.table.version), warnings=unread)
-            question = SchedulingRequest(
+            request = SchedulingRequest(
                 run=run.id,
                 spec=spec,
                 query=asked.query,
@@ -280,14 +280,14 @@ class Scheduler:
                 word=word,
             )
             if is_rebuild(spec):
-                return question, self._rebuild(question)
-            return question, await self._gateway.decide(question, self.table, self._plugins)
+                return request, self._rebuild(request)
+            return request, await self._gateway.decide(request, self.table, self._plugins)
 
         try:
             span = tracing.span("scheduler.run", {"roost.run": run.id, "roost.instances": count})
             with self._metrics.timed(), span, self.table.reading():
-                question, decided = await self._decide_anew(decide)
-                explaining = self._explanations.begin(question, decided.outcome)
+                request, decided = await self._decide_anew(decide)
+                explaining = self._explanations.begin(request, decided.outcome)
         except (StorageError, LedgerError):
             self.table.release(*names)
             raise
@@ -343,17 +343,17 @@ class Scheduler:
 
         async def once(word: Taken | None, _: Mapping[str, int]) -> tuple[UnreadKey, ...]:
             unread = self._check(spec)
-            question = self._question(spec, await self._asked(spec), 1)
+            request = self._request(spec, await self._asked(spec), 1)
             try:
                 for plugin in (*self._plugins.filters, *self._plugins.weighers):
-                    key_of(plugin, question)
+                    key_of(plugin, request)
             except SchedulerError:
                 raise
             except Exception as error:
                 text = f"{type(error).__name__}: {error_text(error)}"
                 raise SchedulerFault(f"a plugin cannot read the request: {text}") from error
             if not is_rebuild(spec):
-                await self._gateway.check(question.queries)
+                await self._gateway.check(request.queries)
             return unread
 
         with self.table.reading():
@@ -367,8 +367,8 @@ class Scheduler:
         Raises: `BadRequestSpec`, `SchedulerFault`, and what the gateway raises.
         """
         with self.table.reading():
-            question = self._question(spec, await self._asked(spec), count)
-            return await self._gateway.explain(question, self.table, self._plugins, 0, newest=True)
+            request = self._request(spec, await self._asked(spec), count)
+            return await self._gateway.explain(request, self.table, self._plugins, 0, newest=True)
 
     async def what_if(self, spec: RequestSpec, limit: int, scenario: Scenario = AS_IT_IS) -> WhatIf | None:
         """How many more instances of a request fit, at most ``limit``, in a scenario; nothing is claimed or
@@ -460,7 +460,7 @@ class Scheduler:
         check_servable(spec, self.table, self._options)
         return unread
 
-    def _question(self, spec: RequestSpec, asked: PlacementQueries, count: int) -> SchedulingRequest:
+    def _request(self, spec: RequestSpec, asked: PlacementQueries, count: int) -> SchedulingRequest:
         """A question of which nothing is claimed."""
         return SchedulingRequest(
             run=str(uuid.uuid4()),
@@ -489,7 +489,7 @@ class Scheduler:
     ) -> Replacement:
         """Ask for one use of an alternate. ``word``: what operators had said before. Raises `NewerWord`."""
         asked = await self._asked(spec)
-        question = SchedulingRequest(
+        scheduling = SchedulingRequest(
             run=run,
             spec=spec,
             query=asked.query,
@@ -505,7 +505,7 @@ class Scheduler:
             monotonic=self._monotonic,
             word=word,
         )
-        request = ReplacementRequest(question=question, failed=failed, alternates=alternates)
+        request = ReplacementRequest(scheduling=scheduling, failed=failed, alternates=alternates)
         return await self._gateway.use_alternate(request, self.table, self._plugins)
 
     async def _decide_anew(self, decide: Callable[[Taken | None, Mapping[str, int]], Awaitable[T]]) -> T:
@@ -532,10 +532,10 @@ class Scheduler:
             f"operators said something {ROUNDS} times while the request was decided: try again"
         )
 
-    def _rebuild(self, question: SchedulingRequest) -> Decided:
-        self.table.seen_since(question.oldest_heartbeat)
+    def _rebuild(self, request: SchedulingRequest) -> Decided:
+        self.table.seen_since(request.oldest_heartbeat)
         node_version = self.table.version
-        outcome = judge_rebuild(question, self.table, self._plugins)
+        outcome = judge_rebuild(request, self.table, self._plugins)
         return Decided(outcome, None, 0.0, node_version=node_version)
 
     def _deadline(self) -> float:

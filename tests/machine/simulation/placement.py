@@ -187,7 +187,7 @@ class SimulatedPlacement:
         generations: Mapping[str, int],
     ) -> tuple[Destination, ...]:
         """Choose and claim hosts. Raises `NoValidHost`, `ConcurrentUpdate`."""
-        asked = self._question(spec, tuple(instances), num_alternates, min_count)
+        asked = self._request(spec, tuple(instances), num_alternates, min_count)
         if not self._compares:
             held = {each: self.held(each) for each in instances}
             generations = {each: there.consumer.generation for each, there in held.items() if there}
@@ -207,10 +207,10 @@ class SimulatedPlacement:
         self, spec: RequestSpec, instance: str, failed: Selection, alternates: Sequence[Selection]
     ) -> Replacement:
         """Swap a claim to an alternate. Raises `NoAlternate`, `NothingClaimed`, `StaleClaim`."""
-        asked = self._question(spec, (instance,), 0, 1)
+        asked = self._request(spec, (instance,), 0, 1)
         if not self._compares and self.held(instance):
             failed = self._with_generation(instance, failed)
-        request = ReplacementRequest(question=asked, failed=failed, alternates=tuple(alternates))
+        request = ReplacementRequest(scheduling=asked, failed=failed, alternates=tuple(alternates))
         found = self.run(UseAlternate(request, self.table, self.plugins))
         if found.selected is None:
             raise NoAlternate(found.tries)
@@ -236,7 +236,7 @@ class SimulatedPlacement:
         held = self.held(consumer)
         return None if held is None else held.consumer.generation
 
-    def _question(
+    def _request(
         self, spec: RequestSpec, instances: tuple[str, ...], num_alternates: int, min_count: int
     ) -> SchedulingRequest:
         self.runs += 1

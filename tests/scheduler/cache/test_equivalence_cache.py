@@ -55,7 +55,7 @@ class Place:
         self.state.name(command.consumers())
         command.run(self.state)
 
-    def question(self, of: RequestSpec | None = None) -> SchedulingRequest:
+    def request(self, of: RequestSpec | None = None) -> SchedulingRequest:
         asked = of or spec()
         query = candidate_query(asked, self.table, OPTIONS)
         return SchedulingRequest("run", asked, query, ("i",), 0, 1, NOW, OPTIONS)
@@ -72,7 +72,7 @@ def built_in() -> EquivalenceCache:
 
 def test_built_in_plugins_all_say_what_they_look_at(place: Place) -> None:
     every = EquivalenceCache(filters(OPTIONS), weighers(OPTIONS))
-    assert every.field(place.fleet, place.question(), place.table) is not None
+    assert every.field(place.fleet, place.request(), place.table) is not None
 
 
 class Counting(Only):
@@ -82,9 +82,9 @@ class Counting(Only):
         super().__init__(*indexes)
         self.seen: list[list[int]] = []
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         self.seen.append(hosts.index.tolist())
-        return super().mask(hosts, question, progress)
+        return super().mask(hosts, request, progress)
 
 
 def test_foreign_filter_is_asked_at_each_decision_about_hosts_still_in_play(place: Place) -> None:
@@ -95,7 +95,7 @@ def test_foreign_filter_is_asked_at_each_decision_about_hosts_still_in_play(plac
     foreign = Counting(1, 2)
     kept = EquivalenceCache([foreign, Declares(0, 1, name="declares")], [])
     for _ in range(2):
-        field = kept.field(place.fleet, place.question(), place.table)
+        field = kept.field(place.fleet, place.request(), place.table)
         assert field is not None
         assert [(step.name, step.left) for step in field.ready()][-2:] == [("declares", 2), ("only", 1)]
     assert foreign.seen == [[0, 1], [0, 1]]
@@ -103,15 +103,15 @@ def test_foreign_filter_is_asked_at_each_decision_about_hosts_still_in_play(plac
 
 def test_requests_that_a_foreign_plugin_does_not_judge_cost_what_they_cost_without_it(place: Place) -> None:
     class OfSsd(Counting):
-        def key(self, question: SchedulingRequest) -> Hashable | None:
-            return question.spec.flavor.extra_specs.get("ssd")
+        def key(self, request: SchedulingRequest) -> Hashable | None:
+            return request.spec.flavor.extra_specs.get("ssd")
 
     foreign = OfSsd(0)
     kept = EquivalenceCache([foreign], [])
     with patch.object(keeper, "Narrowed", side_effect=AssertionError):
-        assert kept.field(place.fleet, place.question(), place.table) is not None
+        assert kept.field(place.fleet, place.request(), place.table) is not None
     assert foreign.seen == []
-    assert kept.field(place.fleet, place.question(spec(extra_specs={"ssd": "yes"})), place.table) is not None
+    assert kept.field(place.fleet, place.request(spec(extra_specs={"ssd": "yes"})), place.table) is not None
     assert foreign.seen == [[0, 1, 2]]
 
 
@@ -122,7 +122,7 @@ def test_hosts_that_a_request_names_do_not_make_another_shape(place: Place, wish
     kept = built_in()
     with patch.object(keeper, "EquivalenceClass", wraps=EquivalenceClass) as made:
         for asked in (spec(), spec(**wish), spec()):
-            assert kept.field(place.fleet, place.question(asked), place.table) is not None
+            assert kept.field(place.fleet, place.request(asked), place.table) is not None
     assert made.call_count == 1
 
 
@@ -140,7 +140,7 @@ def test_few_hosts_are_left_out_without_narrowing_the_shape(place: Place, wish: 
     kept = EquivalenceCache(filters(options), weighers(options))
 
     def best(of: RequestSpec) -> str:
-        field = kept.field(place.fleet, place.question(of), place.table)
+        field = kept.field(place.fleet, place.request(of), place.table)
         assert field is not None
         field.ready()
         return place.table.hosts[field.index(field.best(1)[0])]
@@ -156,7 +156,7 @@ def test_a_shape_is_narrowed_where_a_host_that_is_left_out_has_the_greatest_numb
     with patch.object(keeper, "Narrowed", wraps=Narrowed) as narrowed:
         for host in ("host1", "host2", "host0"):
             ignoring = spec(ignore_hosts=frozenset({host}))
-            assert kept.field(place.fleet, place.question(ignoring), place.table) is not None
+            assert kept.field(place.fleet, place.request(ignoring), place.table) is not None
     assert narrowed.call_count == 1
 
 
@@ -165,8 +165,8 @@ def test_filter_is_asked_once_for_each_project_and_shapes_stay_few(place: Place,
     class OfProjects(Counting):
         looks_at = Looks.REPORT
 
-        def key(self, question: SchedulingRequest) -> Hashable | None:
-            return question.spec.project_id
+        def key(self, request: SchedulingRequest) -> Hashable | None:
+            return request.spec.project_id
 
     plugin = OfProjects(0, 2)
     kept = EquivalenceCache([plugin], [])
@@ -174,7 +174,7 @@ def test_filter_is_asked_once_for_each_project_and_shapes_stay_few(place: Place,
         for _ in range(3):
             for project in range(projects):
                 asked = spec(project_id=f"p{project}")
-                field = kept.field(place.fleet, place.question(asked), place.table)
+                field = kept.field(place.fleet, place.request(asked), place.table)
                 assert field is not None
                 assert field.ready()[-1].left == 2
     assert made.call_count <= judging.MOST_KEYS + 1
@@ -192,7 +192,7 @@ def test_trees_and_sharing_providers_are_kept_and_only_what_was_touched_is_judge
         patch.object(keeper, "HostIndex", wraps=HostIndex) as boards,
     ):
         for used in range(6):
-            field = kept.field(place.fleet, place.question(spec(2)), place.table)
+            field = kept.field(place.fleet, place.request(spec(2)), place.table)
             assert field is not None
             assert field.ready()[1].left == 3
             first = next(field.candidates(field.best(1)[0]))
@@ -208,7 +208,7 @@ def test_provider_that_moves_to_another_tree_changes_both(place: Place) -> None:
     for parent, best in ((None, "host0"), (uuid_of(1), "host1")):
         if parent is not None:
             place.do(UpdateProvider(uuid_of(9), "child", parent))
-        field = kept.field(place.fleet, place.question(), place.table)
+        field = kept.field(place.fleet, place.request(), place.table)
         assert field is not None
         field.ready()
         assert place.table.hosts[field.index(field.best(1)[0])] == best
@@ -228,7 +228,7 @@ def test_providers_that_come_and_go_concern_only_the_hosts_that_they_are_of(plac
 
     def offered() -> tuple[int, list[int]]:
         looked_at.clear()
-        field = kept.field(place.fleet, place.question(), place.table)
+        field = kept.field(place.fleet, place.request(), place.table)
         assert field is not None
         return field.ready()[1].left, sorted(looked_at)
 
@@ -260,9 +260,7 @@ def test_filters_are_asked_again_only_for_hosts_that_report_something_new(place:
         looks_at = Looks.REPORT
         seen: list[list[int]]
 
-        def mask(
-            self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement
-        ) -> Bools | None:
+        def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
             self.seen.append(sorted(set(hosts.index.tolist())))
             return np.ones(len(hosts), dtype=np.bool_)
 
@@ -270,12 +268,12 @@ def test_filters_are_asked_again_only_for_hosts_that_report_something_new(place:
     curious.seen = []
     kept = EquivalenceCache([curious], [])
     for _ in range(3):
-        kept.field(place.fleet, place.question(), place.table)
+        kept.field(place.fleet, place.request(), place.table)
     place.table.update([report("host1", uuid_of(1), last_seen=NOW)])
-    kept.field(place.fleet, place.question(), place.table)
+    kept.field(place.fleet, place.request(), place.table)
     assert curious.seen == [[0, 1, 2]]
     place.table.update([report("host1", uuid_of(1), enabled=False)])
-    kept.field(place.fleet, place.question(), place.table)
+    kept.field(place.fleet, place.request(), place.table)
     assert curious.seen == [[0, 1, 2], [1]]
 
 
@@ -289,7 +287,7 @@ def test_another_fleet_or_table_begins_anew(place: Place) -> None:
             (other.fleet, other.table),
         ):
             for _ in range(2):
-                kept.field(fleet, place.question(), table)
+                kept.field(fleet, place.request(), table)
     assert made.call_count == 3
 
 
@@ -300,6 +298,6 @@ def test_the_shape_not_used_for_longest_is_dropped(place: Place) -> None:
         patch.object(keeper, "EquivalenceClass", wraps=EquivalenceClass) as made,
     ):
         for vcpus in (1, 2, 1, 3, 1, 2):
-            kept.field(place.fleet, place.question(spec(vcpus)), place.table)
+            kept.field(place.fleet, place.request(spec(vcpus)), place.table)
     # The third one drove out the second, which had not been used since the first was.
     assert made.call_count == 4

@@ -98,7 +98,7 @@ class SupposingWorld(World):
         """How many are placed by runs of one instance each, which stay."""
         for number, name in enumerate(names or self.names()):
             wanted = placement_queries(spec, Facts(self.table, self.options))
-            question = SchedulingRequest(
+            request = SchedulingRequest(
                 "run",
                 spec,
                 wanted.query,
@@ -111,7 +111,7 @@ class SupposingWorld(World):
                 places=wanted.places,
             )
             self.state.name((name,))
-            decided = Decide(question, self.table, self._plugins()).run(self.state)
+            decided = Decide(request, self.table, self._plugins()).run(self.state)
             if not decided.outcome.destinations:
                 return number
             if spec.group is not None:

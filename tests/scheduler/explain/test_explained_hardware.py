@@ -76,12 +76,12 @@ def explain(reports: Mapping[str, Mapping[str, Any]], vcpus: int, **extra_specs:
         return SchedulingRequest("run", of, queries.query, (uuid_of(0xA),), 0, 1, NOW, OPTIONS, **more)
 
     def fits(of: RequestSpec, without: Collection[str] = ()) -> bool:
-        question = asked(of)
+        request = asked(of)
         left = [each for each in plugins.filters if each.name not in without]
-        state.name(question.instances)
-        outcome = Decide(question, table, Plugins(left, plugins.weighers)).run(state).outcome
+        state.name(request.instances)
+        outcome = Decide(request, table, Plugins(left, plugins.weighers)).run(state).outcome
         state.take_back(mark)
-        table.release(*question.instances)
+        table.release(*request.instances)
         return bool(outcome.destinations)
 
     assert not fits(of)

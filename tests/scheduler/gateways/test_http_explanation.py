@@ -127,11 +127,11 @@ def works(ledger_fleet: object, cloud: Cloud, ask: Ask, change: Relaxation) -> b
         query = without(query, named)  # type: ignore[arg-type]
     else:
         filters = tuple(each for each in filters if each.name != change.name)
-    question = SchedulingRequest(
+    request = SchedulingRequest(
         "run", ask.spec, query, ask.instances[:1], 0, 1, NOW, options, places=wanted.places
     )
     scratch = Scratch(ledger_fleet, table, Plugins(filters, found.weighers(options)))  # type: ignore[arg-type]
-    return scratch.works(question, None, None) is not None
+    return scratch.works(request, None, None) is not None
 
 
 async def check(ledger: Ledger, cloud: Cloud, ask: Ask) -> None:

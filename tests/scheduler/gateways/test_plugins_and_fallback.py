@@ -29,14 +29,14 @@ class NoBrokenGpu:
 
     name = "no_broken_gpu"
 
-    def key(self, question: SchedulingRequest) -> str:
+    def key(self, request: SchedulingRequest) -> str:
         return "always"
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> None:
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> None:
         return None
 
     def narrow(
-        self, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest
+        self, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
     ) -> Sequence[Candidate]:
         return [each for each in candidates if BROKEN not in each.allocations]
 
@@ -48,11 +48,11 @@ class BestGpu:
     multiplier_key = "best_gpu_weight_multiplier"
     default_multiplier = 1.0
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         return None
 
     def rank(
-        self, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest
+        self, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
     ) -> Sequence[float]:
         return [float(BEST in each.allocations) for each in candidates]
 

@@ -41,13 +41,13 @@ class Placement:
         self.failed: list[str] = []
         self.away: Exception | None = None
 
-    async def decide(self, question: SchedulingRequest, *_: Any) -> Decided:
+    async def decide(self, request: SchedulingRequest, *_: Any) -> Decided:
         event = self.meanwhile.pop(0)
         if event is not None:
             self.said.append(event)
-        self.held += question.instances
+        self.held += request.instances
         selected = Selection(host="a", node="node-a", cell="cell1", allocations={}, mappings={}, weight=0.0)
-        found = tuple(Destination(question.run, each, selected, ()) for each in question.instances)
+        found = tuple(Destination(request.run, each, selected, ()) for each in request.instances)
         return Decided(Outcome(found, (), (), None), None, 0.0)
 
     async def use_alternate(self, request: ReplacementRequest, *_: Any) -> Replacement:
@@ -60,11 +60,11 @@ class Placement:
         tried = ClaimAttempt(request.instance, first.host, first.node, first.cell, 0.0, None)
         return Replacement(selected=first, alternates=tuple(left), tries=(tried,))
 
-    async def give_back(self, question: SchedulingRequest) -> None:
+    async def give_back(self, request: SchedulingRequest) -> None:
         if self.away is not None:
             raise self.away
         self.given_back += 1
-        self.held = [each for each in self.held if each not in question.instances]
+        self.held = [each for each in self.held if each not in request.instances]
 
     def forget_answers(self) -> None:
         self.forgotten += 1

@@ -14,7 +14,7 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.pool.weights import HostWeights
 from roost.scheduler.request.scheduling_request import GroupPlacement
 from support.clouds import NOW, report, tell
-from support.offering import MadeUp, named_weighers, question
+from support.offering import MadeUp, named_weighers, scheduling_request
 
 FAST = HostAggregate("agg-fast", "fast", {"availability_zone": "az1", "ssd": "yes"})
 
@@ -289,7 +289,7 @@ def test_a_run_goes_on_when_a_host_builds_again_in_the_middle() -> None:
     failing = [report("a", "a", failed_builds=1, num_instances=2), report("b", "b", failed_builds=2)]
     table = NodeTable(failing)
     made = named_weighers("BuildFailureWeigher", "NumInstancesWeigher")
-    asked = question(multipliers={"BuildFailureWeigher": 10.0, "NumInstancesWeigher": 1.0})
+    asked = scheduling_request(multipliers={"BuildFailureWeigher": 10.0, "NumInstancesWeigher": 1.0})
     everyone = np.ones(2, dtype=np.bool_)
     weighing = HostWeights(table, MadeUp([1, 1]), everyone, made, asked, GroupPlacement())
     assert [weighing.weight(0), weighing.weight(1)] == [1.0, -10.0]

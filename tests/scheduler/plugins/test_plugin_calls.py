@@ -19,7 +19,7 @@ from roost.scheduler.plugins.plugins import Named
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from roost.scheduler.selection.selection import select
 from support.clouds import spec
-from support.offering import Free, MadeUp, Only, driven, hosts, no_chance, plugins, question
+from support.offering import Free, MadeUp, Only, driven, hosts, no_chance, plugins, scheduling_request
 
 
 class Names:
@@ -30,7 +30,7 @@ class Names:
     def __init__(self, *indexes: int, allowed: bool) -> None:
         self._said = Named(indexes, allowed)
 
-    def named(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Named:
+    def named(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Named:
         return self._said
 
 
@@ -40,7 +40,7 @@ def view(count: int) -> HostView:
 
 @pytest.mark.parametrize(("allowed", "expected"), [(True, [False, True]), (False, [True, False])])
 def test_filter_may_name_hosts(allowed: bool, expected: list[bool]) -> None:
-    mask = ask_filter(Names(1, 7, allowed=allowed), view(2), question(), GroupPlacement())  # type: ignore[arg-type]
+    mask = ask_filter(Names(1, 7, allowed=allowed), view(2), scheduling_request(), GroupPlacement())  # type: ignore[arg-type]
     assert mask is not None
     assert mask.tolist() == expected
 
@@ -58,56 +58,52 @@ def test_filters_that_declare_are_asked_first_and_those_that_depend_on_claims_la
 
 def test_filter_without_a_key_for_a_request_is_not_asked() -> None:
     class OfSsd(Only):
-        def key(self, question: SchedulingRequest) -> Hashable | None:
-            return question.spec.flavor.extra_specs.get("ssd")
+        def key(self, request: SchedulingRequest) -> Hashable | None:
+            return request.spec.flavor.extra_specs.get("ssd")
 
-        def mask(
-            self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement
-        ) -> Bools | None:
-            assert question.spec.flavor.extra_specs
-            return super().mask(hosts, question, progress)
+        def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+            assert request.spec.flavor.extra_specs
+            return super().mask(hosts, request, progress)
 
-    assert verdict(OfSsd(0), view(2), question(), GroupPlacement()) is None
-    mask = verdict(OfSsd(0), view(2), question(of=spec(extra_specs={"ssd": "yes"})), GroupPlacement())
+    assert verdict(OfSsd(0), view(2), scheduling_request(), GroupPlacement()) is None
+    mask = verdict(
+        OfSsd(0), view(2), scheduling_request(of=spec(extra_specs={"ssd": "yes"})), GroupPlacement()
+    )
     assert mask is not None
     assert mask.tolist() == [True, False]
-    outcome, _ = driven(select(question(), hosts(2), MadeUp([1, 2]), plugins(OfSsd(0)), no_chance))
+    outcome, _ = driven(select(scheduling_request(), hosts(2), MadeUp([1, 2]), plugins(OfSsd(0)), no_chance))
     assert [each.selected.host for each in outcome.destinations] == ["host1"]
 
 
 @pytest.mark.parametrize("bad", range(5))
 def test_fault_names_plugin_host_and_error(bad: int) -> None:
     class Fails(Only):
-        def mask(
-            self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement
-        ) -> Bools | None:
+        def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
             if bad in hosts.index:
                 raise KeyError("memory")
             return None
 
     text = f"filter only failed on host host{bad}: KeyError: 'memory'"
     with pytest.raises(SchedulerFault, match=text) as error:
-        ask_filter(Fails(), view(5), question(), GroupPlacement())
+        ask_filter(Fails(), view(5), scheduling_request(), GroupPlacement())
     assert isinstance(error.value.__cause__, KeyError)
 
 
 def test_error_that_no_single_host_causes_names_none() -> None:
     class Fails(Only):
-        def mask(
-            self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement
-        ) -> Bools | None:
+        def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
             if len(hosts) > 3:
                 raise OverflowError("too many")
             return None
 
     with pytest.raises(SchedulerFault, match="filter only failed: OverflowError: too many"):
-        ask_filter(Fails(), view(4), question(), GroupPlacement())
+        ask_filter(Fails(), view(4), scheduling_request(), GroupPlacement())
 
 
 def _weigher(answer: Callable[[HostView], Any]) -> Free:
     class Answers(Free):
         def raw(
-            self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement
+            self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement
         ) -> Float64 | None:
             return answer(hosts)  # type: ignore[no-any-return]
 
@@ -116,13 +112,13 @@ def _weigher(answer: Callable[[HostView], Any]) -> Free:
 
 def test_answers_of_the_wrong_form_are_faults() -> None:
     class Wrong(Only):
-        def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Any:
+        def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Any:
             return np.ones(len(hosts))
 
     with pytest.raises(SchedulerFault, match="filter only failed on host host0: TypeError: a mask"):
-        ask_filter(Wrong(), view(2), question(), GroupPlacement())
+        ask_filter(Wrong(), view(2), scheduling_request(), GroupPlacement())
     with pytest.raises(SchedulerFault, match="weigher free failed on host host0: TypeError: numbers of"):
-        ask_weigher(_weigher(lambda hosts: np.zeros(7)), view(2), question(), GroupPlacement())
+        ask_weigher(_weigher(lambda hosts: np.zeros(7)), view(2), scheduling_request(), GroupPlacement())
 
 
 def test_weigher_may_say_that_the_request_must_fail() -> None:
@@ -130,23 +126,23 @@ def test_weigher_may_say_that_the_request_must_fail() -> None:
         raise CannotWeigh("no number")
 
     with pytest.raises(CannotWeigh):
-        ask_weigher(_weigher(cannot), view(2), question(), GroupPlacement())
+        ask_weigher(_weigher(cannot), view(2), scheduling_request(), GroupPlacement())
 
 
 def test_key_must_be_hashable() -> None:
     class Keyed(Only):
-        def key(self, question: SchedulingRequest) -> Any:
+        def key(self, request: SchedulingRequest) -> Any:
             return [1]
 
     with pytest.raises(SchedulerFault, match="filter only failed: TypeError: unhashable type"):
-        ask_key(Keyed(), question())
+        ask_key(Keyed(), scheduling_request())
 
 
 class Drops(Only):
     """Lets no candidate by the first way through, and turns the others round."""
 
     def narrow(
-        self, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest
+        self, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
     ) -> Sequence[Candidate]:
         assert host.level(candidates[0].root, "VCPU") == (2, 0)
         return [each for each in reversed(candidates) if each.mappings[""] != ["way0"]]
@@ -159,14 +155,14 @@ class Ranks(Free):
         self._best = best
 
     def rank(
-        self, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest
+        self, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
     ) -> Sequence[float]:
         return [float(each.mappings[""] == [self._best]) for each in candidates]
 
 
 def _way(filters: list[Only], weighers: list[Free], of: RequestSpec | None = None) -> list[str] | None:
     chosen = plugins(*filters, weighers=weighers)
-    asked = question(of=of)
+    asked = scheduling_request(of=of)
     outcome, _ = driven(select(asked, hosts(1), MadeUp([2], [4]), chosen, no_chance))
     return outcome.destinations[0].selected.mappings[""] if outcome.destinations else None
 
@@ -182,30 +178,30 @@ def test_plugins_drop_and_order_the_candidates_of_a_host() -> None:
 def test_host_without_candidates_left_is_passed_over() -> None:
     class DropsAll(Only):
         def narrow(
-            self, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest
+            self, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
         ) -> list[Candidate]:
             return [] if host.name == "host1" else list(candidates)
 
     outcome, _ = driven(
-        select(question(), hosts(2), MadeUp([1, 2]), plugins(DropsAll(0, 1)), no_chance),
+        select(scheduling_request(), hosts(2), MadeUp([1, 2]), plugins(DropsAll(0, 1)), no_chance),
     )
     assert [each.selected.host for each in outcome.destinations] == ["host0"]
 
 
 def test_fault_in_narrowing_and_ranking_names_the_host() -> None:
     class Fails(Only):
-        def narrow(self, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest) -> Any:
+        def narrow(self, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest) -> Any:
             raise ValueError("no")
 
     class Wrong(Free):
         def rank(
-            self, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest
+            self, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
         ) -> list[float]:
             return [0.0]
 
     table, offers = hosts(1), MadeUp([2], [4])
     one = OneHost(table, offers, 0, offers.level)
     with pytest.raises(SchedulerFault, match="filter only failed on host host0: ValueError: no"):
-        CandidateOrder([Fails()], [], question()).of(one, offers.candidates(0))
+        CandidateOrder([Fails()], [], scheduling_request()).of(one, offers.candidates(0))
     with pytest.raises(SchedulerFault, match="weigher free failed on host host0: TypeError: 1 numbers for 4"):
-        CandidateOrder([], [Wrong()], question()).of(one, offers.candidates(0))
+        CandidateOrder([], [Wrong()], scheduling_request()).of(one, offers.candidates(0))

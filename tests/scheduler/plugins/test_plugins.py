@@ -32,7 +32,7 @@ from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.pool.weights import HostWeights, multiplier_of
 from roost.scheduler.request.scheduling_request import GroupPlacement
 from support.clouds import report, spec, table_of
-from support.offering import Free, MadeUp, Only, named_filters, named_weighers, question
+from support.offering import Free, MadeUp, Only, named_filters, named_weighers, scheduling_request
 
 
 class Renamed(Only):
@@ -52,7 +52,7 @@ class Broken:
     def __init__(self) -> None:
         raise RuntimeError("no licence")
 
-    def mask(self, hosts: object, question: object, progress: object) -> None:
+    def mask(self, hosts: object, request: object, progress: object) -> None:
         return None
 
 
@@ -284,16 +284,16 @@ class Raising(QuietHosts):
 def test_plain_class_that_is_asked_about_one_host_at_a_time() -> None:
     hosts = [report("one", "n0", stats={"noise": "low"}), report("three", "n1", stats={"noise": "high"})]
     view = HostView(NodeTable(hosts), MadeUp([1, 1]))
-    asked = question(of=spec(scheduler_hints={"noise": ("low",)}))
+    asked = scheduling_request(of=spec(scheduler_hints={"noise": ("low",)}))
     [quiet] = named_filters(f"{__name__}.QuietHosts")
     assert (quiet.name, depends_on_claims(quiet), runs_on_rebuild(quiet)) == ("QuietHosts", False, True)
-    for of, passing in ((asked, [True, False]), (question(), [True, True])):
+    for of, passing in ((asked, [True, False]), (scheduling_request(), [True, True])):
         mask = quiet.mask(view, of, GroupPlacement())
         assert mask is not None
         assert mask.tolist() == passing
     [smallest] = named_weighers(f"{__name__}.SmallestWeigher")
     assert (smallest.multiplier_key, minval_of(smallest)) == ("smallest_weight_multiplier", 0.0)
-    raw = smallest.raw(view, question(), GroupPlacement())
+    raw = smallest.raw(view, scheduling_request(), GroupPlacement())
     assert raw is not None
     assert raw.tolist() == [4.0, 6.0]
     [raising] = named_filters(f"{__name__}.Raising")
@@ -327,7 +327,7 @@ OUT_OF_TREE = [
 def test_filters_of_other_packages(name: str, wanted: dict[str, Any], passing: list[bool]) -> None:
     table = table_of(OUT_OF_TREE)
     [plugin] = named_filters(f"{__name__}.{name}")
-    asked = question(of=spec(**wanted))
+    asked = scheduling_request(of=spec(**wanted))
     mask = plugin.mask(HostView(table, MadeUp([1, 1, 1])), asked, progress_at_start(asked, table))
     assert mask is not None
     assert mask.tolist() == passing
@@ -336,12 +336,14 @@ def test_filters_of_other_packages(name: str, wanted: dict[str, Any], passing: l
 def test_weigher_of_another_package_has_multipliers_and_a_greatest_number() -> None:
     view = HostView(table_of(OUT_OF_TREE), MadeUp([1, 1, 1]))
     [cool, hot] = named_weighers(f"{__name__}.CoolWeigher", f"{__name__}.HotWeigher")
-    raw = cool.raw(view, question(), GroupPlacement())
+    raw = cool.raw(view, scheduling_request(), GroupPlacement())
     assert raw is not None
     assert raw.tolist() == [10.0, 40.0, 50.0]
-    assert np.asarray(multiplier_of(view, cool, question())).tolist() == [2.0, 1.0, 2.0]
+    assert np.asarray(multiplier_of(view, cool, scheduling_request())).tolist() == [2.0, 1.0, 2.0]
     everyone = np.ones(3, dtype=np.bool_)
-    weighing = HostWeights(view.table, MadeUp([1, 1, 1]), everyone, [cool], question(), GroupPlacement())
+    weighing = HostWeights(
+        view.table, MadeUp([1, 1, 1]), everyone, [cool], scheduling_request(), GroupPlacement()
+    )
     assert [weighing.weight(position) for position in range(3)] == [0.0, 0.75, 2.0]
     with pytest.raises(SchedulerFault, match="weigher HotWeigher failed on host h0: TypeError"):
-        multiplier_of(view, hot, question())
+        multiplier_of(view, hot, scheduling_request())

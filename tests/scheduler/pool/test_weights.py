@@ -18,7 +18,7 @@ from roost.scheduler.plugins.plugins import Weigher
 from roost.scheduler.pool.weights import HostWeights
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from support.clouds import report, table_of
-from support.offering import Free, MadeUp, by_metrics, hosts, named_weighers, question
+from support.offering import Free, MadeUp, by_metrics, hosts, named_weighers, scheduling_request
 
 
 class Numbers:
@@ -33,7 +33,7 @@ class Numbers:
         self.minval = minval
         self.negated = negated
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         return self._numbers[hosts.index]
 
 
@@ -42,7 +42,7 @@ class Silent:
     multiplier_key = "silent_weight_multiplier"
     default_multiplier = 1.0
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         return None
 
 
@@ -51,7 +51,7 @@ def weights(
 ) -> list[float]:
     may = np.array([True] * len(table) if allowed is None else allowed)
     weighing = HostWeights(
-        table, MadeUp([1] * len(table)), may, weighers, question(**options), GroupPlacement()
+        table, MadeUp([1] * len(table)), may, weighers, scheduling_request(**options), GroupPlacement()
     )  # type: ignore[arg-type]
     return [weighing.weight(position) for position in np.flatnonzero(may).tolist()]
 
@@ -85,12 +85,12 @@ def test_numbers_with_a_minval_are_raised_to_it_and_normalised_from_it(
 
 
 def test_host_that_is_alone_is_not_weighed() -> None:
-    def never(hosts: HostView, question: SchedulingRequest) -> Float64 | None:
+    def never(hosts: HostView, request: SchedulingRequest) -> Float64 | None:
         raise AssertionError("a weigher was asked")
 
     weigher = Numbers(7, 9, minval=0.0)
     both = HostWeights(
-        hosts(2), MadeUp([1, 1]), np.array([True, True]), [weigher], question(), GroupPlacement()
+        hosts(2), MadeUp([1, 1]), np.array([True, True]), [weigher], scheduling_request(), GroupPlacement()
     )
     assert both.weight(0) == 7 / 9
     assert both.narrowed(np.array([True, False])).weight(0) == 0.0
@@ -146,7 +146,7 @@ def test_best_are_those_of_a_full_sort(
     allowed = np.array([index not in out for index in range(n)])
     playing = np.array([index not in idle for index in range(n)])
     weighing = HostWeights(
-        hosts(n), MadeUp([1] * n), allowed, [Numbers(*numbers)], question(), GroupPlacement()
+        hosts(n), MadeUp([1] * n), allowed, [Numbers(*numbers)], scheduling_request(), GroupPlacement()
     )
     may = [index for index in range(n) if allowed[index] and playing[index]]
     expected = sorted(may, key=lambda index: (-numbers[index], index))[:among]
@@ -179,7 +179,7 @@ def test_after_claims_and_hosts_that_fall_out_weights_are_those_of_weighing_agai
     )
     names = ("CPUWeigher", "RAMWeigher", "MetricsWeigher", "BuildFailureWeigher")
     weighers = [Free(), *named_weighers(*names, plugins=by_metrics({"heat": -0.1}))]
-    asked = question(multipliers={"CPUWeigher": multiplier})
+    asked = scheduling_request(multipliers={"CPUWeigher": multiplier})
     offers = MadeUp(free)
     weighing = HostWeights(table, offers, allowed, weighers, asked, GroupPlacement())
     for claim, gone in history:
@@ -199,7 +199,7 @@ def test_after_claims_and_hosts_that_fall_out_weights_are_those_of_weighing_agai
 
 def test_no_host_at_all() -> None:
     weighing = HostWeights(
-        hosts(2), MadeUp([1, 1]), np.array([False, False]), [Free()], question(), GroupPlacement()
+        hosts(2), MadeUp([1, 1]), np.array([False, False]), [Free()], scheduling_request(), GroupPlacement()
     )
     assert weighing.best(1, np.array([True, True])).tolist() == []
     assert weighing.best(5, np.array([True, True])).tolist() == []
@@ -211,12 +211,12 @@ def test_weigher_that_falls_silent_is_named() -> None:
         name = "fickle"
 
         def raw(
-            self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement
+            self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement
         ) -> Float64 | None:
-            return super().raw(hosts, question, progress) if len(hosts) > 1 else None
+            return super().raw(hosts, request, progress) if len(hosts) > 1 else None
 
     weighing = HostWeights(
-        hosts(2), MadeUp([1, 2]), np.array([True, True]), [Fickle()], question(), GroupPlacement()
+        hosts(2), MadeUp([1, 2]), np.array([True, True]), [Fickle()], scheduling_request(), GroupPlacement()
     )
     with pytest.raises(SchedulerFault, match="weigher fickle failed: it had numbers"):
         weighing.claimed([0])
@@ -232,7 +232,7 @@ class Neighbours:
     def domain(self, hosts: HostView) -> Int64:
         return hosts.index // 2
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         counts = np.zeros(2)
         for index, members in progress.members.items():
             counts[index // 2] += members
@@ -242,7 +242,7 @@ class Neighbours:
 def test_a_claim_counts_in_its_domain_also_where_its_own_host_falls_out() -> None:
     progress = GroupPlacement()
     weighing = HostWeights(
-        hosts(3), MadeUp([1] * 3), np.ones(3, np.bool_), [Neighbours()], question(), progress
+        hosts(3), MadeUp([1] * 3), np.ones(3, np.bool_), [Neighbours()], scheduling_request(), progress
     )
     progress.members[0] += 1
     fewer = weighing.narrowed(np.array([False, True, True]))

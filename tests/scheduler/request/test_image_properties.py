@@ -11,7 +11,7 @@ from roost.scheduler.plugins.plugin_calls import ask_weigher, verdict
 from roost.scheduler.request.image_properties import with_current_names
 from roost.scheduler.request.scheduling_request import GroupPlacement
 from support.clouds import report, spec, table_of
-from support.offering import MadeUp, named_filters, named_weighers, question
+from support.offering import MadeUp, named_filters, named_weighers, scheduling_request
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_aggregates_are_compared_with_spelled_values(properties: dict[str, str],
     metadata = {"hw_pmu": "True", "os_distro": "a", "own": "y"}
     table = table_of([report("host0", "node0", aggregates=(HostAggregate("uuid", "a", metadata),))])
     [plugin] = named_filters("AggregateImagePropertiesIsolation")
-    asked = question(of=spec(image=Image("i", None, properties)))
+    asked = scheduling_request(of=spec(image=Image("i", None, properties)))
     mask = verdict(plugin, HostView(table, MadeUp([1])), asked, GroupPlacement())
     assert (mask is None or bool(mask.all())) is passes
 
@@ -56,7 +56,7 @@ def test_instances_with_another_spelling_count() -> None:
     instances = {"i": NodeInstance(image_properties={"hw_pmu": "1", "vm_mode": "HV"})}
     table = NodeTable([report("host0", "node0", instances=instances), report("host1", "node1")])
     [plugin] = named_weighers("ImagePropertiesWeigher")
-    asked = question(
+    asked = scheduling_request(
         of=spec(image=Image("i", None, {"hw_pmu": "true", "hw_vm_mode": "hvm"})),
         multipliers={"ImagePropertiesWeigher": 1.0},
     )

@@ -28,8 +28,8 @@ class ImageFilter:
     depends_on_claims = False
     runs_on_rebuild = True
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
-        named = question.spec.image_properties.get("only", "host0")
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+        named = request.spec.image_properties.get("only", "host0")
         return np.array([hosts.table.hosts[index] == named for index in hosts.index.tolist()])
 
 

@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 from roost.model.spec import Destination, ServerGroup
 from roost.scheduler.selection.selection import select
 from support.clouds import spec
-from support.offering import MadeUp, Only, driven, hosts, named_filters, no_chance, plugins, question
+from support.offering import (
+    MadeUp,
+    Only,
+    driven,
+    hosts,
+    named_filters,
+    no_chance,
+    plugins,
+    scheduling_request,
+)
 
 
 def placed(
@@ -22,7 +31,7 @@ def placed(
 ) -> tuple[Destination, ...]:
     filters = named_filters("ServerGroupAntiAffinityFilter", "ServerGroupAffinityFilter")
     chosen = plugins(*([] if allowed is None else [Only(*allowed)]), *filters)
-    asked = question(count, of=spec(group=group), num_alternates=wanted, min_count=1)
+    asked = scheduling_request(count, of=spec(group=group), num_alternates=wanted, min_count=1)
     outcome, _ = driven(
         select(asked, hosts(len(free), cells), MadeUp(free), chosen, no_chance),
         lambda claim: "no" if claim.candidate.root in refusing else None,

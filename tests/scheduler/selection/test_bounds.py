@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from roost.scheduler.selection.outcome import BOUND, CLAIMS, Outcome
 from roost.scheduler.selection.selection import Draw, select
-from support.offering import MadeUp, driven, hosts, no_chance, plugins, question, where
+from support.offering import MadeUp, driven, hosts, no_chance, plugins, scheduling_request, where
 
 
 def refusing(*roots: str) -> Any:
@@ -17,7 +17,7 @@ def refusing(*roots: str) -> Any:
 def run(free: list[int], refuse: Any, *, sizes: list[int] | None = None, **bounds: Any) -> Any:
     offers = MadeUp(free, sizes)
     outcome, claims = driven(
-        select(question(**bounds), hosts(len(free)), offers, plugins(), no_chance), refuse
+        select(scheduling_request(**bounds), hosts(len(free)), offers, plugins(), no_chance), refuse
     )
     return outcome, [(claim.candidate.root, *claim.candidate.mappings[""]) for claim in claims]
 
@@ -89,7 +89,7 @@ def in_time(clock: Iterator[float], **asked: Any) -> Outcome:
         last[0] = next(clock, last[0])
         return last[0]
 
-    timed = replace(question(**asked), deadline=60.0, monotonic=monotonic)
+    timed = replace(scheduling_request(**asked), deadline=60.0, monotonic=monotonic)
     return driven(select(timed, hosts(2), MadeUp([9, 3]), plugins(), no_chance))[0]
 
 

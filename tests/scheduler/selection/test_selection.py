@@ -29,25 +29,25 @@ from support.offering import (
     named_weighers,
     no_chance,
     plugins,
-    question,
+    scheduling_request,
     where,
 )
 
 
 def test_picks_the_heaviest_host() -> None:
-    outcome, claims = driven(select(question(), hosts(3), MadeUp([2, 5, 4]), plugins(), no_chance))
+    outcome, claims = driven(select(scheduling_request(), hosts(3), MadeUp([2, 5, 4]), plugins(), no_chance))
     assert where(outcome) == ["host1"]
     assert [claim.candidate.root for claim in claims] == ["node1"]
     assert outcome.refusal is None
 
 
 def test_of_equal_hosts_the_one_with_the_lower_index() -> None:
-    outcome, _ = driven(select(question(), hosts(4), MadeUp([1, 5, 5, 5]), plugins(), no_chance))
+    outcome, _ = driven(select(scheduling_request(), hosts(4), MadeUp([1, 5, 5, 5]), plugins(), no_chance))
     assert where(outcome) == ["host1"]
 
 
 def test_claims_of_the_run_count_for_its_later_instances() -> None:
-    outcome, _ = driven(select(question(4), hosts(2), MadeUp([3, 2]), plugins(), no_chance))
+    outcome, _ = driven(select(scheduling_request(4), hosts(2), MadeUp([3, 2]), plugins(), no_chance))
     assert where(outcome) == ["host0", "host0", "host1", "host0"]
 
 
@@ -61,7 +61,7 @@ def test_claims_of_the_run_count_for_its_later_instances() -> None:
 def test_any_pick_is_allowed_and_among_the_best(
     free: list[int], allowed: set[int], count: int, subset: int, chance: random.Random
 ) -> None:
-    asked = question(count, min_count=1, host_subset_size=subset)
+    asked = scheduling_request(count, min_count=1, host_subset_size=subset)
     offers = MadeUp(free)
     selecting = select(asked, hosts(len(free)), offers, plugins(Only(*allowed)), chance.randrange)
     left = dict(enumerate(free))
@@ -80,7 +80,7 @@ def test_any_pick_is_allowed_and_among_the_best(
 
 
 def test_subset_leaves_the_choice_to_chance() -> None:
-    asked = question(host_subset_size=3)
+    asked = scheduling_request(host_subset_size=3)
     picked = set()
     for seed in range(50):
         chance = random.Random(seed)
@@ -92,7 +92,7 @@ def test_subset_leaves_the_choice_to_chance() -> None:
 def test_refused_claim_goes_to_the_next_candidate_and_then_to_the_next_host() -> None:
     offers = MadeUp([3, 5], sizes=[1, 2])
     outcome, claims = driven(
-        select(question(), hosts(2), offers, plugins(), no_chance),
+        select(scheduling_request(), hosts(2), offers, plugins(), no_chance),
         lambda claim: "too late" if claim.candidate.root == "node1" else None,
     )
     ways = [(claim.candidate.root, claim.candidate.mappings[""]) for claim in claims]
@@ -107,7 +107,7 @@ def test_refused_claim_goes_to_the_next_candidate_and_then_to_the_next_host() ->
 
 def test_host_that_refused_is_not_asked_again_for_the_next_instance() -> None:
     _, claims = driven(
-        select(question(3), hosts(2), MadeUp([3, 9]), plugins(), no_chance),
+        select(scheduling_request(3), hosts(2), MadeUp([3, 9]), plugins(), no_chance),
         lambda claim: "no" if claim.candidate.root == "node1" else None,
     )
     assert [claim.candidate.root for claim in claims] == ["node1", "node0", "node0", "node0"]
@@ -115,7 +115,7 @@ def test_host_that_refused_is_not_asked_again_for_the_next_instance() -> None:
 
 def test_host_with_one_candidate_refused_is_asked_again() -> None:
     _, claims = driven(
-        select(question(2), hosts(2), MadeUp([1, 9], sizes=[1, 2]), plugins(), no_chance),
+        select(scheduling_request(2), hosts(2), MadeUp([1, 9], sizes=[1, 2]), plugins(), no_chance),
         lambda claim: "no" if claim.candidate.mappings[""] == ["way0"] else None,
     )
     assert [claim.candidate.root for claim in claims] == ["node1"] * 4
@@ -126,7 +126,7 @@ def test_host_with_one_candidate_refused_is_asked_again() -> None:
 )
 def test_min_count_or_nothing(count: int, min_count: int, placed: int) -> None:
     outcome, _ = driven(
-        select(question(count, min_count=min_count), hosts(2), MadeUp([1, 1]), plugins(), no_chance)
+        select(scheduling_request(count, min_count=min_count), hosts(2), MadeUp([1, 1]), plugins(), no_chance)
     )
     assert [each.instance for each in outcome.destinations] == [f"i{number}" for number in range(placed)]
     expected = "only 2 of 3 instances fit: every host left is full" if count == 3 else None
@@ -137,7 +137,7 @@ def test_min_count_or_nothing(count: int, min_count: int, placed: int) -> None:
 
 
 def refusal_of(*filters: Only, free: tuple[int, ...] = (1, 1), refuse: str | None = None) -> str | None:
-    asked = select(question(), hosts(2), MadeUp(free), plugins(*filters), no_chance)
+    asked = select(scheduling_request(), hosts(2), MadeUp(free), plugins(*filters), no_chance)
     return driven(asked, lambda _: refuse)[0].refusal
 
 
@@ -147,7 +147,7 @@ def test_refusal_names_the_step_that_left_no_host() -> None:
 
 def test_refusal_of_placement() -> None:
     assert refusal_of(free=()) == "placement has no candidates on the hosts that are known"
-    outcome, _ = driven(select(question(), hosts(0), MadeUp([]), plugins(), no_chance))
+    outcome, _ = driven(select(scheduling_request(), hosts(0), MadeUp([]), plugins(), no_chance))
     assert outcome.refusal == "no host is known"
 
 
@@ -159,7 +159,7 @@ def test_refusal_when_the_group_is_in_the_way_of_a_later_instance() -> None:
     group = ServerGroup("g", "anti-affinity")
     outcome, _ = driven(
         select(
-            question(3, of=spec(group=group)),
+            scheduling_request(3, of=spec(group=group)),
             hosts(2),
             MadeUp([9, 9]),
             plugins(*named_filters("ServerGroupAntiAffinityFilter")),
@@ -170,7 +170,7 @@ def test_refusal_when_the_group_is_in_the_way_of_a_later_instance() -> None:
 
 
 def test_steps_say_how_many_hosts_each_left() -> None:
-    asked = question(of=spec(ignore_hosts=frozenset({"host0", "unheard of"})))
+    asked = scheduling_request(of=spec(ignore_hosts=frozenset({"host0", "unheard of"})))
     outcome, _ = driven(
         select(asked, hosts(5), MadeUp([1, 1, 1, 1]), plugins(Only(0, 1, 2), Only(2)), no_chance)
     )
@@ -186,7 +186,9 @@ def test_steps_say_how_many_hosts_each_left() -> None:
 def test_steps_are_those_of_the_first_instance() -> None:
     group = spec(group=ServerGroup("g", "anti-affinity"))
     chosen = plugins(*named_filters("ServerGroupAntiAffinityFilter"))
-    outcome, _ = driven(select(question(2, of=group), hosts(3), MadeUp([1, 1, 1]), chosen, no_chance))
+    outcome, _ = driven(
+        select(scheduling_request(2, of=group), hosts(3), MadeUp([1, 1, 1]), chosen, no_chance)
+    )
     assert [(step.name, step.left) for step in outcome.steps] == [
         ("hosts known", 3),
         ("hosts with candidates", 3),
@@ -202,7 +204,7 @@ def placed_in_group(policy: str, members: tuple[str, ...], count: int, most: int
     filters = named_filters("ServerGroupAntiAffinityFilter", "ServerGroupAffinityFilter")
     outcome, _ = driven(
         select(
-            question(count, of=spec(group=group), min_count=1),
+            scheduling_request(count, of=spec(group=group), min_count=1),
             hosts(3),
             MadeUp([9, 8, 7]),
             plugins(*filters),
@@ -245,37 +247,43 @@ class Curious:
         self.depends_on_claims = depends_on_claims
         self.seen: list[tuple[int, dict[int, int]]] = []
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         self.seen.append((len(hosts), dict(progress.members)))
         return np.ones(len(hosts), dtype=np.bool_)
 
 
 def test_filters_are_asked_once_or_before_each_claim_and_not_when_nothing_is_left() -> None:
     once, again = Curious(False), Curious(True)
-    driven(select(question(3), hosts(3), MadeUp([5, 5, 5]), plugins(Only(0, 2), once, again), no_chance))
+    driven(
+        select(
+            scheduling_request(3), hosts(3), MadeUp([5, 5, 5]), plugins(Only(0, 2), once, again), no_chance
+        )
+    )
     assert once.seen == [(2, {})]
     assert again.seen == [(2, {})] * 3
     unasked = Curious(False)
-    driven(select(question(), hosts(3), MadeUp([5, 5, 5]), plugins(Only(), unasked), no_chance))
+    driven(select(scheduling_request(), hosts(3), MadeUp([5, 5, 5]), plugins(Only(), unasked), no_chance))
     assert unasked.seen == []
 
 
 def test_filters_are_told_of_the_members_of_the_group() -> None:
     again = Curious(True)
     group = spec(group=ServerGroup("g", "anti-affinity", ("host2",)))
-    driven(select(question(2, of=group), hosts(3), MadeUp([5, 5, 5]), plugins(again), no_chance))
+    driven(select(scheduling_request(2, of=group), hosts(3), MadeUp([5, 5, 5]), plugins(again), no_chance))
     assert again.seen == [(3, {2: 1}), (3, {2: 1, 0: 1})]
 
 
 def test_without_weighers_the_first_host_is_as_good_as_any() -> None:
-    outcome, _ = driven(select(question(), hosts(3), MadeUp([1, 2, 3]), plugins(weighers=()), no_chance))
+    outcome, _ = driven(
+        select(scheduling_request(), hosts(3), MadeUp([1, 2, 3]), plugins(weighers=()), no_chance)
+    )
     assert where(outcome) == ["host0"]
     assert outcome.destinations[0].selected.weight == 0.0
 
 
 def test_weights_are_told_as_they_were_when_it_was_chosen() -> None:
     outcome, _ = driven(
-        select(question(num_alternates=2), hosts(3), MadeUp([2, 10, 6]), plugins(), no_chance)
+        select(scheduling_request(num_alternates=2), hosts(3), MadeUp([2, 10, 6]), plugins(), no_chance)
     )
     [one] = outcome.destinations
     assert one.selected.weight == 1.0
@@ -297,7 +305,7 @@ def test_choices_are_those_of_weighing_all_hosts_again_for_each_instance(
     free: list[int], count: int, policy: str | None, multiplier: float, alternates: int, subset: int
 ) -> None:
     group = None if policy is None else ServerGroup("g", policy, (), 2)
-    asked = question(
+    asked = scheduling_request(
         count,
         of=spec(group=group),
         num_alternates=alternates,

@@ -27,7 +27,7 @@ class CachedPool:
         self,
         board: HostIndex,
         shape: EquivalenceClass | Narrowed | ClassWithoutHosts,
-        question: SchedulingRequest,
+        request: SchedulingRequest,
         again: Sequence[tuple[int, Filter]],
         order: CandidateOrder,
         progress: GroupPlacement,
@@ -37,11 +37,11 @@ class CachedPool:
         self._board = board
         self._order = order
         self._shape: EquivalenceClass | Narrowed | ClassWithoutHosts = shape
-        self._question = question
+        self._request = request
         self._progress = progress
         self._again = again
         self._alone = shape.serving.alone
-        self._grouped = question.spec.group is not None
+        self._grouped = request.spec.group is not None
         self._claimed: list[int] = []
         self._touched: set[int] = set()
         self._full: list[int] = []
@@ -54,7 +54,7 @@ class CachedPool:
             self._begun = True
             return shape.steps()
         shape.ranks.put_back()
-        current = self._board.sync(self._question)
+        current = self._board.sync(self._request)
         assert current, "a claim has changed which hosts there are"
         rejected = [(place, stage) for place in self._touched if (stage := self._rejected(place))]
         shape = self._shape = shape.reweigh(self._touched, self._full_now, rejected)
@@ -146,7 +146,7 @@ class CachedPool:
             return 0
         view = HostView(self._board.table, self._board.totals, np.array([place], dtype=np.intp))
         for stage, plugin in self._again:
-            mask = ask_filter(plugin, view, self._question, self._progress)
+            mask = ask_filter(plugin, view, self._request, self._progress)
             if mask is not None and not mask.item(0):
                 return stage
         return 0

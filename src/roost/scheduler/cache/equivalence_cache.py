@@ -49,56 +49,56 @@ class EquivalenceCache:
         self._verdicts: Verdicts | None = None
         self._shapes: dict[tuple[Hashable, ...], EquivalenceClass] = {}
 
-    def field(self, fleet: Fleet, question: SchedulingRequest, table: NodeTable) -> CachedPool | None:
+    def field(self, fleet: Fleet, request: SchedulingRequest, table: NodeTable) -> CachedPool | None:
         """The field for a question on the fleet as it is now; None if nothing can be kept for it.
 
         Raises: `SchedulerFault` if a plugin cannot tell its key.
         """
-        if is_forced(question.spec) or not len(table):
+        if is_forced(request.spec) or not len(table):
             return None
-        if any(place.step in ("force_hosts", "force_nodes") for place in question.places):
+        if any(place.step in ("force_hosts", "force_nodes") for place in request.places):
             # Placement is asked for the trees of a few hosts: a shape for these would serve nobody else.
             return None
-        board = self._current_board(fleet, question, table)
+        board = self._current_board(fleet, request, table)
         if board is None:
             return None
-        parts = self._judging.parts(question)
-        asked = tuple((self._encode(each), by_roots_alone(fleet, each)) for each in question.queries)
+        parts = self._judging.parts(request)
+        asked = tuple((self._encode(each), by_roots_alone(fleet, each)) for each in request.queries)
         key = (*asked, *parts.key)
         shape = self._shapes.pop(key, None)
         try:
-            if shape is None or not shape.catch_up(question):
-                shape = EquivalenceClass(board, question, parts.judged)
+            if shape is None or not shape.catch_up(request):
+                shape = EquivalenceClass(board, request, parts.judged)
         except SchedulerFault:
             return None
         self._shapes[key] = shape
         if len(self._shapes) > min(MOST_SHAPES, 1 + _MOST_PLACES // len(board.layout)):
             del self._shapes[next(iter(self._shapes))]
-        order = CandidateOrder(*self._ordering, question)
-        progress = progress_at_start(question, table, fleet)
-        pool = self._narrowed(board, shape, question, parts, progress)
-        return None if pool is None else CachedPool(board, pool, question, parts.again, order, progress)
+        order = CandidateOrder(*self._ordering, request)
+        progress = progress_at_start(request, table, fleet)
+        pool = self._narrowed(board, shape, request, parts, progress)
+        return None if pool is None else CachedPool(board, pool, request, parts.again, order, progress)
 
     def _narrowed(
         self,
         board: HostIndex,
         shape: EquivalenceClass,
-        question: SchedulingRequest,
+        request: SchedulingRequest,
         parts: Parts,
         progress: GroupPlacement,
     ) -> EquivalenceClass | Narrowed | ClassWithoutHosts | None:
         """The shape, or if something is to be asked for this request alone the shape narrowed for it; None if
         a filter fails on some host: whether on one that is in play is the run's to find out."""
-        if not (parts.asking or parts.own or question.spec.ignore_hosts or question.places):
+        if not (parts.asking or parts.own or request.spec.ignore_hosts or request.places):
             return shape
         verdicts = self._verdicts = self._verdicts or Verdicts(board)
 
         def narrow(first: GroupPlacement) -> Narrowed:
-            own = OwnColumns(board, parts.own, question)
-            return Narrowed(board, shape, verdicts, question, parts.judged, own, progress, first)
+            own = OwnColumns(board, parts.own, request)
+            return Narrowed(board, shape, verdicts, request, parts.judged, own, progress, first)
 
         try:
-            few = None if parts.own else excluding(board, shape, question, parts.judged, progress, narrow)
+            few = None if parts.own else excluding(board, shape, request, parts.judged, progress, narrow)
             return narrow(progress) if few is None else few
         except SchedulerFault:
             return None
@@ -112,7 +112,7 @@ class EquivalenceCache:
             found = self._encoded[id(query)] = query, _encode(query)
         return found[1]
 
-    def _current_board(self, fleet: Fleet, question: SchedulingRequest, table: NodeTable) -> HostIndex | None:
+    def _current_board(self, fleet: Fleet, request: SchedulingRequest, table: NodeTable) -> HostIndex | None:
         """The board, brought up to date or made anew; None if not every host has a weight, or a plugin
         fails on some host.
 
@@ -126,13 +126,13 @@ class EquivalenceCache:
                 board is None
                 or board.fleet is not fleet
                 or board.table is not table
-                or board.options is not question.options
-                or not board.sync(question)
+                or board.options is not request.options
+                or not board.sync(request)
             ):
                 self._shapes.clear()
-                if not _sound(question):
+                if not _sound(request):
                     return None
-                board = HostIndex(fleet, table, self._filters, self._weighers, question)
+                board = HostIndex(fleet, table, self._filters, self._weighers, request)
         except (CannotWeigh, SchedulerFault):
             self._shapes.clear()
             return None
@@ -142,6 +142,6 @@ class EquivalenceCache:
         return board
 
 
-def _sound(question: SchedulingRequest) -> bool:
+def _sound(request: SchedulingRequest) -> bool:
     """Whether weights are numbers."""
-    return all(map(math.isfinite, question.options.multipliers.values()))
+    return all(map(math.isfinite, request.options.multipliers.values()))

@@ -29,11 +29,11 @@ class EquivalenceClass:
     it has passed; those with the last stage are allowed. ``ranks`` ranks them.
     """
 
-    def __init__(self, board: HostIndex, question: SchedulingRequest, judged: Sequence[Judged]) -> None:
+    def __init__(self, board: HostIndex, request: SchedulingRequest, judged: Sequence[Judged]) -> None:
         self._board = board
-        self._question = question
+        self._request = request
         self._at = (board.invalidations.end, board.reported.end)
-        self.serving = feasibility_of(board.fleet, question.queries)
+        self.serving = feasibility_of(board.fleet, request.queries)
         self.serving.catch_up()
         self._judging = [each.plugin for each in judged if each.role is Role.KEPT]
         self._names = [(each.plugin.name, each.role is Role.KEPT, each.again) for each in judged]
@@ -41,7 +41,7 @@ class EquivalenceClass:
         view = HostView(board.table, board.totals)
         for plugin in self._judging:
             if is_keyed(plugin):
-                self._own_masks[plugin.name] = ask_filter(plugin, view, question, GroupPlacement())
+                self._own_masks[plugin.name] = ask_filter(plugin, view, request, GroupPlacement())
         self._of_trees = any(looks_at_trees(each) for each in self._judging if is_keyed(each))
         served = self.serving.all(board.fleet, board.totals, board.place_at_row, board.homeless)
         self.stage: Stages = served.view(np.uint8)
@@ -63,10 +63,10 @@ class EquivalenceClass:
         self._doubtful: set[int] = set()
         self._steps: list[Step] = []
 
-    def catch_up(self, question: SchedulingRequest) -> bool:
+    def catch_up(self, request: SchedulingRequest) -> bool:
         """Take in what the board has noted, for a question of this shape that is asked now; False if it is
         better to begin anew."""
-        self._question = question
+        self._request = request
         self.ranks.let_in()
         board = self._board
         ends = (board.invalidations.end, board.reported.end)
@@ -162,7 +162,7 @@ class EquivalenceClass:
         view = HostView(board.table, board.totals, np.array(places, dtype=np.intp))
         for plugin in self._judging:
             if plugin.name in self._own_masks:
-                mask = ask_filter(plugin, view, self._question, GroupPlacement())
+                mask = ask_filter(plugin, view, self._request, GroupPlacement())
                 column = self._own_masks[plugin.name]
                 self._own_masks[plugin.name] = put_mask(column, places, mask, len(self.stage))
 

@@ -38,7 +38,7 @@ class ClassWithoutHosts:
         self,
         board: HostIndex,
         shape: EquivalenceClass,
-        question: SchedulingRequest,
+        request: SchedulingRequest,
         judged: Sequence[Judged],
         progress: GroupPlacement,
         narrow: Narrowing,
@@ -46,7 +46,7 @@ class ClassWithoutHosts:
         """``narrow`` makes what goes on once the run has claimed hosts: their numbers change weights."""
         self._board = board
         self._shape = shape
-        self._question = question
+        self._request = request
         self._narrow = narrow
         # A copy: what is asked once is asked about the members before this run, also when it is narrowed.
         self._first = GroupPlacement(progress.members.copy(), progress.present)
@@ -91,7 +91,7 @@ class ClassWithoutHosts:
             return None
         out, only = set(self._once), []
         for plugin in self._again:
-            named = ask_named(plugin, self._view, self._question, progress)
+            named = ask_named(plugin, self._view, self._request, progress)
             if named is not None and named.allowed:
                 only.append(set(self._board.places_at(named.hosts)))
             elif named is not None:
@@ -102,9 +102,7 @@ class ClassWithoutHosts:
     def _leave_out(self, judged: Sequence[Judged], progress: GroupPlacement) -> bool:
         """Note the hosts that are left out and the steps; returns whether this is a few of many."""
         table = self._board.table
-        ignored = [
-            index for host in self._question.spec.ignore_hosts for index in table.indexes_of_host(host)
-        ]
+        ignored = [index for host in self._request.spec.ignore_hosts for index in table.indexes_of_host(host)]
         if ignored:
             if not self._take(ignored, 0):
                 return False
@@ -121,7 +119,7 @@ class ClassWithoutHosts:
         return self._left[-1] > 1
 
     def _ask(self, plugin: Filter, asked: int, progress: GroupPlacement) -> bool:
-        named = ask_named(plugin, self._view, self._question, progress)
+        named = ask_named(plugin, self._view, self._request, progress)
         return named is None or (not named.allowed and self._take(named.hosts, asked))
 
     def _take(self, indexes: Collection[int], asked: int) -> bool:
@@ -141,7 +139,7 @@ class ClassWithoutHosts:
 def excluding(
     board: HostIndex,
     shape: EquivalenceClass,
-    question: SchedulingRequest,
+    request: SchedulingRequest,
     judged: Sequence[Judged],
     progress: GroupPlacement,
     narrow: Narrowing,
@@ -151,9 +149,9 @@ def excluding(
 
     Raises: `SchedulerFault` from a filter.
     """
-    if question.places or shape.left[-1] < 2 or any(each.role is Role.VARIED for each in judged):
+    if request.places or shape.left[-1] < 2 or any(each.role is Role.VARIED for each in judged):
         return None
     if not all(names_hosts(each.plugin) for each in judged if each.role is Role.ASKED):
         return None
-    few = ClassWithoutHosts(board, shape, question, judged, progress, narrow)
+    few = ClassWithoutHosts(board, shape, request, judged, progress, narrow)
     return few if few.possible else None

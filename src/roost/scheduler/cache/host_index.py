@@ -51,14 +51,14 @@ class HostIndex:
         table: NodeTable,
         filters: Sequence[Filter],
         weighers: Sequence[Weigher],
-        question: SchedulingRequest,
+        request: SchedulingRequest,
     ) -> None:
         self.fleet = fleet
         self.table = table
-        self.options = question.options
+        self.options = request.options
         self.invalidations = InvalidationLog()
         self.reported = InvalidationLog()
-        table.seen_since(question.oldest_heartbeat)
+        table.seen_since(request.oldest_heartbeat)
         self._at = (fleet.invalidations.end, table.invalidations.end)
         self._structure = table.structure
         self._roster = fleet.provider_set_version
@@ -91,7 +91,7 @@ class HostIndex:
             self._free_of.append((weigher, free_of))
             minval = minval_of(weigher)
             raw = (
-                ask_weigher(weigher, view, question, GroupPlacement())
+                ask_weigher(weigher, view, request, GroupPlacement())
                 if free_of is None
                 else self.totals.left(free_of, minval)
             )
@@ -105,7 +105,7 @@ class HostIndex:
                 self.names.append(weigher.name)
                 self.raws.append(raw)
                 self.minvals.append(minval)
-                self.multipliers.append(multiplier_of(view, weigher, question))
+                self.multipliers.append(multiplier_of(view, weigher, request))
                 self._numbered.append(weigher)
         self.joint = BlockScores(self.layout, self.raws, self.invalidations)
         self.leading = len(self.raws)
@@ -113,17 +113,17 @@ class HostIndex:
         self._filters = [each for each in filters if is_kept(each) and not is_keyed(each)]
         self._of_trees_filters = [each for each in self._filters if looks_at_trees(each)]
         for plugin in self._filters:
-            self.masks[plugin.name] = ask_filter(plugin, view, question, GroupPlacement())
+            self.masks[plugin.name] = ask_filter(plugin, view, request, GroupPlacement())
         self._known: dict[int, HostEntry] = {}
         self._bounds: tuple[Float64, Float64] | None = None
         self._loose: set[int] = set()
         # Places whose host has another row than before, until they have been looked at again.
         self._rehomed: set[int] = set()
 
-    def sync(self, question: SchedulingRequest) -> bool:
+    def sync(self, request: SchedulingRequest) -> bool:
         """Catch up with fleet and table; False if it is better to begin anew."""
         fleet, table = self.fleet, self.table
-        table.seen_since(question.oldest_heartbeat)
+        table.seen_since(request.oldest_heartbeat)
         if self._structure != table.structure:
             return False
         ends = (fleet.invalidations.end, table.invalidations.end)
@@ -139,7 +139,7 @@ class HostIndex:
         touched = {place for row in rows if alive.item(row) and (place := self._place(row)) >= 0}
         touched |= self._rehomed
         fresh = {self.layout.place_of.item(index) for index in reported}
-        if not self._look_again(touched, fresh, question):
+        if not self._look_again(touched, fresh, request):
             return False
         for place in fresh:
             self.reported.append(place)
@@ -235,7 +235,7 @@ class HostIndex:
             self.row_at[[*rehomed]] = [*rehomed.values()]
             self.homeless = np.flatnonzero(self.row_at < 0)
 
-    def _look_again(self, touched: set[int], reported: set[int], question: SchedulingRequest) -> bool:
+    def _look_again(self, touched: set[int], reported: set[int], request: SchedulingRequest) -> bool:
         """Sum up again at places that were touched, ask about those that were reported on, and weigh both
         again; False if one of the weighers has numbers now and had none, or the other way round."""
         places = touched | reported if reported else touched
@@ -247,48 +247,48 @@ class HostIndex:
             for place in places:
                 self._know(place, self.totals.refresh_one(place) if place in touched else {})
         if self._of_trees_filters and places:
-            self._ask_filters(self._of_trees_filters, [*places], question)
+            self._ask_filters(self._of_trees_filters, [*places], request)
         if reported and any(free_of_class(each, self.table) != known for each, known in self._free_of):
             return False
-        if reported and not self._ask_about(reported, question):
+        if reported and not self._ask_about(reported, request):
             return False
-        if self._of_trees and places and not self._weigh([*places], self._of_trees, question):
+        if self._of_trees and places and not self._weigh([*places], self._of_trees, request):
             return False
         for place in places:
             self.invalidations.append(place)
             self._loose.add(place >> self.layout.shift)
         return True
 
-    def _ask_about(self, reported: Collection[int], question: SchedulingRequest) -> bool:
+    def _ask_about(self, reported: Collection[int], request: SchedulingRequest) -> bool:
         """Ask those again who look at what hosts report."""
-        self._ask_filters(self._filters, [*reported], question)
+        self._ask_filters(self._filters, [*reported], request)
         places = np.array([*reported], dtype=np.intp)
         view = HostView(self.table, self.totals, places)
         for weigher, column in zip(self._numbered, self.multipliers, strict=True):
             if not isinstance(column, float):
-                column[places] = multiplier_of(view, weigher, question)
-        return self._weigh([*reported], self._of_reports, question)
+                column[places] = multiplier_of(view, weigher, request)
+        return self._weigh([*reported], self._of_reports, request)
 
     def _ask_filters(
-        self, filters: Sequence[Filter], chosen: Sequence[int], question: SchedulingRequest
+        self, filters: Sequence[Filter], chosen: Sequence[int], request: SchedulingRequest
     ) -> None:
         places = np.array(chosen, dtype=np.intp)
         view = HostView(self.table, self.totals, places)
         for plugin in filters:
-            mask = ask_filter(plugin, view, question, GroupPlacement())
+            mask = ask_filter(plugin, view, request, GroupPlacement())
             self.masks[plugin.name] = put_mask(self.masks[plugin.name], places, mask, len(self.layout))
 
     def _weigh(
         self,
         places: Sequence[int],
         weighers: Sequence[tuple[Weigher, int | None]],
-        question: SchedulingRequest,
+        request: SchedulingRequest,
     ) -> bool:
         """Ask weighers again; False if one has numbers now and had none, or the other way round."""
         chosen = np.array(places, dtype=np.intp)
         view = HostView(self.table, self.totals, chosen)
         for weigher, number in weighers:
-            raw = ask_weigher(weigher, view, question, GroupPlacement())
+            raw = ask_weigher(weigher, view, request, GroupPlacement())
             if (raw is None) != (number is None):
                 return False
             if raw is not None and number is not None:

@@ -34,7 +34,7 @@ class Narrowed:
         board: HostIndex,
         shape: EquivalenceClass,
         verdicts: Verdicts,
-        question: SchedulingRequest,
+        request: SchedulingRequest,
         judged: Sequence[Judged],
         columns: OwnColumns,
         progress: GroupPlacement,
@@ -44,7 +44,7 @@ class Narrowed:
         self._board = board
         self._shape = shape
         self._verdicts = verdicts
-        self._question = question
+        self._request = request
         self._once = [each for each in judged if not each.again]
         self._again = [each for each in judged if each.again]
         self._columns = columns
@@ -118,14 +118,14 @@ class Narrowed:
 
     def _filter_once(self, play: StageMask, steps: list[Step], first: GroupPlacement) -> int:
         steps.append(Step(OFFERED, play.left[0]))
-        ignored = self._question.spec.ignore_hosts
+        ignored = self._request.spec.ignore_hosts
         if ignored:
             table = self._board.table
             indexes = [index for host in ignored for index in table.indexes_of_host(host)]
             play.leave_out(self._board.places_at(indexes), 0)
             if indexes:
                 steps.append(Step("ignore_hosts", play.left[0]))
-        for place in self._question.places:
+        for place in self._request.places:
             # All of them are in the table: the board is current.
             places = self._board.layout.place_of[place.nodes]
             if place.allowed:
@@ -160,7 +160,7 @@ class Narrowed:
             if each.role is Role.KEPT:
                 asked += 1
             elif each.role is Role.VARIED:
-                mask = self._verdicts.mask(each.plugin, each.key, self._question)
+                mask = self._verdicts.mask(each.plugin, each.key, self._request)
                 if mask is not None:
                     play.keep(mask, asked)
             elif each.role is Role.ASKED:
@@ -171,7 +171,7 @@ class Narrowed:
     def _ask(self, play: StageMask, plugin: Filter, asked: int, progress: GroupPlacement) -> None:
         board = self._board
         if names_hosts(plugin):
-            named = ask_named(plugin, HostView(board.table, board.totals), self._question, progress)
+            named = ask_named(plugin, HostView(board.table, board.totals), self._request, progress)
             if named is not None:
                 places = board.places_at(named.hosts)
                 if named.allowed:
@@ -181,7 +181,7 @@ class Narrowed:
             return
         places_in_play = board.layout.in_tie_order(play.stage > asked)
         view = HostView(board.table, board.totals, places_in_play)
-        mask = ask_filter(plugin, view, self._question, progress)
+        mask = ask_filter(plugin, view, self._request, progress)
         if mask is not None and not mask.all():
             play.keep_only(places_in_play[mask], asked)
 
@@ -203,7 +203,7 @@ class Narrowed:
         found = []
         view = HostView(self._board.table, self._board.totals)
         for _, each in self._numbered_again():
-            named = ask_named(each.plugin, view, self._question, progress)
+            named = ask_named(each.plugin, view, self._request, progress)
             if named is not None and named.allowed:
                 return None
             found.append(set() if named is None else set(self._board.places_at(named.hosts)))

@@ -24,10 +24,10 @@ class OwnColumns:
     """
 
     def __init__(
-        self, board: HostIndex, weighers: Sequence[tuple[int, Weigher]], question: SchedulingRequest
+        self, board: HostIndex, weighers: Sequence[tuple[int, Weigher]], request: SchedulingRequest
     ) -> None:
         self._board = board
-        self._question = question
+        self._request = request
         self._weighers = weighers
         self._found: list[tuple[Weigher, OwnColumn]] = []
         self._columns: Columns = board
@@ -49,7 +49,7 @@ class OwnColumns:
             chosen = places()
             view = HostView(board.table, board.totals, chosen)
             for rank, weigher in self._weighers:
-                raw = ask_weigher(weigher, view, self._question, progress)
+                raw = ask_weigher(weigher, view, self._request, progress)
                 if raw is not None:
                     self._found.append((weigher, self._column(rank, weigher, view, chosen)))
                     self._put(self._found[-1], chosen, raw)
@@ -73,7 +73,7 @@ class OwnColumns:
             return False
         view = HostView(self._board.table, self._board.totals, chosen)
         for found in self._found:
-            raw = ask_weigher(found[0], view, self._question, progress)
+            raw = ask_weigher(found[0], view, self._request, progress)
             if raw is None:
                 name = found[0].name
                 raise SchedulerFault(
@@ -84,7 +84,7 @@ class OwnColumns:
 
     def _column(self, rank: int, weigher: Weigher, view: HostView, chosen: Rows) -> OwnColumn:
         size = len(self._board.layout)
-        multiplier = multiplier_of(view, weigher, self._question)
+        multiplier = multiplier_of(view, weigher, self._request)
         if not isinstance(multiplier, float):
             column: Float64 = np.zeros(size)
             column[chosen] = multiplier

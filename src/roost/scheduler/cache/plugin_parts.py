@@ -57,9 +57,9 @@ class PluginParts:
         self._keys: dict[str, set[Hashable]] = {}
         self._known: dict[tuple[Hashable, ...], Parts] = {}
 
-    def parts(self, question: SchedulingRequest) -> Parts:
+    def parts(self, request: SchedulingRequest) -> Parts:
         """The parts of all plugins. Raises: `SchedulerFault` if one cannot tell its key."""
-        keys = self._ask(question)
+        keys = self._ask(request)
         told = [*keys]
         for number in self._loose:
             told[number] = keys[number] is not None
@@ -76,15 +76,15 @@ class PluginParts:
             parts = parts._replace(judged=judged)
         return parts
 
-    def _ask(self, question: SchedulingRequest) -> tuple[Hashable | None, ...]:
+    def _ask(self, request: SchedulingRequest) -> tuple[Hashable | None, ...]:
         try:
-            keys = tuple([key(question) for key in self._key_of])
+            keys = tuple([key(request) for key in self._key_of])
             hash(keys)
         except SchedulerError:
             raise
         except Exception:
             # Which of them it is, is found by asking each of them again.
-            return tuple([ask_key(each, question) for each in self._keyed])
+            return tuple([ask_key(each, request) for each in self._keyed])
         return keys
 
     def _tell(self, keys: Sequence[Hashable | None]) -> Parts:

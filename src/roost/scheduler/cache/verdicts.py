@@ -25,11 +25,11 @@ class Verdicts:
         self._board = board
         self._kept: dict[tuple[str, Hashable], _Verdict] = {}
 
-    def mask(self, plugin: Filter, key: Hashable, question: SchedulingRequest) -> Bools | None:
+    def mask(self, plugin: Filter, key: Hashable, request: SchedulingRequest) -> Bools | None:
         """Whether each host may be used: bool[places], None if all may. Raises: `SchedulerFault`."""
         verdict = self._kept.pop((plugin.name, key), None)
-        if verdict is None or not verdict.catch_up(self._board, plugin, question):
-            verdict = _Verdict(self._board, plugin, question)
+        if verdict is None or not verdict.catch_up(self._board, plugin, request):
+            verdict = _Verdict(self._board, plugin, request)
         self._kept[plugin.name, key] = verdict
         if len(self._kept) > MOST_VERDICTS:
             del self._kept[next(iter(self._kept))]
@@ -39,17 +39,17 @@ class Verdicts:
 class _Verdict:
     __slots__ = ("_at", "_packed")
 
-    def __init__(self, board: HostIndex, plugin: Filter, question: SchedulingRequest) -> None:
+    def __init__(self, board: HostIndex, plugin: Filter, request: SchedulingRequest) -> None:
         self._at = log_of(board, plugin).end
         view = HostView(board.table, board.totals)
-        self._put(ask_filter(plugin, view, question, GroupPlacement()))
+        self._put(ask_filter(plugin, view, request, GroupPlacement()))
 
     def mask(self, places: int) -> Bools | None:
         if self._packed is None:
             return None
         return np.unpackbits(self._packed, count=places).view(np.bool_)
 
-    def catch_up(self, board: HostIndex, plugin: Filter, question: SchedulingRequest) -> bool:
+    def catch_up(self, board: HostIndex, plugin: Filter, request: SchedulingRequest) -> bool:
         """Ask again about hosts of which something has changed; False if it is better to begin anew."""
         log = log_of(board, plugin)
         if self._at == log.end:
@@ -58,7 +58,7 @@ class _Verdict:
         if changed is None:
             return False
         places = np.array([*changed], dtype=np.intp)
-        answer = ask_filter(plugin, HostView(board.table, board.totals, places), question, GroupPlacement())
+        answer = ask_filter(plugin, HostView(board.table, board.totals, places), request, GroupPlacement())
         size = len(board.layout)
         self._put(put_mask(self.mask(size), places, answer, size))
         self._at = log.end

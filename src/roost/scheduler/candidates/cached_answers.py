@@ -34,31 +34,31 @@ class CachedAnswers:
     def __init__(self) -> None:
         self._answers: dict[bytes, _Answer] = {}
 
-    def of(self, question: SchedulingRequest, table: NodeTable) -> FetchedCandidates | None:
+    def of(self, request: SchedulingRequest, table: NodeTable) -> FetchedCandidates | None:
         """The answer to a question's query, None if placement is to be asked."""
-        if not question.options.host_list_seconds:
+        if not request.options.host_list_seconds:
             return None
-        answer = self._answers.get(_encode(question.queries))
-        if answer is None or answer.structure != table.structure or answer.until <= question.monotonic():
+        answer = self._answers.get(_encode(request.queries))
+        if answer is None or answer.structure != table.structure or answer.until <= request.monotonic():
             return None
         return answer.offers
 
-    def keep(self, question: SchedulingRequest, table: NodeTable, offers: FetchedCandidates) -> None:
+    def keep(self, request: SchedulingRequest, table: NodeTable, offers: FetchedCandidates) -> None:
         """Keep an answer that was read just now."""
-        seconds = question.options.host_list_seconds
+        seconds = request.options.host_list_seconds
         if not seconds:
             return
-        key = _encode(question.queries)
+        key = _encode(request.queries)
         self._answers.pop(key, None)
-        self._answers[key] = _Answer(offers, table.structure, question.monotonic() + seconds)
+        self._answers[key] = _Answer(offers, table.structure, request.monotonic() + seconds)
         if len(self._answers) > MOST_ANSWERS:
             del self._answers[next(iter(self._answers))]
 
-    def decided(self, question: SchedulingRequest, outcome: Outcome | None) -> None:
+    def decided(self, request: SchedulingRequest, outcome: Outcome | None) -> None:
         """Take note of what a run on an answer came to; None: it raised."""
         if not self._answers:
             return
-        key = _encode(question.queries)
+        key = _encode(request.queries)
         refused = outcome is None or any(tried.refusal is not None for tried in outcome.tries)
         if outcome is None or refused or not outcome.destinations:
             self._answers.pop(key, None)

@@ -20,9 +20,9 @@ class CandidateOrder:
     """What filters and weighers say about the candidates of single hosts, for one request."""
 
     def __init__(
-        self, filters: Sequence[Filter], weighers: Sequence[Weigher], question: SchedulingRequest
+        self, filters: Sequence[Filter], weighers: Sequence[Weigher], request: SchedulingRequest
     ) -> None:
-        self._question = question
+        self._request = request
         narrowing = [each for each in filters if hasattr(each, "narrow")]
         self._narrowing: list[Any] = [each for each in in_order(narrowing) if self._judges(each)]
         self._ranking: list[Any] = [each for each in weighers if hasattr(each, "rank") and self._judges(each)]
@@ -37,7 +37,7 @@ class CandidateOrder:
         for plugin in self._narrowing:
             if not listed:
                 break
-            listed = ask_to_narrow(plugin, host, listed, self._question)
+            listed = ask_to_narrow(plugin, host, listed, self._request)
         if len(listed) > 1:
             listed = self._ranked(host, listed)
         return iter(listed)
@@ -45,10 +45,10 @@ class CandidateOrder:
     def _ranked(self, host: OneHost, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
         totals = [0.0] * len(candidates)
         for plugin in self._ranking:
-            numbers = ask_to_rank(plugin, host, candidates, self._question)
+            numbers = ask_to_rank(plugin, host, candidates, self._request)
             if numbers is None or min(numbers) == max(numbers):
                 continue
-            multiplier = multiplier_of(host, plugin, self._question)
+            multiplier = multiplier_of(host, plugin, self._request)
             factor = multiplier if isinstance(multiplier, float) else multiplier.item(0)
             least, span = min(numbers), max(numbers) - min(numbers)
             totals = [
@@ -60,4 +60,4 @@ class CandidateOrder:
         return [candidates[at] for at in order]
 
     def _judges(self, plugin: Filter | Weigher) -> bool:
-        return ask_key(plugin, self._question) is not None
+        return ask_key(plugin, self._request) is not None

@@ -20,11 +20,11 @@ from roost.scheduler.request.scheduling_request import SchedulingRequest
 
 
 def fleet_offers(
-    fleet: Fleet, question: SchedulingRequest, table: NodeTable, only: int | None = None
+    fleet: Fleet, request: SchedulingRequest, table: NodeTable, only: int | None = None
 ) -> CandidateSource:
     """What the fleet offers for a question; ``only``: the index of the one node that is looked at."""
-    offers: CandidateSource = FleetCandidates(fleet, question.query, table, only=only)
-    for query in question.fallbacks:
+    offers: CandidateSource = FleetCandidates(fleet, request.query, table, only=only)
+    for query in request.fallbacks:
         offers = FallbackCandidates(table, offers, FleetCandidates(fleet, query, table, only=only))
     return offers
 

@@ -41,26 +41,26 @@ class ReportedGateway:
         self._columns: tuple[NodeTable, ReportedColumns] | None = None
         self._pending: dict[str, tuple[Allocations, float]] = {}
 
-    async def decide(self, question: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
+    async def decide(self, request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
         """As `roost.scheduler.gateways.Gateway.decide` says."""
         started = time.perf_counter()
-        offers = self._offers(question, table, set(question.instances))
-        driven = RunningSelection(select(question, table, offers, plugins, Draw(question.seed)))
+        offers = self._offers(request, table, set(request.instances))
+        driven = RunningSelection(select(request, table, offers, plugins, Draw(request.seed)))
         while driven.claim is not None:
             driven.answer(CLAIMED)
         outcome = driven.outcome
         for one in outcome.destinations:
-            self._pending[one.instance] = (one.selected.allocations, question.now)
+            self._pending[one.instance] = (one.selected.allocations, request.now)
         if not outcome.destinations and outcome.cause == OFFERED:
-            outcome = msgspec.structs.replace(outcome, refusal=_why_none(question.query))
+            outcome = msgspec.structs.replace(outcome, refusal=_why_none(request.query))
         return Decided(outcome, None, time.perf_counter() - started, claims=False)
 
     async def check(self, queries: Sequence[CandidateQuery]) -> None:
         """Nothing: what nodes report tells no resource classes and traits that do not exist."""
 
-    async def give_back(self, question: SchedulingRequest) -> None:
+    async def give_back(self, request: SchedulingRequest) -> None:
         """Have what was decided for a question count no longer."""
-        for instance in question.instances:
+        for instance in request.instances:
             self._pending.pop(instance, None)
 
     def forget_answers(self) -> None:
@@ -68,7 +68,7 @@ class ReportedGateway:
 
     async def explain(
         self,
-        question: SchedulingRequest,
+        request: SchedulingRequest,
         table: NodeTable,
         plugins: Plugins,
         placed: int,
@@ -96,33 +96,33 @@ class ReportedGateway:
             if isinstance(index, str):
                 replacing.passed_over(alternate, index)
                 continue
-            offers = self._offers(request.question, table, {request.instance}, index)
-            progress = progress_at_start(request.question, table)
+            offers = self._offers(request.scheduling, table, {request.instance}, index)
+            progress = progress_at_start(request.scheduling, table)
             found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers, progress)
             if isinstance(found, str):
                 replacing.passed_over(alternate, found)
                 continue
             selection = replacing.selection(alternate, index, found[0], None)
-            self._pending[request.instance] = (selection.allocations, request.question.now)
+            self._pending[request.instance] = (selection.allocations, request.scheduling.now)
             return replacing.claimed(number, selection)
         return replacing.nothing_left()
 
     def _offers(
-        self, question: SchedulingRequest, table: NodeTable, but: set[str], only: int | None = None
+        self, request: SchedulingRequest, table: NodeTable, but: set[str], only: int | None = None
     ) -> ReportedCandidates:
         if self._columns is None or self._columns[0] is not table:
             self._columns = (table, ReportedColumns(table))
         columns = self._columns[1]
         columns.catch_up()
-        pending = list(self._still_pending(question, table, but))
-        return ReportedCandidates(question.query, table, columns, pending, only)
+        pending = list(self._still_pending(request, table, but))
+        return ReportedCandidates(request.query, table, columns, pending, only)
 
     def _still_pending(
-        self, question: SchedulingRequest, table: NodeTable, but: set[str]
+        self, request: SchedulingRequest, table: NodeTable, but: set[str]
     ) -> Iterator[Allocations]:
         """What was decided and is in no report yet, without what the instances ``but`` have."""
         for instance, (allocations, at) in list(self._pending.items()):
-            if table.indexes_of_instance(instance) or at < question.oldest_heartbeat:
+            if table.indexes_of_instance(instance) or at < request.oldest_heartbeat:
                 del self._pending[instance]
             elif instance not in but:
                 yield allocations

@@ -36,9 +36,9 @@ class SwitchingGateway:
         self._at = (-1, -1)
         self._without_placement = False
 
-    async def decide(self, question: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
+    async def decide(self, request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
         """As `Gateway.decide` says."""
-        return await self._source(table).decide(question, table, plugins)
+        return await self._source(table).decide(request, table, plugins)
 
     async def check(self, queries: Sequence[CandidateQuery]) -> None:
         source = self._reported if self._without_placement else self._placement
@@ -46,7 +46,7 @@ class SwitchingGateway:
 
     async def explain(
         self,
-        question: SchedulingRequest,
+        request: SchedulingRequest,
         table: NodeTable,
         plugins: Plugins,
         placed: int,
@@ -54,7 +54,7 @@ class SwitchingGateway:
         newest: bool = False,
     ) -> Reasons | None:
         """As `Gateway.explain` says."""
-        return await self._source(table).explain(question, table, plugins, placed, newest=newest)
+        return await self._source(table).explain(request, table, plugins, placed, newest=newest)
 
     async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
         """As `Gateway.what_if` says."""

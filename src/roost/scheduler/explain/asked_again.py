@@ -24,12 +24,12 @@ def queries_for(
 
 
 def asked_again(
-    fleet: Fleet, table: NodeTable, question: SchedulingRequest, spec: RequestSpec
+    fleet: Fleet, table: NodeTable, request: SchedulingRequest, spec: RequestSpec
 ) -> SchedulingRequest:
     """The question with another spec. Raises: `SchedulerError`."""
-    asked = queries_for(fleet, table, spec, question.options)
+    asked = queries_for(fleet, table, spec, request.options)
     return replace(
-        question,
+        request,
         spec=spec,
         query=asked.query,
         fallbacks=asked.fallbacks,

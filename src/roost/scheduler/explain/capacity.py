@@ -49,18 +49,18 @@ def what_if(
     Raises: `SchedulerError` if the request cannot be judged, or the scenario names a host that is not there.
     """
     clock, node_version = Clock(seconds), table.version
-    question = _suppose(fleet, table, supposed)
+    request = _suppose(fleet, table, supposed)
     scratch = Scratch(fleet, table, plugins)
     fits, refused, binds = 0, False, None
     with scratch.trying():
         while fits < supposed.limit and not refused and not clock.over():
             number = min(BATCH, supposed.limit - fits)
-            placed = scratch.decide(_next(question, number), kept=True).destinations
-            question = _with_members(question, [each.selected.host for each in placed])
+            placed = scratch.decide(_next(request, number), kept=True).destinations
+            request = _with_members(request, [each.selected.host for each in placed])
             fits += len(placed)
             refused = len(placed) < number
         if refused:
-            binds = explained(fleet, _next(question, 1), table, plugins, seconds=explaining)
+            binds = explained(fleet, _next(request, 1), table, plugins, seconds=explaining)
         counted = Counter(scratch.index_of(claim) for claim in scratch.claims)
         shares = _shares({name_of(table, at): n for at, n in counted.items() if at is not None})
     return WhatIf(
@@ -90,7 +90,7 @@ def _suppose(fleet: Fleet, table: NodeTable, supposed: Supposition) -> Schedulin
     # A request may name a drained host. It is for this host still, and does not fit.
     asked = placement_queries(spec, Facts(table, options, aggregates=supposed.aggregates))
     drain(table, drained)
-    question = SchedulingRequest(
+    request = SchedulingRequest(
         run=str(uuid.uuid4()),
         spec=spec,
         query=asked.query,
@@ -103,27 +103,27 @@ def _suppose(fleet: Fleet, table: NodeTable, supposed: Supposition) -> Schedulin
         limit=asked.limit,
         places=asked.places,
     )
-    check_queries(fleet, question.queries)
-    return question
+    check_queries(fleet, request.queries)
+    return request
 
 
-def _next(question: SchedulingRequest, number: int) -> SchedulingRequest:
+def _next(request: SchedulingRequest, number: int) -> SchedulingRequest:
     """The question for some new instances, of which as many as fit are placed."""
     instances = tuple(str(uuid.uuid4()) for _ in range(number))
-    return msgspec.structs.replace(question, instances=instances)
+    return msgspec.structs.replace(request, instances=instances)
 
 
-def _with_members(question: SchedulingRequest, hosts: Sequence[str]) -> SchedulingRequest:
+def _with_members(request: SchedulingRequest, hosts: Sequence[str]) -> SchedulingRequest:
     """The question of who knows that the request's server group has new members on these hosts.
 
     A member that the request tells of may be one that has a claim, so that a host's claims count only beyond
     those that it tells of.
     """
-    spec = question.spec
+    spec = request.spec
     if spec.group is None:
-        return question
+        return request
     group = msgspec.structs.replace(spec.group, hosts=(*spec.group.hosts, *hosts))
-    return msgspec.structs.replace(question, spec=msgspec.structs.replace(spec, group=group))
+    return msgspec.structs.replace(request, spec=msgspec.structs.replace(spec, group=group))
 
 
 def _shares(numbers: Mapping[str, int]) -> tuple[Share, ...]:

@@ -84,7 +84,7 @@ class Copy:
         table.set_silent(refused.silent)
         try:
             asked = queries_for(fleet, table, spec, options)
-            question = SchedulingRequest(
+            request = SchedulingRequest(
                 run="",
                 spec=spec,
                 query=asked.query,
@@ -99,7 +99,7 @@ class Copy:
                 seed=refused.seed,
             )
             return explained(
-                fleet, question, table, self._plugins, placed=refused.placed, seconds=SECONDS_EACH
+                fleet, request, table, self._plugins, placed=refused.placed, seconds=SECONDS_EACH
             )
         except SchedulerError:
             # A plugin fails on the state as it is now. The run itself has been refused without a fault.

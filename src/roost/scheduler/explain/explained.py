@@ -30,7 +30,7 @@ NEAR_EACH = 4
 
 def explained(
     fleet: Fleet,
-    question: SchedulingRequest,
+    request: SchedulingRequest,
     table: NodeTable,
     plugins: Plugins,
     *,
@@ -46,29 +46,29 @@ def explained(
     Raises: `SchedulerError` if the request cannot be judged.
     """
     clock = Clock(seconds)
-    question = _remaining(without_limits(question), placed)
-    wanted = placed + len(question.instances)
+    request = _remaining(without_limits(request), placed)
+    wanted = placed + len(request.instances)
     scratch = Scratch(fleet, table, plugins)
     with scratch.trying():
-        outcome = scratch.decide(question)
+        outcome = scratch.decide(request)
         more = len(scratch.claims)
-        if more < len(question.instances):
-            instance = question.instances[more]
+        if more < len(request.instances):
+            instance = request.instances[more]
             refused = {each.host for each in outcome.tries if each.instance == instance and each.refusal}
-            survey = _survey(scratch, question, more, refused, clock)
-            found = near(survey, NEAR_EACH + len(question.instances))
+            survey = _survey(scratch, request, more, refused, clock)
+            found = near(survey, NEAR_EACH + len(request.instances))
             scratch.one_by_one = survey.can_weigh(plugins.weighers)
             stages, misses = survey.stages(), nearest(found, MOST_MISSES)
             told = sentences(survey, misses, placed + more, wanted, outcome.refusal or "")
-    if more == len(question.instances):
-        return _fits(scratch, question, placed, clock)
+    if more == len(request.instances):
+        return _fits(scratch, request, placed, clock)
     # Of equal changes those first that the user can make.
-    proposed = [*lowered(scratch, question, survey, clock)]
-    proposed += proposals(question, survey, found, plugins.filters, 0 if placed else more)
+    proposed = [*lowered(scratch, request, survey, clock)]
+    proposed += proposals(request, survey, found, plugins.filters, 0 if placed else more)
     proposed.sort(key=lambda each: round(each.distance, 4))
     relaxations = tuple(working(scratch, proposed, MOST_RELAXATIONS, clock))
     if not relaxations:
-        both = working(scratch, pairs(question, survey, plugins.filters), MOST_PAIRS, clock)
+        both = working(scratch, pairs(request, survey, plugins.filters), MOST_PAIRS, clock)
         relaxations = tuple(sorted(both, key=lambda each: each.distance))
     sentence, public = told
     return replace(
@@ -80,22 +80,22 @@ def explained(
     )
 
 
-def _fits(scratch: Scratch, question: SchedulingRequest, placed: int, clock: Clock) -> Reasons:
-    survey = _survey(scratch, question, 0, (), clock)
-    weighed = weighed_hosts(scratch.fleet, question, scratch.table, scratch.plugins, MOST_WEIGHED)
+def _fits(scratch: Scratch, request: SchedulingRequest, placed: int, clock: Clock) -> Reasons:
+    survey = _survey(scratch, request, 0, (), clock)
+    weighed = weighed_hosts(scratch.fleet, request, scratch.table, scratch.plugins, MOST_WEIGHED)
     left = int(survey.left.sum())
     number = "1 host" if left == 1 else f"{left} hosts"
     sentence = f"it fits: {number} may be used, and {weighed[0].host} is the best"
     reasons = _counted(survey, survey.stages(), sentence, "it fits")
-    placed += len(question.instances)
+    placed += len(request.instances)
     return replace(reasons, placed=placed, weighed=weighed, complete=survey.complete)
 
 
 def _survey(
-    scratch: Scratch, question: SchedulingRequest, before: int, refused: Collection[str], clock: Clock
+    scratch: Scratch, request: SchedulingRequest, before: int, refused: Collection[str], clock: Clock
 ) -> Survey:
     """The survey for one instance, with those before it placed."""
-    one = replace(question, instances=question.instances[before : before + 1], min_count=1)
+    one = replace(request, instances=request.instances[before : before + 1], min_count=1)
     return Survey(scratch.fleet, one, scratch.table, scratch.plugins.filters, refused, clock)
 
 
@@ -115,8 +115,8 @@ def _counted(survey: Survey, stages: tuple[Stage, ...], sentence: str, public: s
     )
 
 
-def _remaining(question: SchedulingRequest, placed: int) -> SchedulingRequest:
+def _remaining(request: SchedulingRequest, placed: int) -> SchedulingRequest:
     if not placed:
-        return question
-    rest = question.instances[placed:]
-    return replace(question, instances=rest, min_count=len(rest))
+        return request
+    rest = request.instances[placed:]
+    return replace(request, instances=rest, min_count=len(rest))

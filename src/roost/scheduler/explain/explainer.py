@@ -63,7 +63,7 @@ class Job(NamedTuple):
     """A refused question. ``placed``: so many of its first instances hold their hosts. ``newest``: explain it
     on the newest version that any writer has made."""
 
-    question: SchedulingRequest
+    request: SchedulingRequest
     table: NodeTable
     plugins: Plugins
     placed: int
@@ -71,9 +71,9 @@ class Job(NamedTuple):
 
     def same(self) -> bytes:
         """What is the same for refusals that have the same reasons."""
-        question = self.question
-        number, least = len(question.instances), question.min_count
-        return _encode((question.spec, question.queries, number, least, self.placed, self.newest))
+        request = self.request
+        number, least = len(request.instances), request.min_count
+        return _encode((request.spec, request.queries, number, least, self.placed, self.newest))
 
 
 class Explainer:
@@ -151,11 +151,11 @@ class _Process:
     def __init__(self, ledger: Ledger, job: Job) -> None:
         """Begin it, on the state of now. Raises: `ForkedUnavailable`."""
         self._table, self._plugins = job.table, job.plugins
-        self._options: SchedulerOptions = job.question.options
+        self._options: SchedulerOptions = job.request.options
         self._asked_at = time.monotonic()
 
         def begin() -> Handler:
-            return Copy(ledger.known(), job.table, job.plugins, job.question.options).handle
+            return Copy(ledger.known(), job.table, job.plugins, job.request.options).handle
 
         self._worker = ForkedWorker(begin, MORE_BYTES, SECONDS)
         self._commits = ledger.tap()
@@ -176,23 +176,23 @@ class _Process:
             and not self._commits.broken
             and job.table is self._table
             and job.plugins is self._plugins
-            and job.question.options is self._options
+            and job.request.options is self._options
         )
 
     async def explain(self, job: Job) -> Reasons | None:
         """The reasons of a refusal, on the present state. Raises: as `ForkedWorker.ask`."""
-        question = job.question
+        request = job.request
         self._asked_at = time.monotonic()
 
         def message() -> bytes:
             # Services that are found to be down or up again now are events.
-            self._table.seen_since(question.oldest_heartbeat)
+            self._table.seen_since(request.oldest_heartbeat)
             refused = Refused(
-                spec=question.spec,
-                instances=question.instances,
-                min_count=question.min_count,
-                now=question.now,
-                seed=question.seed,
+                spec=request.spec,
+                instances=request.instances,
+                min_count=request.min_count,
+                now=request.now,
+                seed=request.seed,
                 placed=job.placed,
                 silent=self._table.silent(),
             )

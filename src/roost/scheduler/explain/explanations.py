@@ -30,14 +30,14 @@ class Explanations:
         self._records = records
         self._under_way: dict[Explaining, float] = {}
 
-    def begin(self, question: SchedulingRequest, outcome: Outcome) -> Explaining | None:
+    def begin(self, request: SchedulingRequest, outcome: Outcome) -> Explaining | None:
         """Begin to find out why instances were not placed; None if all were, or if it is not to be found out.
 
         Call it while the table is being read.
         """
-        seconds = question.options.explain_seconds
-        out_of_time = outcome.cause == BOUND and question.expired()
-        if outcome.refusal is None or not seconds or out_of_time or is_rebuild(question.spec):
+        seconds = request.options.explain_seconds
+        out_of_time = outcome.cause == BOUND and request.expired()
+        if outcome.refusal is None or not seconds or out_of_time or is_rebuild(request.spec):
             return None
         if outcome.cause == WORK:
             # Each change that might help would be tried with as much work again.
@@ -45,16 +45,16 @@ class Explanations:
         reading = contextlib.ExitStack()
         reading.enter_context(self._table.reading())
         placed = len(outcome.destinations)
-        task = asyncio.create_task(self._gateway.explain(question, self._table, self._plugins, placed))
+        task = asyncio.create_task(self._gateway.explain(request, self._table, self._plugins, placed))
         self._under_way[task] = seconds
 
         def ended(task: Explaining) -> None:
             reading.close()
             del self._under_way[task]
             if not task.cancelled() and (error := task.exception()) is not None:
-                _log.error("a refusal could not be explained", run=question.run, exc_info=error)
+                _log.error("a refusal could not be explained", run=request.run, exc_info=error)
             if (reasons := reasons_of(task)) is not None:
-                self._records.put([], [], [RunReasons(question.run, reasons)])
+                self._records.put([], [], [RunReasons(request.run, reasons)])
 
         task.add_done_callback(ended)
         return task

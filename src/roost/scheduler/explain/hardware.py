@@ -31,42 +31,40 @@ _Changed = Callable[[int], RequestSpec]
 """The spec with another amount."""
 
 
-def lowered(
-    scratch: Scratch, question: SchedulingRequest, survey: Survey, clock: Clock
-) -> Iterator[Proposal]:
+def lowered(scratch: Scratch, request: SchedulingRequest, survey: Survey, clock: Clock) -> Iterator[Proposal]:
     """Changes of the hardware that is asked for, on hosts that lack nothing else."""
     hardware = [each for each in survey.conditions if _is_hardware(each)]
     hosts: Sequence[int | None] = [survey.index.item(each) for each in _lacking_only(survey, hardware)]
-    requests = pci_requests(question.spec, question.options)
+    requests = pci_requests(request.spec, request.options)
     # Where the devices are part of the query, each in a group of its own, no host is known to lack just them.
-    if hosts or (requests and question.options.pci.in_placement):
-        hosts = scratch.to_try(question, hosts)
+    if hosts or (requests and request.options.pci.in_placement):
+        hosts = scratch.to_try(request, hosts)
     for each in requests:
         if each.alias is None or each.count < 2:
             continue
         alias, count = each.alias, each.count
 
         def fewer(number: int, alias: str = alias) -> RequestSpec:
-            return _with_count(question.spec, alias, number)
+            return _with_count(request.spec, alias, number)
 
-        for found, host in _largest(scratch, question, hosts, range(1, count), fewer, clock):
+        for found, host in _largest(scratch, request, hosts, range(1, count), fewer, clock):
             text = f"{found} PCI {'device' if found == 1 else 'devices'} of alias {alias} instead of {count}"
-            yield _proposal(scratch, "devices", alias, text, (count, found), question, fewer(found), host)
-    guest = wanted_topology(question.spec)
+            yield _proposal(scratch, "devices", alias, text, (count, found), request, fewer(found), host)
+    guest = wanted_topology(request.spec)
     if guest is None or not any(isinstance(each.subject, NUMATopologyFilter) for each in hardware):
         return
-    flavor = question.spec.flavor
+    flavor = request.spec.flavor
     for name, wanted, step, unit in (
         ("vcpus", flavor.vcpus, len(guest.cells), "vCPUs"),
         ("memory_mb", flavor.memory_mb, _memory_step(guest), "MiB of memory"),
     ):
 
         def smaller(number: int, name: str = name) -> RequestSpec:
-            return replace(question.spec, flavor=replace(flavor, **{name: number}))
+            return replace(request.spec, flavor=replace(flavor, **{name: number}))
 
-        for found, host in _largest(scratch, question, hosts, range(step, wanted, step), smaller, clock):
+        for found, host in _largest(scratch, request, hosts, range(step, wanted, step), smaller, clock):
             text = f"{found} {unit} instead of {wanted}"
-            yield _proposal(scratch, "cells", name, text, (wanted, found), question, smaller(found), host)
+            yield _proposal(scratch, "cells", name, text, (wanted, found), request, smaller(found), host)
 
 
 def _is_hardware(condition: Condition) -> bool:
@@ -89,7 +87,7 @@ def _lacking_only(survey: Survey, hardware: Sequence[Condition]) -> list[int]:
 
 def _largest(
     scratch: Scratch,
-    question: SchedulingRequest,
+    request: SchedulingRequest,
     hosts: Sequence[int | None],
     amounts: range,
     changed: _Changed,
@@ -100,7 +98,7 @@ def _largest(
         low, high = 0, len(amounts)
         while low < high and not clock.over():
             middle = (low + high) // 2
-            if _works(scratch, question, changed(amounts[middle]), host):
+            if _works(scratch, request, changed(amounts[middle]), host):
                 low = middle + 1
             else:
                 high = middle
@@ -108,9 +106,9 @@ def _largest(
             yield amounts[low - 1], host
 
 
-def _works(scratch: Scratch, question: SchedulingRequest, spec: RequestSpec, host: int | None) -> bool:
+def _works(scratch: Scratch, request: SchedulingRequest, spec: RequestSpec, host: int | None) -> bool:
     try:
-        changed = asked_again(scratch.fleet, scratch.table, question, spec)
+        changed = asked_again(scratch.fleet, scratch.table, request, spec)
     except SchedulerError:
         # Flavor and image tell of single cells, or of CPUs by number: they contradict another amount.
         return False
@@ -123,12 +121,12 @@ def _proposal(
     name: str,
     text: str,
     numbers: tuple[int, int],
-    question: SchedulingRequest,
+    request: SchedulingRequest,
     spec: RequestSpec,
     host: int | None,
 ) -> Proposal:
     before, after = numbers
-    changed = asked_again(scratch.fleet, scratch.table, question, spec)
+    changed = asked_again(scratch.fleet, scratch.table, request, spec)
     distance = (before - after) / before
     return Proposal(kind, name, text, distance, changed, (host,), None, None, before, after)
 

@@ -150,7 +150,7 @@ def _lack(survey: Survey, condition: Condition, position: int) -> Lack:
     said: Lack | None = None
     if hasattr(plugin, "lack"):
         try:
-            said = plugin.lack(survey.one(position), survey.question, survey.progress)
+            said = plugin.lack(survey.one(position), survey.request, survey.progress)
         except Exception as error:
             # An explanation does not fail because a plugin cannot explain itself.
             said = Lack(str(fault("filter", plugin, None, error)))

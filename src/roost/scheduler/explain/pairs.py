@@ -30,7 +30,7 @@ class _Failed:
     hosts: Bools
 
 
-def pairs(question: SchedulingRequest, survey: Survey, filters: Sequence[Filter]) -> Iterator[Proposal]:
+def pairs(request: SchedulingRequest, survey: Survey, filters: Sequence[Filter]) -> Iterator[Proposal]:
     """Changes of two conditions at once, on hosts that fail these two and no other one."""
     failed = _failed(survey)
     number = np.zeros(len(survey.roots), dtype=np.int32)
@@ -45,7 +45,7 @@ def pairs(question: SchedulingRequest, survey: Survey, filters: Sequence[Filter]
     found.sort(key=lambda each: each[0])
     for _, one, other, both in found[:MOST_PAIRS]:
         for position in survey.positions(both)[:MOST_HOSTS]:
-            proposal = _together(question, survey, filters, (one.condition, other.condition), position)
+            proposal = _together(request, survey, filters, (one.condition, other.condition), position)
             if proposal is not None:
                 yield proposal
 
@@ -70,21 +70,21 @@ def _failed(survey: Survey) -> list[_Failed]:
 
 
 def _together(
-    question: SchedulingRequest,
+    request: SchedulingRequest,
     survey: Survey,
     filters: Sequence[Filter],
     conditions: tuple[Condition, Condition],
     position: int,
 ) -> Proposal | None:
     if any(isinstance(each.subject, Constraint) for each in conditions):
-        question = replace(question, query=survey.asked.query, fallbacks=())
+        request = replace(request, query=survey.asked.query, fallbacks=())
     left: Sequence[Filter] = filters
     parts: list[Relaxation] = []
     for condition in conditions:
-        change = changed_on(question, survey, condition, left, position)
+        change = changed_on(request, survey, condition, left, position)
         if change is None:
             return None
-        question, left = change.question, left if change.filters is None else change.filters
+        request, left = change.request, left if change.filters is None else change.filters
         parts.append(change.relaxation(""))
     first, second = parts
     return Proposal(
@@ -92,7 +92,7 @@ def _together(
         name=f"{first.name} and {second.name}",
         text=f"{first.text} and {second.text}",
         distance=min(1.0, first.distance + second.distance),
-        question=question,
+        request=request,
         hosts=(survey.index.item(position),),
         filters=left,
         parts=(first, second),

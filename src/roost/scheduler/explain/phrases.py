@@ -53,9 +53,9 @@ def plural(condition: Condition, survey: Survey) -> str:
     if condition.kind == "candidate":
         return f"fit by {condition.name}"
     if condition.name == "AvailabilityZoneFilter":
-        return f"are in the availability zone {survey.question.spec.availability_zone}"
+        return f"are in the availability zone {survey.request.spec.availability_zone}"
     if condition.name in WORDS:
-        return WORDS[condition.name](survey.question.spec, survey.question.options)
+        return WORDS[condition.name](survey.request.spec, survey.request.options)
     return _FILTERS.get(condition.name, f"pass {condition.name}")
 
 

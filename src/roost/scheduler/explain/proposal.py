@@ -23,7 +23,7 @@ class Proposal:
     name: str
     text: str
     distance: float
-    question: SchedulingRequest
+    request: SchedulingRequest
     hosts: Sequence[int | None]
     filters: Sequence[Filter] | None = None
     group: str | None = None
@@ -66,8 +66,8 @@ def working(scratch: Scratch, proposed: Iterable[Proposal], most: int, clock: Cl
 
 def _host_of(scratch: Scratch, proposal: Proposal) -> str | None:
     """The host of the last instance, where a proposal works."""
-    for host in scratch.to_try(proposal.question, proposal.hosts):
-        node = scratch.works(proposal.question, proposal.filters, host)
+    for host in scratch.to_try(proposal.request, proposal.hosts):
+        node = scratch.works(proposal.request, proposal.filters, host)
         if node is not None:
             return _name(scratch.table, node)
     return None

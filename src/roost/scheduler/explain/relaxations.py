@@ -31,13 +31,13 @@ _CPUS = ("VCPU", "PCPU")
 
 
 def proposals(
-    question: SchedulingRequest, survey: Survey, found: Sequence[Near], filters: Sequence[Filter], placed: int
+    request: SchedulingRequest, survey: Survey, found: Sequence[Near], filters: Sequence[Filter], placed: int
 ) -> list[Proposal]:
     """Changes that may work, the smallest first. ``placed`` instances of the question fit as it is."""
-    proposed = [each for one in found for each in _proposed(question, survey, one, filters)]
+    proposed = [each for one in found for each in _proposed(request, survey, one, filters)]
     if placed:
-        wanted = len(question.instances)
-        fewer = replace(question, instances=question.instances[:placed], min_count=placed)
+        wanted = len(request.instances)
+        fewer = replace(request, instances=request.instances[:placed], min_count=placed)
         instances = "instance" if placed == 1 else "instances"
         text = f"{placed} {instances} instead of {wanted}"
         distance = (wanted - placed) / wanted
@@ -46,7 +46,7 @@ def proposals(
 
 
 def changed_on(
-    question: SchedulingRequest,
+    request: SchedulingRequest,
     survey: Survey,
     condition: Condition,
     filters: Sequence[Filter],
@@ -57,25 +57,25 @@ def changed_on(
     index = survey.index.item(position)
     if isinstance(subject, Constraint):
         if not subject.is_amount:
-            return _without_constraint(question, survey, condition, UNMEASURED, (index,), filters)
+            return _without_constraint(request, survey, condition, UNMEASURED, (index,), filters)
         most = _most_on(survey, subject, position)
-        return _with_less(question, condition, subject, most, index) if most else None
+        return _with_less(request, condition, subject, most, index) if most else None
     if isinstance(subject, Place):
-        return _elsewhere(question, subject, (index,))
+        return _elsewhere(request, subject, (index,))
     if isinstance(subject, ServerGroupAntiAffinityFilter | ServerGroupAffinityFilter):
-        return _group(question, survey, condition, index, (index,))
+        return _group(request, survey, condition, index, (index,))
     if subject is not None:
-        return _without_filter(question, subject, filters, UNMEASURED, (index,))
+        return _without_filter(request, subject, filters, UNMEASURED, (index,))
     return None
 
 
 def _proposed(
-    question: SchedulingRequest, survey: Survey, near: Near, filters: Sequence[Filter]
+    request: SchedulingRequest, survey: Survey, near: Near, filters: Sequence[Filter]
 ) -> Iterator[Proposal]:
     condition, subject = near.condition, near.condition.subject
     distance = near.misses[0].distance
     if isinstance(subject, Constraint):
-        asking = replace(question, query=survey.asked.query, fallbacks=())
+        asking = replace(request, query=survey.asked.query, fallbacks=())
         if not subject.is_amount:
             yield _without_constraint(asking, survey, condition, distance, near.index, filters)
             return
@@ -84,20 +84,20 @@ def _proposed(
             if amount >= 1 and amount != subject.amount:
                 yield _with_less(asking, condition, subject, amount, index)
     elif isinstance(subject, Place):
-        yield _elsewhere(question, subject, near.index)
+        yield _elsewhere(request, subject, near.index)
     elif isinstance(subject, ServerGroupAntiAffinityFilter | ServerGroupAffinityFilter):
         members = survey.progress.members
         positions = survey.positions(survey.failing_only(condition))
         fewest = min(map(survey.index.item, positions), key=lambda each: members[each])
-        change = _group(question, survey, condition, fewest, near.index)
+        change = _group(request, survey, condition, fewest, near.index)
         if change is not None:
             yield change
     elif subject is not None:
-        yield _without_filter(question, subject, filters, distance, near.index)
+        yield _without_filter(request, subject, filters, distance, near.index)
 
 
 def _without_constraint(
-    question: SchedulingRequest,
+    request: SchedulingRequest,
     survey: Survey,
     condition: Condition,
     distance: float,
@@ -113,7 +113,7 @@ def _without_constraint(
         condition.name,
         without_what(constraint, survey.fleet),
         distance,
-        replace(question, query=without(question.query, constraint)),
+        replace(request, query=without(request.query, constraint)),
         hosts,
         None if not repeating else [Excusing(x, constraint) if x in repeating else x for x in filters],
         group=constraint.group,
@@ -128,25 +128,25 @@ class Excusing:
         self._plugin = plugin
         self._constraint = constraint
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
-        passing: Bools | None = self._plugin.mask(hosts, question, progress)
-        same: Bools | None = self._plugin.same_cause(self._constraint, hosts, question)
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+        passing: Bools | None = self._plugin.mask(hosts, request, progress)
+        same: Bools | None = self._plugin.same_cause(self._constraint, hosts, request)
         return passing if passing is None or same is None else passing | same
 
 
 def _with_less(
-    question: SchedulingRequest, condition: Condition, constraint: Constraint, amount: int, index: int
+    request: SchedulingRequest, condition: Condition, constraint: Constraint, amount: int, index: int
 ) -> Proposal:
     """With the amount that a host has. It is more than the one that is asked for where units forbid that."""
     name, wanted = constraint.names[0], constraint.amount
-    spec = replace(question.spec, flavor=flavor_with(question.spec, constraint, amount))
+    spec = replace(request.spec, flavor=flavor_with(request.spec, constraint, amount))
     group = f" in group {constraint.group}" if constraint.group else ""
     return Proposal(
         "amount",
         condition.name,
         f"{amount} {name} instead of {wanted}{group}",
         abs(wanted - amount) / max(wanted, amount),
-        replace(question, query=with_amount(question.query, constraint, amount), spec=spec),
+        replace(request, query=with_amount(request.query, constraint, amount), spec=spec),
         (index,),
         None,
         constraint.group,
@@ -155,20 +155,20 @@ def _with_less(
     )
 
 
-def _elsewhere(question: SchedulingRequest, place: Place, hosts: Sequence[int]) -> Proposal:
+def _elsewhere(request: SchedulingRequest, place: Place, hosts: Sequence[int]) -> Proposal:
     distance = FARTHEST if place.allowed else UNMEASURED
     return Proposal(
         "place",
         place.step,
         f"without {place.step}",
         distance,
-        _without_place(question, place),
+        _without_place(request, place),
         hosts,
     )
 
 
 def _without_filter(
-    question: SchedulingRequest,
+    request: SchedulingRequest,
     left_out: Filter,
     filters: Sequence[Filter],
     distance: float,
@@ -176,28 +176,28 @@ def _without_filter(
 ) -> Proposal:
     left = [each for each in filters if each is not left_out]
     name = left_out.name
-    return Proposal("filter", name, f"without {name}", distance, question, hosts, left)
+    return Proposal("filter", name, f"without {name}", distance, request, hosts, left)
 
 
 def _group(
-    question: SchedulingRequest, survey: Survey, condition: Condition, index: int, hosts: Sequence[int]
+    request: SchedulingRequest, survey: Survey, condition: Condition, index: int, hosts: Sequence[int]
 ) -> Proposal | None:
-    group = question.spec.group
+    group = request.spec.group
     if group is None:
         return None
     if group.policy != ANTI_AFFINITY:
-        changed = replace(question, spec=replace(question.spec, group=None))
+        changed = replace(request, spec=replace(request.spec, group=None))
         text = f"without the server group {group.uuid} (affinity)"
         return Proposal("group", condition.name, text, UNMEASURED, changed, hosts)
     before = group.max_server_per_host
     after = max(before, survey.progress.members[index]) + 1
-    spec = replace(question.spec, group=replace(group, max_server_per_host=after))
+    spec = replace(request.spec, group=replace(group, max_server_per_host=after))
     return Proposal(
         "group",
         condition.name,
         f"max_server_per_host {after} instead of {before} in server group {group.uuid}",
         (after - before) / after,
-        replace(question, spec=spec),
+        replace(request, spec=spec),
         (index,),
         None,
         None,
@@ -245,14 +245,14 @@ def flavor_with(spec: RequestSpec, constraint: Constraint, amount: int) -> Flavo
     return flavor
 
 
-def _without_place(question: SchedulingRequest, place: Place) -> SchedulingRequest:
+def _without_place(request: SchedulingRequest, place: Place) -> SchedulingRequest:
     """The question without one of the places that the request names."""
-    spec = question.spec
+    spec = request.spec
     spec = replace(
         spec,
         ignore_hosts=frozenset() if place.step == "ignore_hosts" else spec.ignore_hosts,
         force_hosts=() if place.step == "force_hosts" else spec.force_hosts,
         force_nodes=() if place.step == "force_nodes" else spec.force_nodes,
     )
-    places = tuple(each for each in question.places if each.step != place.step)
-    return replace(question, spec=spec, places=places)
+    places = tuple(each for each in request.places if each.step != place.step)
+    return replace(request, spec=spec, places=places)

@@ -39,7 +39,7 @@ class Scratch:
 
     def decide(
         self,
-        question: SchedulingRequest,
+        request: SchedulingRequest,
         filters: Sequence[Filter] | None = None,
         only: int | None = None,
         *,
@@ -52,19 +52,19 @@ class Scratch:
 
         Raises: `SchedulerError`.
         """
-        question = without_limits(question)
-        self._state.name(question.instances)
+        request = without_limits(request)
+        self._state.name(request.instances)
         driven = RunningSelection(
-            choose(question, self.table, self._field(question, filters, only, kept), Draw(question.seed))
+            choose(request, self.table, self._field(request, filters, only, kept), Draw(request.seed))
         )
         while (claim := driven.claim) is not None:
-            result = claimed(self._state, question, claim)
+            result = claimed(self._state, request, claim)
             if result.reason is None:
                 self._claims.append(claim)
             driven.answer(result)
         if not driven.outcome.destinations:
             # The selection has released what the run had placed; here it stays.
-            self._count_again(question)
+            self._count_again(request)
         return driven.outcome
 
     @property
@@ -83,19 +83,19 @@ class Scratch:
             self.table.release(*(claim.instance for claim in self._claims[before:]))
             del self._claims[before:]
 
-    def to_try(self, question: SchedulingRequest, hosts: Sequence[int | None]) -> Sequence[int | None]:
+    def to_try(self, request: SchedulingRequest, hosts: Sequence[int | None]) -> Sequence[int | None]:
         """Which of some hosts to try a changed question on, each alone; None, for all hosts together, where
         one alone does not tell. Of several instances any may go anywhere."""
-        alone = self.one_by_one and len(question.instances) == 1
+        alone = self.one_by_one and len(request.instances) == 1
         return hosts if alone and hosts else (None,)
 
     def works(
-        self, question: SchedulingRequest, filters: Sequence[Filter] | None, only: int | None
+        self, request: SchedulingRequest, filters: Sequence[Filter] | None, only: int | None
     ) -> str | None:
         """The host that the last instance of a question goes to; None if it is refused, or a plugin fails."""
         with self.trying():
             try:
-                destinations = self.decide(question, filters, only).destinations
+                destinations = self.decide(request, filters, only).destinations
             except SchedulerError:
                 return None
             return destinations[-1].selected.node if destinations else None
@@ -107,25 +107,25 @@ class Scratch:
         return self.table.index_of_node(fleet.uuid(hosts[0])) if hosts else None
 
     def _field(
-        self, question: SchedulingRequest, filters: Sequence[Filter] | None, only: int | None, kept: bool
+        self, request: SchedulingRequest, filters: Sequence[Filter] | None, only: int | None, kept: bool
     ) -> HostPool:
         fleet, table, plugins = self.fleet, self.table, self.plugins
-        if kept and (field := plugins.keeper.field(fleet, question, table)) is not None:
+        if kept and (field := plugins.keeper.field(fleet, request, table)) is not None:
             return field
-        offers = fleet_offers(fleet, question, table, only)
-        progress = progress_at_start(question, table, fleet)
+        offers = fleet_offers(fleet, request, table, only)
+        progress = progress_at_start(request, table, fleet)
         chosen = plugins.filters if filters is None else filters
-        return FreshPool(question, table, offers, chosen, plugins.weighers, progress)
+        return FreshPool(request, table, offers, chosen, plugins.weighers, progress)
 
-    def _count_again(self, question: SchedulingRequest) -> None:
-        memory_mb, disk_mb = taken_by(question.spec)
+    def _count_again(self, request: SchedulingRequest) -> None:
+        memory_mb, disk_mb = taken_by(request.spec)
         for claim in self._claims:
-            index = self.index_of(claim) if claim.instance in question.instances else None
+            index = self.index_of(claim) if claim.instance in request.instances else None
             if index is not None:
                 assignment = claim.candidate.assignment
                 self.table.claim(claim.instance, index, memory_mb, disk_mb, assignment)
 
 
-def without_limits(question: SchedulingRequest) -> SchedulingRequest:
+def without_limits(request: SchedulingRequest) -> SchedulingRequest:
     """The question without a time limit, and without alternates."""
-    return msgspec.structs.replace(question, deadline=math.inf, num_alternates=0)
+    return msgspec.structs.replace(request, deadline=math.inf, num_alternates=0)

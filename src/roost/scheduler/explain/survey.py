@@ -98,22 +98,22 @@ class Survey:
     def __init__(
         self,
         fleet: Fleet,
-        question: SchedulingRequest,
+        request: SchedulingRequest,
         table: NodeTable,
         filters: Sequence[Filter],
         refused: Collection[str] = (),
         clock: Clock | None = None,
     ) -> None:
         """``refused``: the names of hosts on which claims were refused."""
-        self.fleet, self.question, self.table = fleet, question, table
+        self.fleet, self.request, self.table = fleet, request, table
         self.clock = clock or Clock(60)
         self.complete = True
         rows = fleet.rows()
         self.roots: Rows = rows[fleet.parent[rows] < 0]
         self.index: Indexes = table.indexes_of_rows(fleet, self.roots)
         self.is_host: Bools = self.index >= 0
-        self.progress = progress_at_start(question, table, fleet)
-        self._claimed = _claimed_members(question, table, fleet)
+        self.progress = progress_at_start(request, table, fleet)
+        self._claimed = _claimed_members(request, table, fleet)
         self.conditions: list[Condition] = []
         self.repeating: dict[Constraint, list[Filter]] = {}
         self._survey_query()
@@ -122,8 +122,8 @@ class Survey:
         self._hosts = np.flatnonzero(self.is_host)
         self.left: Bools = self.offered & self.is_host
         self.failures = np.zeros(len(self.roots), dtype=np.int32)
-        self._survey_places((*ignored(question.spec, table), *question.places))
-        self.filters = _judging(filters, question)
+        self._survey_places((*ignored(request.spec, table), *request.places))
+        self.filters = _judging(filters, request)
         self._survey_filters()
         self._survey_candidates(filters)
         self._survey_claims(refused)
@@ -141,8 +141,8 @@ class Survey:
         try:
             for weigher in weighers:
                 # What is free of a class is a number of each host.
-                if free_of_class(weigher, self.table) is None and ask_key(weigher, self.question) is not None:
-                    ask_weigher(weigher, self._view, self.question, self.progress)
+                if free_of_class(weigher, self.table) is None and ask_key(weigher, self.request) is not None:
+                    ask_weigher(weigher, self._view, self.request, self.progress)
         except SchedulerError:
             return False
         return True
@@ -185,7 +185,7 @@ class Survey:
     def _survey_query(self) -> None:
         fleet = self.fleet
         self.reach: Reach = reach_of(fleet)
-        parts = [Asked(query, _local(fleet, query)) for query in self.question.queries]
+        parts = [Asked(query, _local(fleet, query)) for query in self.request.queries]
         asked = self.asked = max(parts, key=lambda part: int(part.local.sum()))
         others = np.zeros(fleet.n_rows, dtype=np.bool_)
         for part in parts:
@@ -239,7 +239,7 @@ class Survey:
             positions = np.flatnonzero(failing & condition.failing)
             if len(positions) and hasattr(plugin, "same_cause"):
                 hosts = self._view.some(np.searchsorted(self._hosts, positions))
-                same = plugin.same_cause(subject, hosts, self.question)
+                same = plugin.same_cause(subject, hosts, self.request)
                 if same is not None:
                     repeated[positions[same]] = True
                     self.repeating.setdefault(subject, []).append(plugin)
@@ -253,7 +253,7 @@ class Survey:
         try:
             implied = isinstance(plugin, ClaimCondition)
             progress = self._claimed if implied else self.progress
-            mask = ask_filter(plugin, hosts, self.question, progress)
+            mask = ask_filter(plugin, hosts, self.request, progress)
         except SchedulerError:
             return None
         if mask is not None:
@@ -263,10 +263,10 @@ class Survey:
     def _survey_candidates(self, filters: Sequence[Filter]) -> None:
         """Ask the filters that narrow candidates about each host that is left."""
         narrowing = [each for each in in_order(filters) if hasattr(each, "narrow")]
-        narrowing = [each for each in narrowing if ask_key(each, self.question) is not None]
+        narrowing = [each for each in narrowing if ask_key(each, self.request) is not None]
         if not narrowing or not self.left.any():
             return
-        offers = fleet_offers(self.fleet, self.question, self.table)
+        offers = fleet_offers(self.fleet, self.request, self.table)
         position_of = {index: position for position, index in enumerate(offers.index.tolist())}
         found = {
             id(each): Condition("candidate", each.name, each, np.zeros(len(self.roots), dtype=np.bool_))
@@ -281,7 +281,7 @@ class Survey:
             candidates = list(islice(offers.candidates(place), MOST_CANDIDATES))
             for plugin in narrowing:
                 try:
-                    candidates = list(ask_to_narrow(plugin, host, candidates, self.question))  # type: ignore[arg-type]
+                    candidates = list(ask_to_narrow(plugin, host, candidates, self.request))  # type: ignore[arg-type]
                 except SchedulerError:
                     candidates = []
                 if not candidates:
@@ -344,24 +344,24 @@ ClaimCondition = AffinityCondition | AntiAffinityCondition
 """What claims are judged by although the filter for it is not enabled, or not asked."""
 
 
-def _judging(filters: Sequence[Filter], question: SchedulingRequest) -> list[Filter]:
+def _judging(filters: Sequence[Filter], request: SchedulingRequest) -> list[Filter]:
     """The filters that judge a request, in order; with the conditions of its server group, which claims are
     judged by whether or not these filters are enabled."""
-    chosen = [] if is_forced(question.spec) else list(filters)
+    chosen = [] if is_forced(request.spec) else list(filters)
     enabled = {each.name for each in chosen}
     conditions = (AffinityCondition(), AntiAffinityCondition())
     # They have ``named`` in place of ``mask``.
     chosen += [each for each in conditions if each.name not in enabled]  # type: ignore[misc]
-    return [each for each in in_order(chosen) if ask_key(each, question) is not None]
+    return [each for each in in_order(chosen) if ask_key(each, request) is not None]
 
 
-def _claimed_members(question: SchedulingRequest, table: NodeTable, fleet: Fleet) -> GroupPlacement:
+def _claimed_members(request: SchedulingRequest, table: NodeTable, fleet: Fleet) -> GroupPlacement:
     """The members of the server group that have claims, which alone are what claims are judged by."""
-    group = question.spec.group
+    group = request.spec.group
     if group is None:
         return GroupPlacement()
-    spec = msgspec.structs.replace(question.spec, group=msgspec.structs.replace(group, hosts=()))
-    return progress_at_start(msgspec.structs.replace(question, spec=spec), table, fleet)
+    spec = msgspec.structs.replace(request.spec, group=msgspec.structs.replace(group, hosts=()))
+    return progress_at_start(msgspec.structs.replace(request, spec=spec), table, fleet)
 
 
 def constraint_name(constraint: Constraint, fleet: Fleet) -> str:

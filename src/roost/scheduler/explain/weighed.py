@@ -12,13 +12,13 @@ from roost.scheduler.selection.selection import Plugins
 
 
 def weighed_hosts(
-    fleet: Fleet, question: SchedulingRequest, table: NodeTable, plugins: Plugins, most: int
+    fleet: Fleet, request: SchedulingRequest, table: NodeTable, plugins: Plugins, most: int
 ) -> tuple[WeighedHost, ...]:
     """The best ``most`` hosts for the first instance of a question, best first, with the numbers that make up
     their weights. Raises: `SchedulerError`."""
-    offers = fleet_offers(fleet, question, table)
-    progress = progress_at_start(question, table, fleet)
-    field = FreshPool(question, table, offers, plugins.filters, plugins.weighers, progress)
+    offers = fleet_offers(fleet, request, table)
+    progress = progress_at_start(request, table, fleet)
+    field = FreshPool(request, table, offers, plugins.filters, plugins.weighers, progress)
     field.ready()
     return tuple(
         WeighedHost(name_of(table, field.index(host)), field.weight(host), field.numbers(host)())

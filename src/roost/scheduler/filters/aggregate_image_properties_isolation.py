@@ -59,12 +59,12 @@ class AggregateImagePropertiesIsolation:
     def no_effect(self, name: str, spec: RequestSpec, table: NodeTable) -> str | None:
         return "no aggregate has metadata of this name" if table.metadata(name) is None else None
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
-        return tuple(sorted(self._properties(question).items())) or None
+    def key(self, request: SchedulingRequest) -> Hashable | None:
+        return tuple(sorted(self._properties(request).items())) or None
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         mask: Bools | None = None
-        for name, wanted in self._properties(question).items():
+        for name, wanted in self._properties(request).items():
             labels = hosts.table.metadata(name)
             if labels is None:
                 continue
@@ -76,10 +76,10 @@ class AggregateImagePropertiesIsolation:
             mask = allowed if mask is None else mask & allowed
         return mask
 
-    def _properties(self, question: SchedulingRequest) -> dict[str, str]:
+    def _properties(self, request: SchedulingRequest) -> dict[str, str]:
         return {
             name: value
-            for name, value in with_current_names(question.spec.image_properties).items()
+            for name, value in with_current_names(request.spec.image_properties).items()
             if says_something(name, value) and name.startswith(self._prefix)
         }
 

@@ -27,13 +27,13 @@ class AggregateInstanceExtraSpecsFilter:
     reads = (Key("extra_spec", SCOPE, ANY), Key("extra_spec", "", UNSCOPED))
     looks_at = Looks.REPORT
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
+    def key(self, request: SchedulingRequest) -> Hashable | None:
         """The extra specs that it reads."""
-        return tuple(_wanted(question).items()) or None
+        return tuple(_wanted(request).items()) or None
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         mask: Bools | None = None
-        for full_key, wanted in _wanted(question).items():
+        for full_key, wanted in _wanted(request).items():
             labels = hosts.table.metadata(full_key.removeprefix(SCOPE))
             if labels is None:
                 return np.zeros(len(hosts), dtype=np.bool_)
@@ -46,10 +46,10 @@ class AggregateInstanceExtraSpecsFilter:
         return mask
 
 
-def _wanted(question: SchedulingRequest) -> dict[str, str]:
+def _wanted(request: SchedulingRequest) -> dict[str, str]:
     return {
         key: wanted
-        for key, wanted in question.spec.flavor.extra_specs.items()
+        for key, wanted in request.spec.flavor.extra_specs.items()
         if key.startswith(SCOPE) or (":" not in key and key != "group_policy")
     }
 

@@ -25,16 +25,16 @@ class AggregateMultiTenancyIsolation:
     name = "AggregateMultiTenancyIsolation"
     looks_at = Looks.REPORT
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
-        return question.spec.project_id
+    def key(self, request: SchedulingRequest) -> Hashable | None:
+        return request.spec.project_id
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         # Of several keys, one that has the project counts more than others that lack it.
         greatest = None
         for key in hosts.table.metadata_keys(PREFIX):
             labels = hosts.table.metadata(key)
             if labels is not None:
-                found = labels.holding(question.spec.project_id, words, hosts.index)
+                found = labels.holding(request.spec.project_id, words, hosts.index)
                 greatest = found if greatest is None else np.maximum(greatest, found)
         return None if greatest is None else greatest != LACKS
 

@@ -16,14 +16,14 @@ class AggregateTypeAffinityFilter:
     name = "AggregateTypeAffinityFilter"
     looks_at = Looks.REPORT
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
-        return question.spec.flavor.name
+    def key(self, request: SchedulingRequest) -> Hashable | None:
+        return request.spec.flavor.name
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         flavors = hosts.table.metadata("instance_type")
         if flavors is None:
             return None
-        name = question.spec.flavor.name
+        name = request.spec.flavor.name
         return flavors.judged(lambda values: not values or name in words(values), hosts.index) > 0
 
 

@@ -20,33 +20,31 @@ class AvailabilityZoneFilter:
     name = "AvailabilityZoneFilter"
     looks_at = Looks.REPORT
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
-        return question.spec.availability_zone
+    def key(self, request: SchedulingRequest) -> Hashable | None:
+        return request.spec.availability_zone
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
-        zone = question.spec.availability_zone
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+        zone = request.spec.availability_zone
         if zone is None:
             return None
-        is_default = zone == question.options.default_availability_zone
+        is_default = zone == request.options.default_availability_zone
         zones = hosts.table.metadata("availability_zone")
         if zones is None:
             return np.full(len(hosts), is_default)
         return zones.judged(lambda values: zone in values if values else is_default, hosts.index) > 0
 
-    def same_cause(
-        self, constraint: Constraint, hosts: HostView, question: SchedulingRequest
-    ) -> Bools | None:
+    def same_cause(self, constraint: Constraint, hosts: HostView, request: SchedulingRequest) -> Bools | None:
         """A zone is some aggregates, which queries ask for."""
-        zone = question.spec.availability_zone
+        zone = request.spec.availability_zone
         if constraint.kind != MEMBER_OF or zone is None:
             return None
         of_zone = hosts.table.aggregates_with(AVAILABILITY_ZONE, zone)
         return np.ones(len(hosts), dtype=np.bool_) if frozenset(constraint.names) == of_zone else None
 
-    def lack(self, host: OneHost, question: SchedulingRequest, progress: GroupPlacement) -> Lack:
+    def lack(self, host: OneHost, request: SchedulingRequest, progress: GroupPlacement) -> Lack:
         zones = host.table.metadata("availability_zone")
         values = () if zones is None else zones.of(host.index.item(0))
-        return Lack(f"is in the zone {', '.join(values) or question.options.default_availability_zone}")
+        return Lack(f"is in the zone {', '.join(values) or request.options.default_availability_zone}")
 
 
 PLUGIN = AvailabilityZoneFilter

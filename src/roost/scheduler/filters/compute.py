@@ -17,28 +17,26 @@ class ComputeFilter:
     name = "ComputeFilter"
     looks_at = Looks.REPORT
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         table = hosts.table
-        up: Bools = table.enabled[hosts.index] & table.seen_since(question.oldest_heartbeat)[hosts.index]
+        up: Bools = table.enabled[hosts.index] & table.seen_since(request.oldest_heartbeat)[hosts.index]
         return up
 
-    def same_cause(
-        self, constraint: Constraint, hosts: HostView, question: SchedulingRequest
-    ) -> Bools | None:
+    def same_cause(self, constraint: Constraint, hosts: HostView, request: SchedulingRequest) -> Bools | None:
         """An agent gives a host that is disabled a trait, which queries forbid."""
         if constraint.kind not in (FORBIDDEN, ROOT_FORBIDDEN) or constraint.names != (DISABLED_TRAIT,):
             return None
-        alive: Bools = hosts.table.seen_since(question.oldest_heartbeat)[hosts.index]
+        alive: Bools = hosts.table.seen_since(request.oldest_heartbeat)[hosts.index]
         return alive
 
-    def lack(self, host: OneHost, question: SchedulingRequest, progress: GroupPlacement) -> Lack | None:
+    def lack(self, host: OneHost, request: SchedulingRequest, progress: GroupPlacement) -> Lack | None:
         table, index = host.table, host.index.item(0)
         if not table.enabled.item(index):
             return Lack("is disabled")
         seen = table.last_seen.item(table.service.item(index))
         if not math.isfinite(seen):
             return Lack("is down")
-        return Lack(f"is down: its last heartbeat was {question.now - seen:.0f} s ago")
+        return Lack(f"is down: its last heartbeat was {request.now - seen:.0f} s ago")
 
 
 PLUGIN = ComputeFilter

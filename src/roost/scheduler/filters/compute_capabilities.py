@@ -43,14 +43,14 @@ class ComputeCapabilitiesFilter:
             return None
         return "no host reports it"
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
+    def key(self, request: SchedulingRequest) -> Hashable | None:
         """The extra specs that it reads."""
-        return tuple(_wanted(question.spec.flavor.extra_specs)) or None
+        return tuple(_wanted(request.spec.flavor.extra_specs)) or None
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         table = hosts.table
         mask: Bools | None = None
-        for path, is_scoped, wanted in _wanted(question.spec.flavor.extra_specs):
+        for path, is_scoped, wanted in _wanted(request.spec.flavor.extra_specs):
             known: dict[str | None, bool] = {None: not is_scoped}
 
             def passes(

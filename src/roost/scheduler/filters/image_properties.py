@@ -63,14 +63,14 @@ class ImagePropertiesFilter:
         default = options.image_properties_default_architecture
         self._architecture = "" if default is None else spelled("hw_architecture", default)
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
+    def key(self, request: SchedulingRequest) -> Hashable | None:
         """Architecture, hypervisor type, VM mode; versions and address bits; None without the first three."""
-        properties = with_current_names(question.spec.image_properties)
+        properties = with_current_names(request.spec.image_properties)
         needs = self._needs(properties)
         return (needs, *_limits(properties)) if needs else None
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
-        properties = with_current_names(question.spec.image_properties)
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+        properties = with_current_names(request.spec.image_properties)
         needs = self._needs(properties)
         if not needs:
             return None

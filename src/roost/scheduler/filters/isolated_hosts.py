@@ -53,25 +53,25 @@ class IsolatedHostsFilter:
     def __init__(self, options: IsolatedHostsOptions) -> None:
         self._options = options
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
+    def key(self, request: SchedulingRequest) -> Hashable | None:
         """Whether the image is isolated; None if all hosts may be used."""
-        isolated = self._is_isolated(question)
+        isolated = self._is_isolated(request)
         if isolated or self._options.restrict_isolated_hosts_to_isolated_images:
             return isolated
         return None
 
-    def named(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Named | None:
+    def named(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Named | None:
         isolated: Collection[int] = [
             index for host in self._options.isolated_hosts for index in hosts.table.indexes_of_host(host)
         ]
-        if self._is_isolated(question):
+        if self._is_isolated(request):
             return Named(isolated, allowed=True)
         if self._options.restrict_isolated_hosts_to_isolated_images:
             return Named(isolated, allowed=False)
         return None
 
-    def _is_isolated(self, question: SchedulingRequest) -> bool:
-        image = question.spec.image
+    def _is_isolated(self, request: SchedulingRequest) -> bool:
+        image = request.spec.image
         return image is not None and image.id in self._options.isolated_images
 
 

@@ -26,15 +26,15 @@ class JsonFilter:
     looks_at = Looks.REPORT | Looks.TREE
     depends_on_claims = True
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
-        text = hint(question, "query")
+    def key(self, request: SchedulingRequest) -> Hashable | None:
+        text = hint(request, "query")
         if not text:
             return None
         _read(text)  # A query that cannot be read is refused, whether or not a host is left to ask about.
         return text
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
-        text = hint(question, "query")
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+        text = hint(request, "query")
         if not text:
             return None
         query = _read(text)

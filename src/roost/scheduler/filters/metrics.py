@@ -20,7 +20,7 @@ class MetricsFilter:
     def __init__(self, options: MetricsOptions) -> None:
         self._metrics = tuple(options.weight_setting)
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         mask: Bools | None = None
         for metric in self._metrics:
             values = hosts.table.metric(metric)[hosts.index]

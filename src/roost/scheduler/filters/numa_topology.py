@@ -74,14 +74,14 @@ class NUMATopologyFilter:
         self._pack = options.packing_host_numa_cells_allocation_strategy
         self._of_table: WeakKeyDictionary[NodeTable, NumaTopologies] = WeakKeyDictionary()
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
-        wanted = _wanted(question)
+    def key(self, request: SchedulingRequest) -> Hashable | None:
+        wanted = _wanted(request)
         if wanted is None:
             return None
         return wanted.guest, wanted.network, wanted_of(wanted.requests)
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
-        wanted = _wanted(question)
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+        wanted = _wanted(request)
         if wanted is None:
             return None
         topologies = self._topologies(hosts)
@@ -90,7 +90,7 @@ class NUMATopologyFilter:
         else:
             close = topologies.fits_close(wanted.guest, wanted.network, wanted.requests, hosts)
             fits = self._one_by_one(hosts, wanted) if close is None else close
-        return fits | hosts.with_trait(NUMA_ROOT) if _trees_may_serve(question) else fits
+        return fits | hosts.with_trait(NUMA_ROOT) if _trees_may_serve(request) else fits
 
     def _one_by_one(self, hosts: HostView, wanted: _Wanted) -> Bools:
         """The hosts that a request fits on, which columns cannot tell: one of each state is fitted."""
@@ -107,9 +107,9 @@ class NUMATopologyFilter:
         return fits
 
     def narrow(
-        self, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest
+        self, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
     ) -> Sequence[Candidate]:
-        wanted = _wanted(question)
+        wanted = _wanted(request)
         if wanted is None:
             return candidates
         node = host.table.nodes[host.index.item(0)]
@@ -118,7 +118,7 @@ class NUMATopologyFilter:
         found = None if wanted.requests else self._fit(host, 0, wanted)
         left: list[Candidate] = []
         fits: dict[Hashable, Fit | None] = {}
-        of_trees = _trees_may_serve(question)
+        of_trees = _trees_may_serve(request)
         for candidate in candidates:
             if of_trees and is_of_tree(candidate):
                 left.append(candidate)
@@ -138,8 +138,8 @@ class NUMATopologyFilter:
                 )
         return left
 
-    def lack(self, host: OneHost, question: SchedulingRequest, progress: GroupPlacement) -> Lack | None:
-        wanted = _wanted(question)
+    def lack(self, host: OneHost, request: SchedulingRequest, progress: GroupPlacement) -> Lack | None:
+        wanted = _wanted(request)
         if wanted is None:
             return None
         topology = self._topologies(host).topology(host)
@@ -201,22 +201,22 @@ class NUMATopologyFilter:
         return limits
 
 
-def _trees_may_serve(question: SchedulingRequest) -> bool:
+def _trees_may_serve(request: SchedulingRequest) -> bool:
     """Whether hosts may have their NUMA nodes as child providers, of which placement has chosen some."""
-    return question.options.request_filters.numa_model == "both"
+    return request.options.request_filters.numa_model == "both"
 
 
-def _wanted(question: SchedulingRequest) -> _Wanted | None:
+def _wanted(request: SchedulingRequest) -> _Wanted | None:
     """What a request wants of reported topologies, None if it wants nothing. Raises: `BadRequestSpec`."""
-    spec = question.spec
-    trees_alone = question.options.request_filters.numa_model == "trees"
+    spec = request.spec
+    trees_alone = request.options.request_filters.numa_model == "trees"
     guest = None if trees_alone else wanted_topology(spec)
     if guest is None:
         return None
     network = spec.network_metadata
     if network is not None and not (network.physnets or network.tunneled):
         network = None
-    return _Wanted(guest, network, pci_requests(spec, question.options))
+    return _Wanted(guest, network, pci_requests(spec, request.options))
 
 
 PLUGIN = NUMATopologyFilter

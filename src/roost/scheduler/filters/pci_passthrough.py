@@ -27,12 +27,12 @@ class PciPassthroughFilter:
     looks_at = Looks.REPORT | Looks.TREE
     depends_on_claims = True
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
-        requests = pci_requests(question.spec, question.options)
+    def key(self, request: SchedulingRequest) -> Hashable | None:
+        requests = pci_requests(request.spec, request.options)
         return wanted_of(requests) if requests else None
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
-        requests = pci_requests(question.spec, question.options)
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+        requests = pci_requests(request.spec, request.options)
         if not requests:
             return None
         pci = hosts.table.pci
@@ -51,9 +51,9 @@ class PciPassthroughFilter:
         return enough
 
     def narrow(
-        self, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest
+        self, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
     ) -> Sequence[Candidate]:
-        requests = pci_requests(question.spec, question.options)
+        requests = pci_requests(request.spec, request.options)
         if not requests:
             return candidates
         pools = free_pools(host)
@@ -76,8 +76,8 @@ class PciPassthroughFilter:
                 left.append(msgspec.structs.replace(candidate, assignment=Assignment(node, cells, devices)))
         return left
 
-    def lack(self, host: OneHost, question: SchedulingRequest, progress: GroupPlacement) -> Lack | None:
-        requests = pci_requests(question.spec, question.options)
+    def lack(self, host: OneHost, request: SchedulingRequest, progress: GroupPlacement) -> Lack | None:
+        requests = pci_requests(request.spec, request.options)
         if not requests:
             return None
         pools = free_pools(host)

@@ -18,11 +18,11 @@ class ServerGroupAffinityFilter:
     name = "ServerGroupAffinityFilter"
     depends_on_claims = True
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
-        group = question.spec.group
+    def key(self, request: SchedulingRequest) -> Hashable | None:
+        group = request.spec.group
         return group.uuid if group is not None and group.policy == AFFINITY else None
 
-    def named(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Named | None:
+    def named(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Named | None:
         if not progress.members:
             return None
         # Members on hosts that the table lacks are members too: then no other host will do.

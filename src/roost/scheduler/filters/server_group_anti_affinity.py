@@ -20,20 +20,20 @@ class ServerGroupAntiAffinityFilter:
     depends_on_claims = True
     names_by_own_members = True
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
-        group = question.spec.group
+    def key(self, request: SchedulingRequest) -> Hashable | None:
+        group = request.spec.group
         return group.uuid if group is not None and group.policy == ANTI_AFFINITY else None
 
-    def named(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Named | None:
-        group = question.spec.group
+    def named(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Named | None:
+        group = request.spec.group
         if group is None:
             return None
         most, present = group.max_server_per_host, progress.present
         full = [index for index, n in progress.members.items() if n >= most and index not in present]
         return Named([index for index in full if index >= 0], allowed=False)
 
-    def lack(self, host: OneHost, question: SchedulingRequest, progress: GroupPlacement) -> Lack | None:
-        group = question.spec.group
+    def lack(self, host: OneHost, request: SchedulingRequest, progress: GroupPlacement) -> Lack | None:
+        group = request.spec.group
         if group is None:
             return None
         members, most = progress.members[host.index.item(0)], group.max_server_per_host

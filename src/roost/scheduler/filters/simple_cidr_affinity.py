@@ -32,21 +32,21 @@ class SimpleCIDRAffinityFilter:
             return "it goes with the hint build_near_host_ip, which is missing"
         return None
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
-        return _network(question)
+    def key(self, request: SchedulingRequest) -> Hashable | None:
+        return _network(request)
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
-        network = _network(question)
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+        network = _network(request)
         if network is None:
             return None
         return hosts.table.host_ip.judged(lambda address: _is_in(address, network), hosts.index) > 0
 
 
-def _network(question: SchedulingRequest) -> Network | None:
-    near = hint(question, "build_near_host_ip")
+def _network(request: SchedulingRequest) -> Network | None:
+    near = hint(request, "build_near_host_ip")
     if not near:
         return None
-    cidr = hint(question, "cidr")
+    cidr = hint(request, "cidr")
     text = near + (DEFAULT_CIDR if cidr is None else cidr)
     try:
         return ipaddress.ip_network(text, strict=False)

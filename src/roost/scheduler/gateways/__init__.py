@@ -51,7 +51,7 @@ class Decided(NamedTuple):
 class Gateway(Protocol):
     """Decides a question and claims what was chosen."""
 
-    async def decide(self, question: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
+    async def decide(self, request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
         """Choose, claim and find alternates. Claims of a run that is refused, or raises, do not stay.
 
         Raises `ConcurrentUpdate` if an instance holds something already, or not at the generation that the
@@ -76,7 +76,7 @@ class Gateway(Protocol):
 
     async def explain(
         self,
-        question: SchedulingRequest,
+        request: SchedulingRequest,
         table: NodeTable,
         plugins: Plugins,
         placed: int,

@@ -20,13 +20,13 @@ class AskedCandidates:
     """
 
     def __init__(
-        self, placement: RunPlacement, question: SchedulingRequest, table: NodeTable, cached: CachedAnswers
+        self, placement: RunPlacement, request: SchedulingRequest, table: NodeTable, cached: CachedAnswers
     ) -> None:
-        self._question = question
+        self._request = request
         self._table = table
         self._cached = cached
-        self._answer = cached.of(question, table)
-        self._pages = [CandidatePages(placement, query, question.limit) for query in question.queries]
+        self._answer = cached.of(request, table)
+        self._pages = [CandidatePages(placement, query, request.limit) for query in request.queries]
         self._read = 0
         self.known = 0
         self.bound: str | None = None
@@ -36,11 +36,11 @@ class AskedCandidates:
         answer, self._answer = self._answer, None
         if answer is None:
             if not self._read:
-                await self._read_to(self._question.limit)
+                await self._read_to(self._request.limit)
             requests = [request for pages in self._pages for request in pages.requests]
             summaries = {uuid: each for pages in self._pages for uuid, each in pages.summaries.items()}
             answer = FetchedCandidates(requests, summaries, self._table)
-            self._cached.keep(self._question, self._table, answer)
+            self._cached.keep(self._request, self._table, answer)
         self.known = len(answer.index)
         return answer
 
@@ -51,10 +51,10 @@ class AskedCandidates:
             BadRequestSpec: Placement does not know a resource class or trait of the query.
             PlacementUnavailable, PlacementRefused: Placement gives no candidates.
         """
-        limit = self._question.limit
+        limit = self._request.limit
         if limit is None or (self._read and all(pages.complete for pages in self._pages)):
             return False
-        most = self._question.options.request_filters.max_paged_placement_results
+        most = self._request.options.request_filters.max_paged_placement_results
         wanted = 2 * (self._read or limit)
         if most:
             if self._read >= most:
@@ -66,7 +66,7 @@ class AskedCandidates:
 
     def were_wrong(self) -> None:
         """Placement refused a claim of what it had answered: the answer is not used by other runs."""
-        self._cached.decided(self._question, None)
+        self._cached.decided(self._request, None)
 
     async def _read_to(self, wanted: int | None) -> None:
         for pages in tuple(self._pages):

@@ -55,39 +55,39 @@ class HttpGateway:
         self._cached = CachedAnswers()
         self._explanations = Explanations(placement, members, sleep)
 
-    async def decide(self, question: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
+    async def decide(self, request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
         """As `Gateway.decide` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
-        hearing = RecordingPlacement(self._placement, question, table)
+        hearing = RecordingPlacement(self._placement, request, table)
         try:
             for _ in range(_AGAIN):
                 try:
-                    return await self._decide(question, table, plugins, hearing, begins_anew=True)
+                    return await self._decide(request, table, plugins, hearing, begins_anew=True)
                 except MembersChanged:
                     continue
-            return await self._decide(question, table, plugins, hearing, begins_anew=False)
+            return await self._decide(request, table, plugins, hearing, begins_anew=False)
         except SchedulerError as error:
             error.basis = Basis(node_version=hearing.began_at, told=hearing.told)
             raise
 
     async def _decide(
         self,
-        question: SchedulingRequest,
+        request: SchedulingRequest,
         table: NodeTable,
         plugins: Plugins,
         hearing: RecordingPlacement,
         begins_anew: bool,
     ) -> Decided:
-        group = question.spec.group
+        group = request.spec.group
         members, foreign = await look_for_members(hearing, group, self._members, self._sleep)
-        candidates = AskedCandidates(hearing, question, table, self._cached)
-        claims = HttpClaims(hearing, question, foreign, begins_anew)
-        assigned = partial(assignments_for, hearing, question, table, plugins)
-        run = HttpRun(question, table, plugins, candidates, members, claims, assigned)
+        candidates = AskedCandidates(hearing, request, table, self._cached)
+        claims = HttpClaims(hearing, request, foreign, begins_anew)
+        assigned = partial(assignments_for, hearing, request, table, plugins)
+        run = HttpRun(request, table, plugins, candidates, members, claims, assigned)
         outcome = None
         try:
             outcome = await run.run()
         finally:
-            self._cached.decided(question, outcome)
+            self._cached.decided(request, outcome)
         if not outcome.destinations and not candidates.known:
             outcome = being_filled(outcome, *await nodes_without_provider(hearing, table))
         return Decided(
@@ -120,13 +120,13 @@ class HttpGateway:
         )
         return await replacing.replace()
 
-    async def give_back(self, question: SchedulingRequest) -> None:
+    async def give_back(self, request: SchedulingRequest) -> None:
         """Free what a run has claimed for the new instances of its question.
 
         Raises `PlacementUnavailable` and `PlacementRefused`. A consumer that was there before is never freed:
         it would begin at generation 1 again.
         """
-        new = [each for each in question.instances if each not in question.generations]
+        new = [each for each in request.instances if each not in request.generations]
         await asked(self._placement.delete_allocations(new))
 
     def forget_answers(self) -> None:
@@ -135,7 +135,7 @@ class HttpGateway:
 
     async def explain(
         self,
-        question: SchedulingRequest,
+        request: SchedulingRequest,
         table: NodeTable,
         plugins: Plugins,
         placed: int,
@@ -143,7 +143,7 @@ class HttpGateway:
         newest: bool = False,
     ) -> Reasons | None:
         """As `Gateway.explain` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
-        return await self._explanations.explain(question, table, plugins, placed)
+        return await self._explanations.explain(request, table, plugins, placed)
 
     async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
         """Nothing: the state of a placement service over HTTP is not here to place instances on."""

@@ -61,16 +61,16 @@ class HttpClaims:
     def __init__(
         self,
         placement: RecordingPlacement,
-        question: SchedulingRequest,
+        request: SchedulingRequest,
         foreign: ForeignGroup | None = None,
         begins_anew: bool = False,
     ) -> None:
         self._placement = placement
-        self._question = question
+        self._request = request
         self._foreign = foreign
         self._begins_anew = begins_anew
         self._made: list[str] = []
-        self.generations = dict(question.generations)
+        self.generations = dict(request.generations)
         self._in_doubt: Sequence[Claim] = ()
         self.waited = 0.0
         self.judged: list[int | None] = []
@@ -166,7 +166,7 @@ class HttpClaims:
     def _write_of(self, claim: Claim) -> ConsumerWrite:
         assignment = claim.candidate.assignment
         beside = None if assignment is None else self.assigned.beside(assignment.node)
-        return claim_write(self._question, claim, self.generations.get(claim.instance), beside)
+        return claim_write(self._request, claim, self.generations.get(claim.instance), beside)
 
     async def _wait(self, answer: Awaitable[None]) -> None:
         started = time.perf_counter()
@@ -177,7 +177,7 @@ class HttpClaims:
 
     @property
     def _is_affine(self) -> bool:
-        group = self._question.spec.group
+        group = self._request.spec.group
         return group is not None and group.policy == AFFINITY
 
     async def _stays(self, foreign: ForeignGroup, claim: Claim) -> bool:

@@ -81,7 +81,7 @@ class Explanations:
         self._waiting = 0
 
     async def explain(
-        self, question: SchedulingRequest, table: NodeTable, plugins: Plugins, placed: int
+        self, request: SchedulingRequest, table: NodeTable, plugins: Plugins, placed: int
     ) -> Reasons | None:
         """Why the instance after the first ``placed`` ones is refused. None if too many wait.
 
@@ -92,10 +92,10 @@ class Explanations:
         self._waiting += 1
         try:
             async with self._turn:
-                group = question.spec.group
+                group = request.spec.group
                 claims, _ = await look_for_members(self._placement, group, self._members, self._sleep)
-                progress = progress_at_start(question, table, claims=claims)
-                return await _Explanation(self._placement, question, table, plugins, progress).reasons(placed)
+                progress = progress_at_start(request, table, claims=claims)
+                return await _Explanation(self._placement, request, table, plugins, progress).reasons(placed)
         finally:
             self._waiting -= 1
 
@@ -117,13 +117,13 @@ class _Explanation:
     def __init__(
         self,
         placement: RunPlacement,
-        question: SchedulingRequest,
+        request: SchedulingRequest,
         table: NodeTable,
         plugins: Plugins,
         progress: GroupPlacement,
     ) -> None:
         self._placement = placement
-        self._question = replace(question, options=replace(question.options, host_list_seconds=0.0))
+        self._request = replace(request, options=replace(request.options, host_list_seconds=0.0))
         self._table = table
         self._plugins = plugins
         self._progress = progress
@@ -133,26 +133,26 @@ class _Explanation:
         self._all_asked = True
 
     async def reasons(self, placed: int) -> Reasons:
-        question, table = self._question, self._table
-        candidates = AskedCandidates(self._placement, question, table, CachedAnswers())
+        request, table = self._request, self._table
+        candidates = AskedCandidates(self._placement, request, table, CachedAnswers())
         answer = await candidates.offers()
-        judged = await self._judged(question, answer)
+        judged = await self._judged(request, answer)
         while not judged.fitting and not self._clock.over() and await candidates.read_on():
             answer = await candidates.offers()
-            judged = await self._judged(question, answer)
-        wanted, more = len(question.instances), 0
+            judged = await self._judged(request, answer)
+        wanted, more = len(request.instances), 0
         if judged.fitting and placed + 1 < wanted:
             more = _placed(judged, wanted - placed)
             if placed + more < wanted:
                 # What these have taken is off the answer now.
-                judged = await self._judged(question, answer)
+                judged = await self._judged(request, answer)
         placed += more
         found = Reasons(
             sentence="",
             public="",
             node_version=table.version,
             placed=placed,
-            query=tuple(map(str, constraints_of(question.query))),
+            query=tuple(map(str, constraints_of(request.query))),
             hosts=len(table),
             stages=judged.stages,
             left=judged.left,
@@ -187,16 +187,16 @@ class _Explanation:
         return replace(found, sentence=sentence, public="it fits", weighed=weighed)
 
     async def _judged(
-        self, question: SchedulingRequest, answer: FetchedCandidates, filters: Sequence[Filter] | None = None
+        self, request: SchedulingRequest, answer: FetchedCandidates, filters: Sequence[Filter] | None = None
     ) -> _Judged:
         """Filter and weigh the hosts of an answer, and look which have a candidate left."""
         table, plugins = self._table, self._plugins
         chosen = plugins.filters if filters is None else filters
-        assigned = await assignments_for(self._placement, question, table, plugins, answer.index)
+        assigned = await assignments_for(self._placement, request, table, plugins, answer.index)
         offers = answer.beside(assigned.on)
-        field = FreshPool(question, table, offers, chosen, plugins.weighers, self._progress)
+        field = FreshPool(request, table, offers, chosen, plugins.weighers, self._progress)
         stages, left = list[Stage](), len(table)
-        places = {place.step for place in question.places}
+        places = {place.step for place in request.places}
         names = {each.name for each in chosen}
         for step in field.ready():
             if step.name == KNOWN:
@@ -211,14 +211,14 @@ class _Explanation:
         best = list(field.best(MOST_FITTED)) if left else []
         fitting = [host for host in best if next(field.candidates(host), None) is not None]
         if len(fitting) < len(best):
-            name = " or ".join(self._narrowing(question, chosen)) or TAKEN
+            name = " or ".join(self._narrowing(request, chosen)) or TAKEN
             stages.append(Stage(kind="candidate", name=name, hosts=len(best) - len(fitting)))
             left -= len(best) - len(fitting)
         return _Judged(field, offers, tuple(stages), left, fitting)
 
-    def _narrowing(self, question: SchedulingRequest, filters: Sequence[Filter]) -> Iterator[str]:
+    def _narrowing(self, request: SchedulingRequest, filters: Sequence[Filter]) -> Iterator[str]:
         for each in filters:
-            if hasattr(each, "narrow") and ask_key(each, question) is not None:
+            if hasattr(each, "narrow") and ask_key(each, request) is not None:
                 yield each.name
 
     async def _changes(
@@ -236,14 +236,14 @@ class _Explanation:
             if not any(stage.name == each.name and stage.hosts for stage in judged.stages):
                 continue
             left = [other for other in self._plugins.filters if other is not each]
-            without_it = await self._changed(self._question, judged.offers, left)
+            without_it = await self._changed(self._request, judged.offers, left)
             if without_it is not None and without_it.fitting:
                 name = self._name(without_it, without_it.fitting[0])
                 text = f"without {each.name}"
                 relaxations.append(
                     Relaxation(kind="filter", name=each.name, text=text, distance=UNMEASURED, host=name)
                 )
-        for constraint in () if among_others else constraints_of(self._question.query):
+        for constraint in () if among_others else constraints_of(self._request.query):
             if constraint.is_amount:
                 found, change = await self._lower(constraint)
             else:
@@ -255,7 +255,7 @@ class _Explanation:
         return tuple(misses[:MOST_MISSES]), tuple(relaxations[:MOST_RELAXATIONS])
 
     async def _without(self, constraint: Constraint) -> tuple[list[Miss], Relaxation | None]:
-        judged = await self._asked(without(self._question.query, constraint))
+        judged = await self._asked(without(self._request.query, constraint))
         if judged is None or not judged.fitting:
             return [], None
         names = [self._name(judged, host) for host in judged.fitting[:MOST_MISSES]]
@@ -280,7 +280,7 @@ class _Explanation:
         without it is no change.
         """
         name, wanted = constraint.names[0], constraint.amount
-        query = self._question.query
+        query = self._request.query
         whole = constraint.kind == RESOURCES and wanted > 1
         judged = await self._asked(replaced(query, constraint, name)) if whole else None
         if judged is None or not judged.fitting:
@@ -306,8 +306,8 @@ class _Explanation:
         most = max((miss.free or 0 for miss in misses), default=0)
         if not most:
             return [], None
-        spec = self._question.spec
-        lower = replace(self._question, spec=replace(spec, flavor=flavor_with(spec, constraint, most)))
+        spec = self._request.spec
+        lower = replace(self._request, spec=replace(spec, flavor=flavor_with(spec, constraint, most)))
         fits = await self._asked(with_amount(query, constraint, most), lower)
         if fits is None or not fits.fitting:
             return misses, None
@@ -323,9 +323,7 @@ class _Explanation:
             after=most,
         )
 
-    async def _asked(
-        self, query: CandidateQuery, question: SchedulingRequest | None = None
-    ) -> _Judged | None:
+    async def _asked(self, query: CandidateQuery, request: SchedulingRequest | None = None) -> _Judged | None:
         """Ask placement for another query; None if it cannot be asked, or no more is to be asked."""
         if self._queries == MOST_QUERIES or self._clock.over():
             self._complete = False
@@ -336,16 +334,16 @@ class _Explanation:
         except BadRequest:
             self._all_asked = False  # For one, a query of which nothing is left.
             return None
-        changed = replace(question or self._question, query=query, fallbacks=())
+        changed = replace(request or self._request, query=query, fallbacks=())
         return await self._changed(changed, FetchedCandidates(requests, summaries, self._table))
 
     async def _changed(
-        self, question: SchedulingRequest, answer: FetchedCandidates, filters: Sequence[Filter] | None = None
+        self, request: SchedulingRequest, answer: FetchedCandidates, filters: Sequence[Filter] | None = None
     ) -> _Judged | None:
         """As `_judged`, for a changed request; None if a host that may be used then has no weight, which
         would fail it."""
         try:
-            return await self._judged(question, answer, filters)
+            return await self._judged(request, answer, filters)
         except CannotWeigh:
             return None
 

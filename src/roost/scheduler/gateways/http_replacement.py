@@ -106,7 +106,7 @@ class HttpReplacing:
 
     async def _stays(self, selected: Selection) -> bool:
         """Whether the claim on an alternate may stay, as far as the instance's server group goes."""
-        group = self._request.question.spec.group
+        group = self._request.scheduling.spec.group
         if group is None or await asked(self._placement.knows_groups()):
             return True
         foreign = ForeignGroup(self._placement, group, self._members, self._sleep)
@@ -145,7 +145,7 @@ class HttpReplacing:
         index = replacing.alive(alternate)
         if isinstance(index, str):
             return index
-        queries = [*self._request.question.queries]
+        queries = [*self._request.scheduling.queries]
         while queries:
             query = queries.pop(0)
             # Mostly the tree alone has all; a sharing provider is outside of it.
@@ -165,9 +165,9 @@ class HttpReplacing:
                 break
         plugins = self._plugins
         progress = await self._progress()
-        question, instance = self._request.question, self._request.instance
+        scheduling, instance = self._request.scheduling, self._request.instance
         assigned = await assignments_for(
-            self._placement, question, self._table, plugins, offers.index, leaving=instance
+            self._placement, scheduling, self._table, plugins, offers.index, leaving=instance
         )
         offers = offers.beside(assigned.on)
         found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers, progress)
@@ -185,10 +185,10 @@ class HttpReplacing:
 
     async def _progress(self) -> GroupPlacement:
         """The members of the instance's server group, as far as placement or the spec tells them."""
-        question = self._request.question
-        group = question.spec.group
+        scheduling = self._request.scheduling
+        group = scheduling.spec.group
         claims, _ = await look_for_members(self._placement, group, self._members, self._sleep)
-        return progress_at_start(question, self._table, claims=claims)
+        return progress_at_start(scheduling, self._table, claims=claims)
 
     async def _offers(self, query: CandidateQuery, only: int) -> FetchedCandidates:
         try:
@@ -200,7 +200,7 @@ class HttpReplacing:
     async def _write(self, claim: Claim, generation: int, assigned: NodeAssignments) -> str | None:
         """Swap the claim; returns why the host refuses it, None if it is made."""
         beside = assigned.beside(claim.candidate.root) if claim.candidate.assignment is not None else None
-        write = claim_write(self._request.question, claim, generation, beside)
+        write = claim_write(self._request.scheduling, claim, generation, beside)
         for left in reversed(range(ATTEMPTS)):
             try:
                 await asked(self._placement.write_allocations([write]))

@@ -34,7 +34,7 @@ class HttpRun:
 
     def __init__(
         self,
-        question: SchedulingRequest,
+        request: SchedulingRequest,
         table: NodeTable,
         plugins: Plugins,
         candidates: AskedCandidates,
@@ -42,7 +42,7 @@ class HttpRun:
         claims: HttpClaims,
         assigned: ReadAssignments,
     ) -> None:
-        self._question = question
+        self._request = request
         self._table = table
         self._plugins = plugins
         self._candidates = candidates
@@ -55,7 +55,7 @@ class HttpRun:
     async def run(self) -> Outcome:
         """Choose and claim. Claims of a run that comes to nothing, or raises, do not stay."""
         outcome = None
-        if len(self._question.instances) > 1 and self._claims.may_be_made_together:
+        if len(self._request.instances) > 1 and self._claims.may_be_made_together:
             outcome = await self._together()
         while outcome is None:
             outcome = await self._one_by_one()
@@ -105,24 +105,24 @@ class HttpRun:
         return msgspec.structs.replace(outcome, tries=tuple(dated))
 
     async def _selection(self) -> RunningSelection:
-        question, table = self._question, self._table
+        request, table = self._request, self._table
         answered = await self._candidates.offers()
         self._claims.assigned = await self._read_assignments(answered.index)
         offers = answered.beside(self._claims.assigned.on)
         # What the selection before this one had placed counts nothing.
-        table.release(*question.instances)
-        progress = progress_at_start(question, table, claims=self._members)
+        table.release(*request.instances)
+        progress = progress_at_start(request, table, claims=self._members)
         plugins = self._plugins
         started = time.perf_counter()
-        driven = RunningSelection(select(question, table, offers, plugins, Draw(question.seed), progress))
+        driven = RunningSelection(select(request, table, offers, plugins, Draw(request.seed), progress))
         self.seconds += time.perf_counter() - started
         return driven
 
     async def _reads_on(self, outcome: Outcome) -> bool:
         """Whether an outcome falls short, and more candidates have been read."""
-        if not self._falls_short(outcome) or outcome.cause == BOUND or self._question.expired():
+        if not self._falls_short(outcome) or outcome.cause == BOUND or self._request.expired():
             return False
         return await self._candidates.read_on()
 
     def _falls_short(self, outcome: Outcome) -> bool:
-        return len(outcome.destinations) < len(self._question.instances)
+        return len(outcome.destinations) < len(self._request.instances)

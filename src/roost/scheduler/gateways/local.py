@@ -46,9 +46,9 @@ class LocalGateway:
         self._explainer: Explainer | None = None
         self._suppositions: Suppositions | None = None
 
-    async def decide(self, question: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
-        await self._ahead.evaluate(question.queries)
-        return await self._ledger.execute(Decide(question, table, plugins))
+    async def decide(self, request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
+        await self._ahead.evaluate(request.queries)
+        return await self._ledger.execute(Decide(request, table, plugins))
 
     async def check(self, queries: Sequence[CandidateQuery]) -> None:
         check_queries(await self._ledger.current(), queries)
@@ -60,7 +60,7 @@ class LocalGateway:
 
     async def explain(
         self,
-        question: SchedulingRequest,
+        request: SchedulingRequest,
         table: NodeTable,
         plugins: Plugins,
         placed: int,
@@ -69,7 +69,7 @@ class LocalGateway:
     ) -> Reasons | None:
         if self._explainer is None:
             self._explainer = Explainer(self._ledger)
-        return await self._explainer.explain(Job(question, table, plugins, placed, newest))
+        return await self._explainer.explain(Job(request, table, plugins, placed, newest))
 
     async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
         if self._suppositions is None:
@@ -87,31 +87,31 @@ class LocalGateway:
 class Decide(Command[Decided], frozen=True):
     """The command: see `roost.scheduler.selection.selection.select`."""
 
-    question: SchedulingRequest
+    request: SchedulingRequest
     table: NodeTable
     plugins: Plugins
 
     def consumers(self) -> Iterable[str]:
-        return self.question.instances
+        return self.request.instances
 
     @property
     def requires_new_consumers(self) -> bool:
-        return not self.question.generations
+        return not self.request.generations
 
     def run(self, state: State) -> Decided:
         started = time.perf_counter()
-        self.question.check_word(state.fleet.word)
+        self.request.check_word(state.fleet.word)
         mark = len(state.changes)
         # A decision that lost its commit to another writer is made again: what it had claimed counts nothing.
-        self.table.release(*self.question.instances)
+        self.table.release(*self.request.instances)
         # Services that this look finds to be down or up again are part of what is decided on.
-        self.table.seen_since(self.question.oldest_heartbeat)
+        self.table.seen_since(self.request.oldest_heartbeat)
         node_version = self.table.version
         try:
-            with state.fleet.meter.limited(decision_work(len(self.question.instances), len(state.fleet))):
+            with state.fleet.meter.limited(decision_work(len(self.request.instances), len(state.fleet))):
                 outcome = self._outcome(state, mark)
         except TooMuchWork:
-            self.table.release(*self.question.instances)
+            self.table.release(*self.request.instances)
             outcome = Outcome((), (), (), TOO_MUCH_WORK, WORK)
         except SchedulerError as error:
             error.basis = Basis(state.fleet.version, mark, node_version)
@@ -122,28 +122,28 @@ class Decide(Command[Decided], frozen=True):
         return Decided(outcome, state.fleet.version, time.perf_counter() - started, mark, node_version)
 
     def _outcome(self, state: State, mark: int) -> Outcome:
-        check_queries(state.fleet, self.question.queries)
-        if self.question.generations:
-            set_aside(state, self.question)
-        selecting = choose(self.question, self.table, self._field(state.fleet), Draw(self.question.seed))
+        check_queries(state.fleet, self.request.queries)
+        if self.request.generations:
+            set_aside(state, self.request)
+        selecting = choose(self.request, self.table, self._field(state.fleet), Draw(self.request.seed))
         driven = RunningSelection(selecting)
         made: list[Claim] = []
         while driven.claim is not None:
             claim = driven.claim
-            result = claimed(state, self.question, claim)
+            result = claimed(state, self.request, claim)
             if result.verdict is Verdict.CLAIMED:
                 made.append(claim)
             driven.answer(result)
-        if driven.outcome.destinations and self.question.generations:
+        if driven.outcome.destinations and self.request.generations:
             state.take_back(mark)
-            write_allocations(state, [claim_write(self.question, claim) for claim in made])
+            write_allocations(state, [claim_write(self.request, claim) for claim in made])
         return driven.outcome
 
     def _field(self, fleet: Fleet) -> HostPool:
-        kept = self.plugins.keeper.field(fleet, self.question, self.table)
+        kept = self.plugins.keeper.field(fleet, self.request, self.table)
         if kept is not None:
             return kept
-        offers = fleet_offers(fleet, self.question, self.table)
-        progress = progress_at_start(self.question, self.table, fleet)
+        offers = fleet_offers(fleet, self.request, self.table)
+        progress = progress_at_start(self.request, self.table, fleet)
         plugins = self.plugins
-        return FreshPool(self.question, self.table, offers, plugins.filters, plugins.weighers, progress)
+        return FreshPool(self.request, self.table, offers, plugins.filters, plugins.weighers, progress)

@@ -35,11 +35,11 @@ class UseAlternate(Command[Replacement], frozen=True):
 
     def run(self, state: State) -> Replacement:
         request, fleet = self.request, state.fleet
-        request.question.check_word(fleet.word)
+        request.scheduling.check_word(fleet.word)
         held = state.held(request.instance)
         if held is None:
             raise NothingClaimed(request.instance)
-        check_queries(fleet, request.question.queries)
+        check_queries(fleet, request.scheduling.queries)
         replacing = Replacing(request, self.table)
         before = replacing.moved_before(
             held, held.consumer.assignment, lambda each, root: _root(fleet, each) == root
@@ -65,9 +65,9 @@ class UseAlternate(Command[Replacement], frozen=True):
         mark = len(state.changes)
         state.apply(AllocationsChanged(replacing.request.instance, held.consumer, None, held.allocations, {}))
         try:
-            offers = fleet_offers(state.fleet, replacing.request.question, self.table, only=index)
+            offers = fleet_offers(state.fleet, replacing.request.scheduling, self.table, only=index)
             plugins = self.plugins
-            progress = progress_at_start(replacing.request.question, self.table, state.fleet)
+            progress = progress_at_start(replacing.request.scheduling, self.table, state.fleet)
             found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers, progress)
         except TooMuchWork:
             found = TOO_MUCH_WORK
@@ -79,7 +79,7 @@ class UseAlternate(Command[Replacement], frozen=True):
         for candidate in replacing.to_claim(found):
             claim = Claim(replacing.request.instance, candidate)
             try:
-                write = claim_write(replacing.request.question, claim, held.consumer.generation)
+                write = claim_write(replacing.request.scheduling, claim, held.consumer.generation)
                 write_allocations(state, [write])
             except PlacementError as error:
                 result = result_of(error)
@@ -95,7 +95,7 @@ class UseAlternate(Command[Replacement], frozen=True):
         mark = len(state.changes)
         claim = Claim(self.request.instance, Candidate(alternate.node, alternate.allocations, {}))
         try:
-            write_allocations(state, [claim_write(self.request.question, claim, held.consumer.generation)])
+            write_allocations(state, [claim_write(self.request.scheduling, claim, held.consumer.generation)])
         except PlacementError as error:
             return one_line(error)
         finally:

@@ -118,9 +118,9 @@ class RememberedAssignments:
     A claim counts from the moment before it is written: other runs of this process choose meanwhile.
     """
 
-    def __init__(self, question: SchedulingRequest, table: NodeTable) -> None:
+    def __init__(self, request: SchedulingRequest, table: NodeTable) -> None:
         self._table = table
-        self._taken = taken_by(question.spec)
+        self._taken = taken_by(request.spec)
 
     def on(self, node: str) -> Assigned:
         index = self._table.index_of_node(node)
@@ -146,7 +146,7 @@ class RememberedAssignments:
 
 async def assignments_for(
     placement: RunPlacement,
-    question: SchedulingRequest,
+    request: SchedulingRequest,
     table: NodeTable,
     plugins: Plugins,
     hosts: Indexes,
@@ -157,14 +157,14 @@ async def assignments_for(
     Raises: as `asked`.
     """
     narrowing = [each for each in plugins.filters if hasattr(each, "narrow")]
-    if all(ask_key(each, question) is None for each in narrowing):
+    if all(ask_key(each, request) is None for each in narrowing):
         return NoAssignments()
     nodes = _with_hardware(table, hosts)
     if not nodes:
         return NoAssignments()
     told = await asked(placement.assignments(nodes))
     if told is None:
-        return RememberedAssignments(question, table)
+        return RememberedAssignments(request, table)
     return ToldAssignments(placement, told, leaving)
 
 

@@ -68,13 +68,13 @@ class RecordingPlacement:
     each call, so a look at the heartbeats is made first.
     """
 
-    def __init__(self, placement: PlacementOverHttp, question: SchedulingRequest, table: NodeTable) -> None:
+    def __init__(self, placement: PlacementOverHttp, request: SchedulingRequest, table: NodeTable) -> None:
         self._heard: Heard = []
         self._placement = placement.noting(self._heard)
-        self._oldest = question.oldest_heartbeat
+        self._oldest = request.oldest_heartbeat
         self._table = table
         self._told: list[PlacementRead] = []
-        self.complete = not question.options.host_list_seconds
+        self.complete = not request.options.host_list_seconds
         table.seen_since(self._oldest)
         self.began_at = table.version
 

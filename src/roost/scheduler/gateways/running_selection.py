@@ -16,7 +16,7 @@ INSTANCE = "INSTANCE"
 
 
 def claim_write(
-    question: SchedulingRequest,
+    request: SchedulingRequest,
     claim: Claim,
     generation: int | None = None,
     beside: str | None = None,
@@ -30,18 +30,18 @@ def claim_write(
     return ConsumerWrite(
         consumer=claim.instance,
         allocations=claim.candidate.allocations,
-        project_id=question.spec.project_id,
-        user_id=question.spec.user_id,
+        project_id=request.spec.project_id,
+        user_id=request.spec.user_id,
         consumer_type=INSTANCE,
-        generation=question.generations.get(claim.instance) if generation is None else generation,
-        group=None if question.spec.group is None else question.spec.group.claim,
+        generation=request.generations.get(claim.instance) if generation is None else generation,
+        group=None if request.spec.group is None else request.spec.group.claim,
         assignment=claim.candidate.assignment,
         beside=beside,
         mappings=claim.candidate.mappings,
     )
 
 
-def set_aside(state: State, question: SchedulingRequest) -> None:
+def set_aside(state: State, request: SchedulingRequest) -> None:
     """Take what the instances of a question hold out of a ledger's state.
 
     So nothing of it counts against them: neither room nor membership in their server group. The caller takes
@@ -49,7 +49,7 @@ def set_aside(state: State, question: SchedulingRequest) -> None:
 
     Raises: `ConcurrentUpdate` if an instance holds nothing, or not at the generation of the question.
     """
-    for instance, generation in question.generations.items():
+    for instance, generation in request.generations.items():
         held = state.held(instance)
         if held is None or held.consumer.generation != generation:
             there = "null" if held is None else held.consumer.generation
@@ -60,13 +60,13 @@ def set_aside(state: State, question: SchedulingRequest) -> None:
         state.apply(AllocationsChanged(instance, held.consumer, None, held.allocations, {}))
 
 
-def claimed(state: State, question: SchedulingRequest, claim: Claim) -> ClaimResult:
+def claimed(state: State, request: SchedulingRequest, claim: Claim) -> ClaimResult:
     """Make a claim in a ledger's state. What the instance held is set aside, if it held something.
 
     Raises: `PlacementError` that is no refusal of this claim.
     """
     try:
-        write = claim_write(question, claim)
+        write = claim_write(request, claim)
         if write.generation is not None:
             write = msgspec.structs.replace(write, generation=None)
         write_allocations(state, [write])

@@ -34,7 +34,7 @@ _log = structlog.get_logger()
 class UnconditionalGateway(Gateway, Protocol):
     """A gateway whose claims are not conditional on operators' words."""
 
-    async def give_back(self, question: SchedulingRequest) -> None:
+    async def give_back(self, request: SchedulingRequest) -> None:
         """Free what a run has claimed for the new instances of its question."""
 
     def forget_answers(self) -> None:
@@ -53,22 +53,22 @@ class WordCheckedGateway:
         # The events that were known when the answers of placement were forgotten last.
         self._answered_after = 0
 
-    async def decide(self, question: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
+    async def decide(self, request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
         """As `Gateway.decide` says; also raises `NewerWord`, and `ClaimsInDoubt` if what was claimed cannot
         be given back."""
-        await self._look(question)
-        decided = await self._gateway.decide(question, table, plugins)
+        await self._look(request)
+        decided = await self._gateway.decide(request, table, plugins)
         destinations = decided.outcome.destinations
         if destinations:
             try:
-                stands = await self._stands(question, *(each.selected for each in destinations))
+                stands = await self._stands(request, *(each.selected for each in destinations))
             except BaseException as error:
                 # Shielded: a run that is cancelled frees its claims too.
-                await asyncio.shield(self._give_back(question, error))
+                await asyncio.shield(self._give_back(request, error))
                 raise
             if not stands:
-                await asyncio.shield(self._give_back(question))
-                now = {name: decided.generations.get(name, at) for name, at in question.generations.items()}
+                await asyncio.shield(self._give_back(request))
+                now = {name: decided.generations.get(name, at) for name, at in request.generations.items()}
                 raise NewerWord(generations=now)
         return decided
 
@@ -81,9 +81,9 @@ class WordCheckedGateway:
         one is not tried at once: the request would be judged by what was said before, and what matters to all
         hosts would use up one alternate after another.
         """
-        await self._look(request.question)
+        await self._look(request.scheduling)
         found = await self._gateway.use_alternate(request, table, plugins)
-        if (selected := found.selected) is not None and not await self._stands(request.question, selected):
+        if (selected := found.selected) is not None and not await self._stands(request.scheduling, selected):
             tries = (*found.tries[:-1], msgspec.structs.replace(found.tries[-1], refusal=TAKEN_AWAY))
             raise NewerWord(taken_away=TakenAway(selected, found.alternates, tries))
         return found
@@ -94,7 +94,7 @@ class WordCheckedGateway:
 
     async def explain(
         self,
-        question: SchedulingRequest,
+        request: SchedulingRequest,
         table: NodeTable,
         plugins: Plugins,
         placed: int,
@@ -102,7 +102,7 @@ class WordCheckedGateway:
         newest: bool = False,
     ) -> Reasons | None:
         """As `Gateway.explain` says."""
-        return await self._gateway.explain(question, table, plugins, placed, newest=newest)
+        return await self._gateway.explain(request, table, plugins, placed, newest=newest)
 
     async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
         """As `Gateway.what_if` says."""
@@ -112,32 +112,32 @@ class WordCheckedGateway:
         """As `Gateway.aggregates` says."""
         return await self._gateway.aggregates(providers)
 
-    async def _look(self, question: SchedulingRequest) -> None:
+    async def _look(self, request: SchedulingRequest) -> None:
         """Raises `NewerWord` if something was said since the question was made."""
         await self._words.look()
         events = self._words.taken.events
         if events != self._answered_after:
             self._answered_after = events
             self._gateway.forget_answers()
-        if question.word is not None and question.word.events != events:
+        if request.word is not None and request.word.events != events:
             raise NewerWord
 
-    async def _give_back(self, question: SchedulingRequest, cause: BaseException | None = None) -> None:
+    async def _give_back(self, request: SchedulingRequest, cause: BaseException | None = None) -> None:
         """Free the claims of a run. ``cause``: the error that ends it. Raises `ClaimsInDoubt`."""
         try:
-            await self._gateway.give_back(question)
+            await self._gateway.give_back(request)
         except (SchedulerError, PlacementError) as error:
-            text = f"what {', '.join(question.instances)} may have claimed could not be freed: {error}"
+            text = f"what {', '.join(request.instances)} may have claimed could not be freed: {error}"
             if cause is not None and not isinstance(cause, Exception):
                 # The run is cancelled, and must end so: its task would go on with any other error.
                 _log.warning("a cancelled run left claims behind", error=text)
                 return
             raise ClaimsInDoubt(text) from (cause or error)
 
-    async def _stands(self, question: SchedulingRequest, *selected: Selection) -> bool:
+    async def _stands(self, request: SchedulingRequest, *selected: Selection) -> bool:
         """Return whether nothing said since the question was made concerns the hosts of some claims."""
         await self._words.look()
-        if question.word is None:
+        if request.word is None:
             return True
         nodes = (Subject(each.cell, each.host, each.node) for each in selected)
-        return not self._words.concern(question.word, nodes)
+        return not self._words.concern(request.word, nodes)

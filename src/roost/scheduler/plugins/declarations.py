@@ -25,10 +25,10 @@ def looks_at_trees(plugin: object) -> bool:
     return Looks.TREE in (looks_at(plugin) or Looks.NOTHING)
 
 
-def key_of(plugin: object, question: SchedulingRequest) -> Hashable | None:
+def key_of(plugin: object, request: SchedulingRequest) -> Hashable | None:
     """All of the request that a plugin's answers depend on; None if it has nothing to say on it."""
     key = getattr(plugin, "key", None)
-    return () if key is None else cast(Hashable | None, key(question))
+    return () if key is None else cast(Hashable | None, key(request))
 
 
 def is_keyed(plugin: object) -> bool:

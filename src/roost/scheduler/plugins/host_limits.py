@@ -30,12 +30,12 @@ class HostLimit:
     def __init__(self, options: msgspec.Struct) -> None:
         self._configured: int = getattr(options, self.limit)
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         numbers: Int64 = getattr(hosts.table, self.column)
         below: Bools = numbers[hosts.index] < self._limits(hosts)
         return below
 
-    def lack(self, host: OneHost, question: SchedulingRequest, progress: GroupPlacement) -> Lack:
+    def lack(self, host: OneHost, request: SchedulingRequest, progress: GroupPlacement) -> Lack:
         number = getattr(host.table, self.column).item(host.index.item(0))
         least = int(np.min(self._limits(host)))
         return Lack(f"has {number} by {self.column}, and {self.limit} is {least}")

@@ -34,10 +34,8 @@ class PlainFilter:
             self.reads = plain.reads
         self._passes = plain.host_passes
 
-    def mask(
-        self, hosts: HostView, question: "SchedulingRequest", progress: "GroupPlacement"
-    ) -> Bools | None:
-        spec = PlainSpec(question, hosts.table, progress)
+    def mask(self, hosts: HostView, request: "SchedulingRequest", progress: "GroupPlacement") -> Bools | None:
+        spec = PlainSpec(request, hosts.table, progress)
         passing = (bool(self._passes(HostState(hosts, position), spec)) for position in range(len(hosts)))
         return np.fromiter(passing, np.bool_, len(hosts))
 
@@ -64,9 +62,9 @@ class PlainWeigher:
             self.multipliers = lambda hosts: _numbers(hosts, plain.weight_multiplier)
 
     def raw(
-        self, hosts: HostView, question: "SchedulingRequest", progress: "GroupPlacement"
+        self, hosts: HostView, request: "SchedulingRequest", progress: "GroupPlacement"
     ) -> Float64 | None:
-        spec = PlainSpec(question, hosts.table, progress)
+        spec = PlainSpec(request, hosts.table, progress)
         found = _numbers(hosts, lambda host_state: self._weigh(host_state, spec))
         return found if self._most == math.inf else np.minimum(found, self._most)
 

@@ -58,11 +58,11 @@ class PlainSpec:
     ``instance_uuid`` is the first instance of the request.
     """
 
-    def __init__(self, question: "SchedulingRequest", table: NodeTable, progress: "GroupPlacement") -> None:
-        spec = question.spec
+    def __init__(self, request: "SchedulingRequest", table: NodeTable, progress: "GroupPlacement") -> None:
+        spec = request.spec
         self._spec = spec
-        self.num_instances = len(question.instances)
-        self.instance_uuid = question.instances[0] if question.instances else None
+        self.num_instances = len(request.instances)
+        self.instance_uuid = request.instances[0] if request.instances else None
         self.flavor = PlainFlavor(spec.flavor)
         self.vcpus = spec.flavor.vcpus
         self.memory_mb = spec.flavor.memory_mb

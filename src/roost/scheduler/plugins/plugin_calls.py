@@ -22,13 +22,13 @@ from roost.scheduler.request.scheduling_request import GroupPlacement, Schedulin
 T = TypeVar("T")
 
 
-def ask_key(plugin: Filter | Weigher, question: SchedulingRequest) -> Hashable | None:
+def ask_key(plugin: Filter | Weigher, request: SchedulingRequest) -> Hashable | None:
     """All of the request that a plugin's answers depend on; None if it has nothing to say on it.
 
     Raises: `SchedulerFault`.
     """
     try:
-        key = key_of(plugin, question)
+        key = key_of(plugin, request)
         hash(key)
     except SchedulerError:
         raise
@@ -38,26 +38,26 @@ def ask_key(plugin: Filter | Weigher, question: SchedulingRequest) -> Hashable |
 
 
 def verdict(
-    plugin: Filter, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement
+    plugin: Filter, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement
 ) -> Bools | None:
     """As `ask_filter`, for any request: None also if the filter has nothing to say on it."""
-    judges = ask_key(plugin, question) is not None
-    return ask_filter(plugin, hosts, question, progress) if judges else None
+    judges = ask_key(plugin, request) is not None
+    return ask_filter(plugin, hosts, request, progress) if judges else None
 
 
 def ask_filter(
-    plugin: Filter, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement
+    plugin: Filter, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement
 ) -> Bools | None:
     """Which of some hosts may be used: bool[len(hosts)]; None if all may. Raises: `SchedulerFault`."""
     if names_hosts(plugin):
-        named = ask_named(plugin, hosts, question, progress)
+        named = ask_named(plugin, hosts, request, progress)
         if named is None:
             return None
         there: Bools = np.isin(hosts.index, list(named.hosts))
         return there if named.allowed else ~there
 
     def ask(some: HostView) -> Bools | None:
-        mask = plugin.mask(some, question, progress)
+        mask = plugin.mask(some, request, progress)
         if mask is not None and (mask.shape != (len(some),) or mask.dtype != np.bool_):
             raise TypeError(f"a mask of {mask.dtype}{list(mask.shape)} for {len(some)} hosts")
         return mask
@@ -66,11 +66,11 @@ def ask_filter(
 
 
 def ask_named(
-    plugin: Filter, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement
+    plugin: Filter, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement
 ) -> Named | None:
     """The hosts that a filter with ``named`` names. Raises: `SchedulerFault`."""
     try:
-        named: Named | None = plugin.named(hosts, question, progress)  # type: ignore[attr-defined]
+        named: Named | None = plugin.named(hosts, request, progress)  # type: ignore[attr-defined]
     except SchedulerError:
         raise
     except Exception as error:
@@ -79,7 +79,7 @@ def ask_named(
 
 
 def ask_weigher(
-    plugin: Weigher, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement
+    plugin: Weigher, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement
 ) -> Float64 | None:
     """A number for each of some hosts: float64[len(hosts)]; None if there is nothing to say.
 
@@ -87,7 +87,7 @@ def ask_weigher(
     """
 
     def ask(some: HostView) -> Float64 | None:
-        raw = plugin.raw(some, question, progress)
+        raw = plugin.raw(some, request, progress)
         if raw is not None and np.shape(raw) != (len(some),):
             raise TypeError(f"numbers of the shape {list(np.shape(raw))} for {len(some)} hosts")
         return raw
@@ -122,19 +122,19 @@ def ask_domain(plugin: Filter | Weigher, hosts: HostView) -> Int64:
 
 
 def ask_to_narrow(
-    plugin: NarrowsCandidates, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest
+    plugin: NarrowsCandidates, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
 ) -> Sequence[Candidate]:
     """The candidates that a filter leaves of one host. Raises: `SchedulerFault`."""
-    return _of_one("filter", plugin, host, lambda: plugin.narrow(host, candidates, question))
+    return _of_one("filter", plugin, host, lambda: plugin.narrow(host, candidates, request))
 
 
 def ask_to_rank(
-    plugin: RanksCandidates, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest
+    plugin: RanksCandidates, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
 ) -> Sequence[float] | None:
     """A number for each candidate of one host; None if there is nothing to say. Raises: `SchedulerFault`."""
 
     def ask() -> Sequence[float] | None:
-        numbers = plugin.rank(host, candidates, question)
+        numbers = plugin.rank(host, candidates, request)
         if numbers is not None and len(numbers) != len(candidates):
             raise TypeError(f"{len(numbers)} numbers for {len(candidates)} candidates")
         if numbers is not None and not all(map(math.isfinite, numbers)):

@@ -95,7 +95,7 @@ class Filter(Protocol):
 
     name: str
 
-    def mask(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
         """For each host whether it may be used: bool[len(hosts)]; None if all may.
 
         The verdict on a host must not depend on which other hosts are asked about beside it.
@@ -129,7 +129,7 @@ class Weigher(Protocol):
     multiplier_key: str
     default_multiplier: float
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         """A number for each host, higher is better: float64[len(hosts)].
 
         The number of a host must not depend on which other hosts are asked about beside it: after a claim
@@ -144,7 +144,7 @@ class NarrowsCandidates(Protocol):
     """The optional part of a filter that drops and orders a host's candidates."""
 
     def narrow(
-        self, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest
+        self, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
     ) -> Sequence[Candidate]:
         """Some or all of the candidates, in the order in which they are to be claimed."""
 
@@ -153,7 +153,7 @@ class RanksCandidates(Protocol):
     """The optional part of a weigher that orders a host's candidates."""
 
     def rank(
-        self, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest
+        self, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
     ) -> Sequence[float] | None:
         """A number for each candidate, higher is better; None if there is nothing to say."""
 

@@ -21,9 +21,9 @@ class SoftGroupWeigher:
     policy: ClassVar[str]
     sign: ClassVar[int]
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
-        group = question.spec.group
+    def key(self, request: SchedulingRequest) -> Hashable | None:
+        group = request.spec.group
         return group.uuid if group is not None and group.policy == self.policy else None
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         return self.sign * progress.members_on(hosts.index)

@@ -29,24 +29,24 @@ class FreshPool:
 
     def __init__(
         self,
-        question: SchedulingRequest,
+        request: SchedulingRequest,
         table: NodeTable,
         offers: CandidateSource,
         filters: Sequence[Filter],
         weighers: Sequence[Weigher],
         progress: GroupPlacement | None = None,
     ) -> None:
-        self._question = question
+        self._request = request
         self._table = table
         self._offers = offers
-        judging = () if is_forced(question.spec) else in_order(filters)
-        ordered = [(plugin, ask_key(plugin, question) is not None) for plugin in judging]
+        judging = () if is_forced(request.spec) else in_order(filters)
+        ordered = [(plugin, ask_key(plugin, request) is not None) for plugin in judging]
         self._once = [each for each in ordered if not depends_on_claims(each[0])]
         self._again = [each for each in ordered if depends_on_claims(each[0])]
         self._weighers = weighers
-        self._order = CandidateOrder(filters, weighers, question)
-        self._grouped = question.spec.group is not None
-        self._progress = progress_at_start(question, table) if progress is None else progress
+        self._order = CandidateOrder(filters, weighers, request)
+        self._grouped = request.spec.group is not None
+        self._progress = progress_at_start(request, table) if progress is None else progress
         self._playing: Bools | None = None
         self._weighing: HostWeights | None = None
         self._changed: Sequence[int] = ()
@@ -62,7 +62,7 @@ class FreshPool:
         weighing = self._weighing
         if weighing is None or (allowed & ~weighing.allowed).any():
             self._weighing = HostWeights(
-                self._table, self._offers, allowed, self._weighers, self._question, self._progress
+                self._table, self._offers, allowed, self._weighers, self._request, self._progress
             )
         else:
             self._weighing = weighing.narrowed(allowed)
@@ -148,7 +148,7 @@ class FreshPool:
                 break
             if judges:
                 hosts = HostView(self._table, self._offers, None if left == len(playing) else playing)
-                mask = ask_filter(plugin, hosts, self._question, progress)
+                mask = ask_filter(plugin, hosts, self._request, progress)
                 if mask is not None and not mask.all():
                     playing[playing] = mask
                     left = int(np.count_nonzero(playing))
@@ -158,7 +158,7 @@ class FreshPool:
     def _in_place(self, steps: list[Step]) -> Bools:
         """The hosts in the places that the request names."""
         playing = np.ones(len(self._offers.index), dtype=np.bool_)
-        for place in (*ignored(self._question.spec, self._table), *self._question.places):
+        for place in (*ignored(self._request.spec, self._table), *self._request.places):
             playing &= np.isin(self._offers.index, place.nodes, invert=not place.allowed)
             steps.append(Step(place.step, int(np.count_nonzero(playing))))
         return playing

@@ -14,7 +14,7 @@ ELSEWHERE = -1
 
 
 def progress_at_start(
-    question: SchedulingRequest,
+    request: SchedulingRequest,
     table: NodeTable,
     fleet: Fleet | None = None,
     claims: Mapping[str, Sequence[str]] | None = None,
@@ -26,7 +26,7 @@ def progress_at_start(
     both, so the larger number of the two counts for each host. The instances of the request do not count, or
     the only member of an affinity group could never leave its host.
     """
-    group = question.spec.group
+    group = request.spec.group
     if group is None:
         return GroupPlacement()
     members = Counter(index for host in group.hosts for index in table.indexes_of_host(host) or (ELSEWHERE,))
@@ -36,7 +36,7 @@ def progress_at_start(
         rows, numbers = fleet.groups.hosts(group.uuid)
         for index, number in zip(table.indexes_of_rows(fleet, rows).tolist(), numbers.tolist(), strict=True):
             claimed[index if index >= 0 else ELSEWHERE] += number
-        for instance in question.instances:
+        for instance in request.instances:
             hosts_of_it = fleet.groups.hosts_of(group.uuid, instance)
             own = table.indexes_of_rows(fleet, np.array(hosts_of_it, dtype=np.intp)).tolist()
             present.update(own)
@@ -44,7 +44,7 @@ def progress_at_start(
     for member, hosts in (claims or {}).items():
         found = [table.index_of_node(host) for host in hosts]
         indexes = [ELSEWHERE if index is None else index for index in found]
-        if member in question.instances:
+        if member in request.instances:
             present.update(indexes)
         else:
             claimed.update(indexes)

@@ -36,23 +36,23 @@ class HostWeights:
         offers: CandidateSource,
         allowed: Bools,
         weighers: Sequence[Weigher],
-        question: SchedulingRequest,
+        request: SchedulingRequest,
         progress: GroupPlacement,
     ) -> None:
         self.allowed = allowed
         self._table = table
         self._offers = offers
-        self._question = question
+        self._request = request
         self._progress = progress
         self._positions = np.flatnonzero(allowed)
         self._scales: list[_Scale] = []
         hosts = HostView(table, offers, None if len(self._positions) == len(allowed) else self._positions)
         for weigher in weighers if len(hosts) > 1 else ():
-            if ask_key(weigher, question) is None:
+            if ask_key(weigher, request) is None:
                 continue
-            raw = ask_weigher(weigher, hosts, question, progress)
+            raw = ask_weigher(weigher, hosts, request, progress)
             if raw is not None:
-                self._scales.append(_Scale(weigher, raw, multiplier_of(hosts, weigher, question)))
+                self._scales.append(_Scale(weigher, raw, multiplier_of(hosts, weigher, request)))
         self._weights = self._sums(slice(None))
 
     def weight(self, position: int) -> float:
@@ -114,7 +114,7 @@ class HostWeights:
             # The numbers of other hosts may hang on these.
             places = np.arange(len(self._positions))
         hosts = HostView(self._table, self._offers, self._positions[places])
-        raw = ask_weigher(scale.weigher, hosts, self._question, self._progress)
+        raw = ask_weigher(scale.weigher, hosts, self._request, self._progress)
         return scale.put(places, raw) or scale.of_domains
 
     def _sums(self, places: slice | Positions) -> Float64:
@@ -201,7 +201,7 @@ def clean_numbers(raw: Float64, minval: float) -> Float64:
     return raw if minval == -math.inf else np.maximum(raw, minval)
 
 
-def multiplier_of(hosts: HostView, weigher: Weigher, question: SchedulingRequest) -> Float64 | float:
+def multiplier_of(hosts: HostView, weigher: Weigher, request: SchedulingRequest) -> Float64 | float:
     """The multiplier of a weigher's numbers: one number, or float64[len(hosts)].
 
     Aggregate metadata overrides the configured number; the sign of a negated weigher is turned in both. A
@@ -212,7 +212,7 @@ def multiplier_of(hosts: HostView, weigher: Weigher, question: SchedulingRequest
     if hasattr(weigher, "multipliers"):
         return ask_multipliers(weigher, hosts)
     sign = -1.0 if is_negated(weigher) else 1.0
-    configured = float(question.options.multipliers.get(weigher.name, weigher.default_multiplier))
+    configured = float(request.options.multipliers.get(weigher.name, weigher.default_multiplier))
     overrides = hosts.table.metadata(weigher.multiplier_key)
     if overrides is None:
         return sign * configured

@@ -88,7 +88,7 @@ class Replay:
             table, asked = await self._asked(run, spec, options, fleet, changes)
         except (HistoryMissing, JournalMissing) as error:
             raise NotReproducible(str(error)) from error
-        question = SchedulingRequest(
+        request = SchedulingRequest(
             run=run.id,
             spec=spec,
             query=asked.query,
@@ -108,9 +108,9 @@ class Replay:
             if run.told and changes == Changes():
                 if run.generations:
                     raise NotReproducible("the run replaced claims over HTTP, of which no version tells")
-                outcome = await self._decided_over_http(run, question, table, plugins)
+                outcome = await self._decided_over_http(run, request, table, plugins)
             else:
-                outcome = _decided(question, table, plugins, fleet, ahead, held)
+                outcome = _decided(request, table, plugins, fleet, ahead, held)
         except (SchedulerError, PlacementError) as error:
             outcome = Outcome((), (), (), str(error))
         except Diverged as error:
@@ -191,7 +191,7 @@ class Replay:
         return await self._table(run.journal, run.node_version), asked
 
     async def _decided_over_http(
-        self, run: Run, question: SchedulingRequest, table: NodeTable, plugins: Plugins
+        self, run: Run, request: SchedulingRequest, table: NodeTable, plugins: Plugins
     ) -> Outcome:
         """Decide by the same conversation with placement. Raises: `Diverged`."""
         assert run.journal is not None
@@ -204,7 +204,7 @@ class Replay:
         placement = PastPlacement(self._fleet, run.told, run.started_at, arrive)
         try:
             with table.reading():
-                decided = await HttpGateway(placement).decide(question, table, plugins)
+                decided = await HttpGateway(placement).decide(request, table, plugins)
             placement.end()
         except FleetError as error:
             raise NotReproducible(f"the history contradicts itself: {error}") from error
@@ -282,7 +282,7 @@ def _queries(
 
 
 def _decided(
-    question: SchedulingRequest,
+    request: SchedulingRequest,
     table: NodeTable,
     plugins: Plugins,
     fleet: Fleet,
@@ -290,19 +290,19 @@ def _decided(
     held: dict[str, Held],
 ) -> Outcome:
     """Decide, and leave fleet and table as they were."""
-    if is_rebuild(question.spec):
+    if is_rebuild(request.spec):
         try:
-            return judge_rebuild(question, table, plugins)
+            return judge_rebuild(request, table, plugins)
         finally:
-            table.release(*question.instances)
-    state = State(fleet, dict(held), question.now)
+            table.release(*request.instances)
+    state = State(fleet, dict(held), request.now)
     try:
         for change in ahead:
             state.apply(change)
-        state.name(question.instances)
-        return Decide(question, table, plugins).run(state).outcome
+        state.name(request.instances)
+        return Decide(request, table, plugins).run(state).outcome
     except FleetError as error:
         raise NotReproducible(f"the history contradicts itself: {error}") from error
     finally:
         state.take_back(0)
-        table.release(*question.instances)
+        table.release(*request.instances)

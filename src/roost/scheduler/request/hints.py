@@ -9,21 +9,21 @@ from roost.scheduler.plugins.plugins import Named
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
-def hint(question: SchedulingRequest, name: str) -> str | None:
+def hint(request: SchedulingRequest, name: str) -> str | None:
     """The value of a hint that has one value; None if it is missing.
 
     Raises:
         BadRequestSpec: it has several values.
     """
-    values = question.spec.scheduler_hints.get(name, ())
+    values = request.spec.scheduler_hints.get(name, ())
     if len(values) > 1:
         raise BadRequestSpec(f"scheduler hint {name!r} has {len(values)} values, and one is allowed")
     return values[0] if values else None
 
 
-def hint_values(question: SchedulingRequest, name: str) -> tuple[str, ...]:
+def hint_values(request: SchedulingRequest, name: str) -> tuple[str, ...]:
     """All values of a hint; empty if it is missing, or has one value, which is empty."""
-    values = question.spec.scheduler_hints.get(name, ())
+    values = request.spec.scheduler_hints.get(name, ())
     return () if values == ("",) else values
 
 
@@ -36,10 +36,10 @@ class HostsOfInstances:
     hint: ClassVar[str]
     allowed: ClassVar[bool]
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
-        return hint_values(question, self.hint) or None
+    def key(self, request: SchedulingRequest) -> Hashable | None:
+        return hint_values(request, self.hint) or None
 
-    def named(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Named | None:
-        instances = hint_values(question, self.hint)
+    def named(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Named | None:
+        instances = hint_values(request, self.hint)
         there = [index for each in instances for index in hosts.table.indexes_of_instance(each)]
         return Named(there, self.allowed) if instances else None

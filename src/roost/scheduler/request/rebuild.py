@@ -36,18 +36,18 @@ def is_rebuild(spec: RequestSpec) -> bool:
     return spec.operation == "rebuild"
 
 
-def judge_rebuild(question: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Outcome:
+def judge_rebuild(request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Outcome:
     """Whether the image may run where the instance is; the outcome selects that node, without allocations.
 
     Raises:
         BadRequestSpec: the request names no host, or an unknown one.
     """
-    nodes = target_of(question.spec, table)
+    nodes = target_of(request.spec, table)
     if nodes is None:
         raise BadRequestSpec("a rebuild names the host of its instance: requested_destination has none")
     filters = [plugin for plugin in plugins.filters if runs_on_rebuild(plugin)]
-    field = FreshPool(question, table, _Here(table, nodes), filters, ())
-    driven = RunningSelection(choose(question, table, field, lambda n: 0))
+    field = FreshPool(request, table, _Here(table, nodes), filters, ())
+    driven = RunningSelection(choose(request, table, field, lambda n: 0))
     while driven.claim is not None:
         driven.answer(CLAIMED)
     return driven.outcome

@@ -27,9 +27,9 @@ class Alternates:
     ``first``: the hosts that were found for the first instance.
     """
 
-    def __init__(self, question: SchedulingRequest, table: NodeTable, field: HostPool) -> None:
-        self._question = question
-        self._wanted = question.num_alternates
+    def __init__(self, request: SchedulingRequest, table: NodeTable, field: HostPool) -> None:
+        self._request = request
+        self._wanted = request.num_alternates
         self._table = table
         self._field = field
         self.first: list[int] = []
@@ -82,7 +82,7 @@ class Alternates:
         """The hosts that an instance on ``claimed`` could go to, until time or work is used up."""
         with suppress(TooMuchWork):
             for host in hosts:
-                if self._question.expired():
+                if self._request.expired():
                     return
                 selection = self._selection(host) if host != claimed and may(host) else None
                 if selection is not None:
@@ -110,7 +110,7 @@ class Alternates:
                     self._field.index(host),
                     candidate,
                     self._field.weight(host),
-                    self._question.options.default_availability_zone,
+                    self._request.options.default_availability_zone,
                 )
             )
         return self._found[host]

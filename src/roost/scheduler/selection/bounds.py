@@ -49,15 +49,15 @@ class Bounds:
     does not end the run.
     """
 
-    def __init__(self, question: SchedulingRequest) -> None:
-        self._question = question
-        self._claims = question.options.max_claims_per_instance
-        self.candidates = question.options.max_candidates_per_host
+    def __init__(self, request: SchedulingRequest) -> None:
+        self._request = request
+        self._claims = request.options.max_claims_per_instance
+        self.candidates = request.options.max_candidates_per_host
 
     def met(self, claims: int) -> str | None:
         """The option and value of the bound that an instance with so many refused claims meets, or None."""
         if self._claims and claims >= self._claims:
             return f"max_claims_per_instance={self._claims}"
-        if self._question.expired():
-            return f"max_run_seconds={self._question.options.max_run_seconds:g}"
+        if self._request.expired():
+            return f"max_run_seconds={self._request.options.max_run_seconds:g}"
         return None

@@ -41,14 +41,14 @@ class ReplacementRequest(msgspec.Struct, frozen=True, kw_only=True):
     order.
     """
 
-    question: SchedulingRequest
+    scheduling: SchedulingRequest
     failed: Selection
     alternates: tuple[Selection, ...]
 
     @property
     def instance(self) -> str:
         """The consumer whose claim is swapped."""
-        return self.question.instances[0]
+        return self.scheduling.instances[0]
 
 
 class Replacement(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ class Replacing:
         self.request = request
         self._table = table
         self._tries: list[ClaimAttempt] = []
-        self._bounds = Bounds(request.question)
+        self._bounds = Bounds(request.scheduling)
         self._refused = 0
 
     def moved_before(
@@ -122,15 +122,15 @@ class Replacing:
         index = self._table.index_of_node(alternate.node)
         if index is None:
             return "the node is no longer known"
-        question = self.request.question
+        scheduling = self.request.scheduling
         if self.bound is not None:
             return self.bound
         if self._table.hosts[index] != alternate.host:
             return f"the node belongs to host {self._table.hosts[index]} now"
         if not self._table.enabled[index]:
             return "the host is disabled"
-        if not self._table.seen_since(question.oldest_heartbeat)[index]:
-            return f"the host has not been seen for {question.options.service_down_time:g} seconds"
+        if not self._table.seen_since(scheduling.oldest_heartbeat)[index]:
+            return f"the host has not been seen for {scheduling.options.service_down_time:g} seconds"
         return index
 
     def candidates(
@@ -148,8 +148,8 @@ class Replacing:
         """
         if not len(offers.index):
             return NO_CANDIDATE
-        question = self.request.question
-        field = FreshPool(question, self._table, offers, filters, weighers, progress)
+        scheduling = self.request.scheduling
+        field = FreshPool(scheduling, self._table, offers, filters, weighers, progress)
         try:
             steps = field.ready()
         except CannotWeigh as error:
@@ -157,7 +157,7 @@ class Replacing:
         barring = next((step.name for step in steps if not step.left), None)
         if barring is not None:
             return f"{barring} rules it out"
-        limit = question.options.max_candidates_per_host or None
+        limit = scheduling.options.max_candidates_per_host or None
         found = list(islice(field.candidates(0), limit))
         found.sort(key=lambda candidate: candidate.allocations != alternate.allocations)
         return found or NO_CANDIDATE
@@ -166,7 +166,7 @@ class Replacing:
         self, alternate: Selection, index: int, candidate: Candidate, generation: int | None
     ) -> Selection:
         """An alternate with the candidate of its host that is claimed, and the consumer's generation then."""
-        default_zone = self.request.question.options.default_availability_zone
+        default_zone = self.request.scheduling.options.default_availability_zone
         chosen = selection_of(self._table, index, candidate, alternate.weight, default_zone)
         limits = {**alternate.limits, **chosen.limits}
         return msgspec.structs.replace(chosen, limits=limits, generation=generation)

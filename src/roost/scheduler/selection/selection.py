@@ -85,7 +85,7 @@ Selecting = Generator[Claim, ClaimResult, Outcome]
 
 
 def select(
-    question: SchedulingRequest,
+    request: SchedulingRequest,
     table: NodeTable,
     offers: CandidateSource,
     plugins: Plugins,
@@ -93,29 +93,27 @@ def select(
     progress: GroupPlacement | None = None,
 ) -> Selecting:
     """`choose` among the hosts that are offered. For ``progress`` see `FreshPool`."""
-    offered = FreshPool(question, table, offers, plugins.filters, plugins.weighers, progress)
-    return choose(question, table, offered, random)
+    offered = FreshPool(request, table, offers, plugins.filters, plugins.weighers, progress)
+    return choose(request, table, offered, random)
 
 
-def choose(question: SchedulingRequest, table: NodeTable, field: HostPool, random: Random) -> Selecting:
+def choose(request: SchedulingRequest, table: NodeTable, field: HostPool, random: Random) -> Selecting:
     """Choose and claim a host for each instance, then find alternates.
 
     The claims of a run that is refused are the caller's to take back.
     """
-    run = _Run(question, table, field, random)
+    run = _Run(request, table, field, random)
     return (yield from run.run())
 
 
 class _Run:
-    def __init__(
-        self, question: SchedulingRequest, table: NodeTable, field: HostPool, random: Random
-    ) -> None:
-        self._question = question
+    def __init__(self, request: SchedulingRequest, table: NodeTable, field: HostPool, random: Random) -> None:
+        self._request = request
         self._table = table
         self._field = field
         self._random = random
         self._tries: list[ClaimAttempt] = []
-        self._bounds = Bounds(question)
+        self._bounds = Bounds(request)
         self._bound: str | None = None
         self._cut = 0
 
@@ -124,7 +122,7 @@ class _Run:
         placed: list[Placed] = []
         weighed: list[Numbers] = []
         refusal = cause = None
-        for instance in self._question.instances:
+        for instance in self._request.instances:
             # The record tells how the first instance fared; what is gone for later ones, this run took.
             steps = self._field.ready()
             first = first or steps
@@ -139,14 +137,14 @@ class _Run:
                 weighed.append(self._field.numbers(one.host))
             self._count(one)
             self._field.claimed(one.host, one.candidate)
-        if not placed or len(placed) < self._question.min_count:
+        if not placed or len(placed) < self._request.min_count:
             self._table.release(*(one.instance for one in placed))
             return Outcome((), tuple(self._tries), tuple(first), refusal, cause)
-        finding = Alternates(self._question, self._table, self._field)
+        finding = Alternates(self._request, self._table, self._field)
         alternates = finding.of(placed)
         weighed += map(self._field.numbers, finding.first[: MOST_WEIGHED - 1])
         destinations = tuple(
-            Destination(self._question.run, one.instance, self._selected(one), others)
+            Destination(self._request.run, one.instance, self._selected(one), others)
             for one, others in zip(placed, alternates, strict=True)
         )
         return Outcome(destinations, tuple(self._tries), tuple(first), refusal, cause, tuple(weighed))
@@ -186,12 +184,12 @@ class _Run:
     def _count(self, one: Placed) -> None:
         """Count an instance on its node, where no report has it yet. Source: ``consume_from_request`` in
         Nova's ``scheduler/host_manager.py``."""
-        taken = taken_by(self._question.spec)
+        taken = taken_by(self._request.spec)
         self._table.claim(one.instance, self._field.index(one.host), *taken, one.candidate.assignment)
 
     def _pick(self) -> int | None:
         """One of the best ``host_subset_size`` hosts, None if there is none."""
-        best = self._best(self._question.options.host_subset_size)
+        best = self._best(self._request.options.host_subset_size)
         if len(best) > 1:
             return best[self._random(len(best))]
         return best[0] if best else None
@@ -200,7 +198,7 @@ class _Run:
         """The best ``among`` hosts; with `shuffle_best_same_weighed_hosts` all that weigh as much as the best
         one, if these are more."""
         best = self._field.best(among)
-        if not self._question.options.shuffle_best_same_weighed_hosts:
+        if not self._request.options.shuffle_best_same_weighed_hosts:
             return best
         asked = among
         while best and len(best) == asked and self._weight(best[-1]) == self._weight(best[0]):
@@ -213,7 +211,7 @@ class _Run:
         return self._field.weight(host)
 
     def _selected(self, one: Placed) -> Selection:
-        zone = self._question.options.default_availability_zone
+        zone = self._request.options.default_availability_zone
         return selection_of(self._table, self._field.index(one.host), one.candidate, one.weight, zone)
 
     def _note(self, instance: str, host: int, weight: float, refusal: str | None) -> None:
@@ -251,8 +249,8 @@ class _Run:
             reason = _EMPTY.get(cause, f"no host left after {cause}")
             if cause in WORDS:
                 # Explanations may come too late, or not at all: the amounts are known without them.
-                spec, options = self._question.spec, self._question.options
+                spec, options = self._request.spec, self._request.options
                 reason += f": hosts that pass it {WORDS[cause](spec, options)}"
         if not placed:
             return reason
-        return f"only {placed} of {len(self._question.instances)} instances fit: {reason}"
+        return f"only {placed} of {len(self._request.instances)} instances fit: {reason}"

@@ -20,11 +20,11 @@ class AntiStackingWeigher:
     beyond_nova = True
     looks_at = Looks.REPORT
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
-        return question.spec.project_id
+    def key(self, request: SchedulingRequest) -> Hashable | None:
+        return request.spec.project_id
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
-        project, table = question.spec.project_id, hosts.table
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+        project, table = request.spec.project_id, hosts.table
         return np.array(
             [
                 -float(sum(each.project_id == project for each in table.report(index).instances.values()))

@@ -18,7 +18,7 @@ class BuildFailureWeigher:
     negated = True
     looks_at = Looks.REPORT
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         table = hosts.table
         return table.failed_builds[hosts.index] if table.has("failed_builds") else None
 

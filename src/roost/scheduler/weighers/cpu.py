@@ -16,7 +16,7 @@ class CPUWeigher:
     free_of = "VCPU"
     minval = 0.0
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         return hosts.free(self.free_of)
 
 

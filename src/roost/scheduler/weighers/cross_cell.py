@@ -19,15 +19,15 @@ class CrossCellWeigher:
     default_multiplier = 1_000_000.0
     looks_at = Looks.REPORT
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
+    def key(self, request: SchedulingRequest) -> Hashable | None:
         """The preferred cell."""
-        destination = question.spec.requested_destination
+        destination = request.spec.requested_destination
         if destination is None or not destination.allow_cross_cell_move:
             return None
         return destination.cell or None
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
-        cell = self.key(question)
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+        cell = self.key(request)
         if cell is None:
             return None
         table = hosts.table

@@ -24,7 +24,7 @@ class DiskWeigher:
     reported = "free_disk_mb"
     minval = 0.0
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         free = hosts.free(self.free_of)
         if not hosts.table.has(self.reported):
             return free

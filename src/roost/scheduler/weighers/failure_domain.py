@@ -52,8 +52,8 @@ class FailureDomainWeigher:
     def __init__(self, options: FailureDomainOptions) -> None:
         self._key = options.metadata_key
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
-        group = question.spec.group
+    def key(self, request: SchedulingRequest) -> Hashable | None:
+        group = request.spec.group
         return None if group is None else group.uuid
 
     def domain(self, hosts: HostView) -> Int64:
@@ -66,8 +66,8 @@ class FailureDomainWeigher:
         )
         return found.astype(np.int64)
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
-        if question.spec.group is None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+        if request.spec.group is None:
             return None
         labels = hosts.table.metadata(self._key)
         members: Counter[tuple[str, ...]] = Counter()

@@ -66,13 +66,13 @@ class FragmentationWeigher:
         self._classes = sorted(classes)
         self._traits = sorted({trait for each in self._workload for trait in each.traits})
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
+    def key(self, request: SchedulingRequest) -> Hashable | None:
         """Amounts of the classes that typical requests take, and the amounts of single devices."""
         if not self._workload:
             return None
         amounts = dict.fromkeys(self._classes, 0)
         devices: list[int] = []
-        for group in question.query.groups:
+        for group in request.query.groups:
             for name, amount in group.resources.items():
                 if name == self._device:
                     devices.append(amount)
@@ -80,8 +80,8 @@ class FragmentationWeigher:
                     amounts[name] += amount
         return tuple(amounts.items()), tuple(sorted(devices))
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
-        key = self.key(question)
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+        key = self.key(request)
         if not isinstance(key, tuple):
             return None
         amounts, devices = dict(key[0]), key[1]
@@ -94,9 +94,9 @@ class FragmentationWeigher:
         return np.where(np.isfinite(least), -least, -float(before.whole) * before.devices.shape[1])
 
     def rank(
-        self, host: OneHost, candidates: Sequence[Candidate], question: SchedulingRequest
+        self, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
     ) -> Sequence[float] | None:
-        key = self.key(question)
+        key = self.key(request)
         if not isinstance(key, tuple) or not key[1]:
             return None
         before = self._hosts(host)

@@ -14,7 +14,7 @@ class HypervisorVersionWeigher:
     default_multiplier = 1.0
     looks_at = Looks.REPORT
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         if not hosts.table.has("hypervisor_version"):
             return None
         return hosts.table.hypervisor_version[hosts.index].astype("float64")

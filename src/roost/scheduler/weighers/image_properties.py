@@ -57,16 +57,16 @@ class ImagePropertiesWeigher:
         names = tuple(Key("image_property", name) for name in self._ratios)
         self.reads = names or (Key("image_property", "", ANY),)
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
+    def key(self, request: SchedulingRequest) -> Hashable | None:
         """The image's properties that count."""
-        if question.options.multipliers.get(self.name, self.default_multiplier) == 0.0:
+        if request.options.multipliers.get(self.name, self.default_multiplier) == 0.0:
             return None
-        return tuple(sorted(self._counted(question))) or None
+        return tuple(sorted(self._counted(request))) or None
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
-        if self.key(question) is None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+        if self.key(request) is None:
             return None
-        wanted = self._counted(question)
+        wanted = self._counted(request)
         return np.array([self._number(hosts, index, wanted) for index in hosts.index.tolist()])
 
     def _number(self, hosts: HostView, index: int, wanted: frozenset[tuple[str, str]]) -> float:
@@ -80,8 +80,8 @@ class ImagePropertiesWeigher:
             return float(same.total())
         return sum(self._ratios[name] * count for (name, _), count in sorted(same.items()))
 
-    def _counted(self, question: SchedulingRequest) -> frozenset[tuple[str, str]]:
-        properties = with_current_names(question.spec.image_properties)
+    def _counted(self, request: SchedulingRequest) -> frozenset[tuple[str, str]]:
+        properties = with_current_names(request.spec.image_properties)
         return frozenset(
             (name, value) for name, value in properties.items() if not self._ratios or name in self._ratios
         )

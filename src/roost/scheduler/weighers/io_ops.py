@@ -15,7 +15,7 @@ class IoOpsWeigher:
     looks_at = Looks.REPORT
     minval = 0.0
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         if not hosts.table.has("num_io_ops"):
             return None
         return hosts.table.num_io_ops[hosts.index].astype("float64")

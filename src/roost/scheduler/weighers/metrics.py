@@ -29,11 +29,11 @@ class MetricsWeigher:
     def __init__(self, options: MetricsOptions) -> None:
         self._options = options
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         options = self._options
         if not options.weight_setting:
             return None
-        multiplier = multiplier_of(hosts, self, question)
+        multiplier = multiplier_of(hosts, self, request)
         total = np.zeros(len(hosts))
         unavailable = np.zeros(len(hosts), dtype=np.bool_)
         for metric, ratio in options.weight_setting.items():

@@ -15,7 +15,7 @@ class NumInstancesWeigher:
     default_multiplier = 0.0
     looks_at = Looks.REPORT
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         if not hosts.table.has("num_instances"):
             return None
         return hosts.table.num_instances[hosts.index].astype("float64")

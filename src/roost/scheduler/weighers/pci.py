@@ -19,7 +19,7 @@ class PCIWeigher:
     least_multiplier = 0.0
     looks_at = Looks.REPORT
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         if not hosts.table.has("free_pci_devices"):
             return None
         free: Float64 = hosts.table.free_pci_devices[hosts.index].clip(max=MOST - 1).astype("float64")

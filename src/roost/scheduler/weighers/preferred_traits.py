@@ -30,16 +30,16 @@ class PreferredTraitsWeigher:
     beyond_nova = True
     looks_at = Looks.TREE
 
-    def key(self, question: SchedulingRequest) -> Hashable | None:
+    def key(self, request: SchedulingRequest) -> Hashable | None:
         """The traits, each with its number."""
-        numbers = dict.fromkeys(question.spec.scheduler_hints.get(HINT, ()), 1.0)
-        for key, text in question.spec.flavor.extra_specs.items():
+        numbers = dict.fromkeys(request.spec.scheduler_hints.get(HINT, ()), 1.0)
+        for key, text in request.spec.flavor.extra_specs.items():
             if key.startswith(SCOPE):
                 numbers[key.removeprefix(SCOPE)] = _number(key, text)
         return tuple(sorted(numbers.items())) or None
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
-        numbers = self.key(question)
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+        numbers = self.key(request)
         if not isinstance(numbers, tuple):
             return None
         total = np.zeros(len(hosts))

@@ -32,13 +32,13 @@ class TimedGateway:
         self.claims = array("f")
         self._gateway = gateway
 
-    async def decide(self, question: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
+    async def decide(self, request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
         asked = time.perf_counter()
-        decided = await self._gateway.decide(question, table, plugins)
-        self.instances += len(question.instances)
+        decided = await self._gateway.decide(request, table, plugins)
+        self.instances += len(request.instances)
         if len(self.decisions) < MOST:
             self.claims.append((time.perf_counter() - asked) * 1000)
-            self.decisions.append(decided.seconds * 1000 / len(question.instances))
+            self.decisions.append(decided.seconds * 1000 / len(request.instances))
         return decided
 
     async def check(self, queries: Sequence[CandidateQuery]) -> None:
@@ -51,14 +51,14 @@ class TimedGateway:
 
     async def explain(
         self,
-        question: SchedulingRequest,
+        request: SchedulingRequest,
         table: NodeTable,
         plugins: Plugins,
         placed: int,
         *,
         newest: bool = False,
     ) -> Reasons | None:
-        return await self._gateway.explain(question, table, plugins, placed, newest=newest)
+        return await self._gateway.explain(request, table, plugins, placed, newest=newest)
 
     async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
         return await self._gateway.what_if(supposed, table, plugins)

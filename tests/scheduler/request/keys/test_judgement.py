@@ -29,7 +29,7 @@ class SilentFilter:
 
     name = "SilentFilter"
 
-    def mask(self, hosts: object, question: object, progress: object) -> None:
+    def mask(self, hosts: object, request: object, progress: object) -> None:
         return None
 
 
@@ -373,7 +373,7 @@ def test_every_key_that_the_code_reads_is_known() -> None:
     """The tables follow the code: what the scheduler and the drivers look up is in them."""
     keys = [each.key for each in all_known()]
     found = set()
-    for room in ("scheduler", "compute", "conductor", "hardware"):
+    for room in ("scheduler", "agent", "conductor", "fleet"):
         for path in (SOURCE / room).rglob("*.py"):
             for matter, whole, listed in _READ.findall(path.read_text()):
                 found.add(matter or whole or f"{listed}.0")
