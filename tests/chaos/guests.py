@@ -9,22 +9,38 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roost.agent.drivers.simulated import (
-    FailureRule,
-    Script,
-    SimulatedDriver,
-    SimulatedHost,
-    SimulatedProvider,
-)
-from roost.agent.errors import BuildFailed
-from roost.agent.hardware import Hardware
-from roost.agent.provider_tree import ProviderTree
 from roost.model.instance import Instance
 from roost.model.inventory import Inventory
-from roost.web.auth import Source
+
+if TYPE_CHECKING or find_spec("roost.agent"):
+    from roost.agent.drivers.simulated import (
+        FailureRule,
+        Script,
+        SimulatedDriver,
+        SimulatedHost,
+        SimulatedProvider,
+    )
+    from roost.agent.errors import BuildFailed
+    from roost.agent.hardware import Hardware
+    from roost.agent.provider_tree import ProviderTree
+    from roost.web.auth import Source
+else:
+    # The earlier Roost with which a rolling upgrade begins has these elsewhere.
+    from roost.auth import Source
+    from roost.compute.drivers.simulated import (
+        FailureRule,
+        Script,
+        SimulatedDriver,
+        SimulatedHost,
+        SimulatedProvider,
+    )
+    from roost.compute.errors import BuildFailed
+    from roost.compute.hardware import Hardware
+    from roost.compute.provider_tree import ProviderTree
 
 STARTED = "started"
 ENDED = "ended"
