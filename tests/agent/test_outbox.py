@@ -7,7 +7,7 @@ import pytest
 from roost.agent.outbox import Outbox
 from roost.agent.protocol.questions import Poll
 from roost.agent.protocol.types import Build, Destroyed, SessionKey
-from roost.agent.workload import Workload
+from roost.agent.workload import AgentWorkload
 from roost.machine import Await, Monotonic
 from roost.model.instance import BuildResult
 from support.cells import instance
@@ -16,22 +16,22 @@ SECONDS = 0.5
 
 
 @pytest.fixture
-def work() -> Workload:
-    return Workload("a", "topic", lambda *_: None, start_seconds=5.0, retry_seconds=1.0)
+def work() -> AgentWorkload:
+    return AgentWorkload("a", "topic", lambda *_: None, start_seconds=5.0, retry_seconds=1.0)
 
 
 @pytest.fixture
-def outbox(work: Workload) -> Outbox:
+def outbox(work: AgentWorkload) -> Outbox:
     return Outbox(work, "topic", SECONDS)
 
 
-def begin(work: Workload, uuid: str) -> None:
+def begin(work: AgentWorkload, uuid: str) -> None:
     """Begin a build; nothing of it is done."""
     for _ in work.take(Build(instance(uuid), 60.0), asked=0.0, counter=1):
         pass
 
 
-def done(work: Workload, uuid: str) -> BuildResult:
+def done(work: AgentWorkload, uuid: str) -> BuildResult:
     work.results[uuid, 1] = result = BuildResult(uuid, "a", 1)
     work._current.pop(uuid, None)
     return result
@@ -42,7 +42,7 @@ def poll(outbox: Outbox) -> Poll:
     return Poll(session=SessionKey("a", "nonce", 1), counter=1, results=results, destroyed=destroyed)
 
 
-def test_what_the_waiting_poll_has_brought_is_not_brought_again(work: Workload, outbox: Outbox) -> None:
+def test_what_the_waiting_poll_has_brought_is_not_brought_again(work: AgentWorkload, outbox: Outbox) -> None:
     """The endpoint would count it twice, and ask for all guests."""
     first = done(work, "i")
     work.destroyed["j", 2] = Destroyed("j", 2, None)
@@ -63,7 +63,7 @@ def step(machine: Any, answer: Any, kind: type) -> Any:
     return asked
 
 
-def test_the_poll_waits_for_what_was_ordered_last_and_no_longer(work: Workload, outbox: Outbox) -> None:
+def test_the_poll_waits_for_what_was_ordered_last_and_no_longer(work: AgentWorkload, outbox: Outbox) -> None:
     begin(work, "long")
     begin(work, "i")
     outbox.begins("i")
@@ -79,7 +79,7 @@ def test_the_poll_waits_for_what_was_ordered_last_and_no_longer(work: Workload, 
     assert outbox.is_pressing
 
 
-def test_the_poll_waits_so_long_at_most(work: Workload, outbox: Outbox) -> None:
+def test_the_poll_waits_so_long_at_most(work: AgentWorkload, outbox: Outbox) -> None:
     begin(work, "i")
     outbox.begins("i")
     machine = outbox.gather()
@@ -91,7 +91,7 @@ def test_the_poll_waits_so_long_at_most(work: Workload, outbox: Outbox) -> None:
         machine.send(10.0 + SECONDS)
 
 
-def test_the_poll_does_not_wait_where_things_take_longer(work: Workload, outbox: Outbox) -> None:
+def test_the_poll_does_not_wait_where_things_take_longer(work: AgentWorkload, outbox: Outbox) -> None:
     work.took = 2 * SECONDS
     begin(work, "i")
     outbox.begins("i")

@@ -76,11 +76,11 @@ def test_a_record_that_lacks_fields_changes_none_of_them_unless_it_changes_anoth
     tree.update_inventory("host", {"VCPU": Inventory(8, allocation_ratio=16.0)})
     assert not tree.update_inventory("host", {"VCPU": {"total": 8}})
     assert tree.data("host").inventory["VCPU"]["allocation_ratio"] == 16.0
-    [told] = tree.told()
+    [told] = tree.desired()
     assert told.inventory == {"VCPU": Inventory(8, allocation_ratio=16.0)}
     assert (told.traits, told.aggregates) == (None, None)
     assert tree.update_inventory("host", {"VCPU": {"total": 9}})
-    [told] = tree.told()
+    [told] = tree.desired()
     assert (told.inventory, told.fields) == ({"VCPU": Inventory(9)}, {"VCPU": {"total"}})
 
 
@@ -95,7 +95,7 @@ def test_provider_that_is_taken_out_and_made_again_has_nothing_but_what_is_told_
     )
     tree.remove("gpu")
     tree.new_child("gpu", "host", uuid="gpu")
-    told = next(each for each in tree.told() if each.uuid == "gpu")
+    told = next(each for each in tree.desired() if each.uuid == "gpu")
     assert (told.inventory, told.traits, told.aggregates) == ({}, frozenset(), frozenset())
     assert tree.removed == set()
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from roost.bench import contention
-from roost.bench.comparison import Setting
+from roost.bench.comparison import ComparedSetting
 from roost.bench.load_generator import LoadResult
 
 
@@ -27,13 +27,13 @@ class FakeService:
         return httpx.Response(200, json={"inventories": {"VCPU": stock}})
 
 
-def contended(monkeypatch: pytest.MonkeyPatch, service: Any, **outcomes: int) -> contention.Row:
+def contended(monkeypatch: pytest.MonkeyPatch, service: Any, **outcomes: int) -> contention.ContentionRow:
     """Return the row of a service with these answers."""
     seconds = np.full(sum(outcomes.values()), 0.01)
     named = {name.strip("_").replace("__", " placement."): count for name, count in outcomes.items()}
     answered = LoadResult(1.0, seconds.tobytes(), named, 0, 0.0, 1)
     monkeypatch.setattr(contention, "run_load", lambda plan: answered)
-    return contention.contend(Setting(folder=None), service, ["p"], 1, 1)  # type: ignore[arg-type]
+    return contention.contend(ComparedSetting(folder=None), service, ["p"], 1, 1)  # type: ignore[arg-type]
 
 
 def test_claims_up_to_the_capacity_are_well(monkeypatch):

@@ -14,7 +14,7 @@ from roost.bench.cli.decide import decide as command
 from roost.bench.errors import BenchError
 from roost.bench.fleets import NODE_MEMORY_MB, devices, flat, nested, pinned
 from roost.bench.memory_fleet import build_fleet, build_node_table
-from roost.bench.requests import NEEDED_FLEETS, PROJECTS, Kind, Requests, Shapes, flavors
+from roost.bench.requests import NEEDED_FLEETS, PROJECTS, BenchRequests, RequestKind, Shapes, flavors
 from roost.bench.store import SqliteStore
 from support.fleets import snapshot
 
@@ -68,12 +68,12 @@ def test_a_fleet_that_is_full_is_no_measure_of_durable_decisions(tmp_path: Path)
         decide.measure_durable(SqliteStore(tmp_path), [flat(2)], [1], 0, 30.0)
 
 
-@pytest.mark.parametrize("kind", get_args(Kind))
-def test_each_kind_of_request_is_decided_on_trees_and_undone(kind: Kind):
+@pytest.mark.parametrize("kind", get_args(RequestKind))
+def test_each_kind_of_request_is_decided_on_trees_and_undone(kind: RequestKind):
     plan = {"pinned": pinned, "devices": devices}.get(NEEDED_FLEETS.get(kind, ""), nested)(40)
     fleet, table = build_fleet(plan), build_node_table(plan, PROJECTS if kind == "project" else 0)
     before = snapshot(fleet)
-    deciding = decide.InMemoryDecisions(fleet, table, 1, Requests(kind, table, 10))
+    deciding = decide.InMemoryDecisions(fleet, table, 1, BenchRequests(kind, table, 10))
     assert len(deciding.run("repeated", 1, 0.2)) > 1
     assert snapshot(fleet) == before
 
@@ -81,19 +81,19 @@ def test_each_kind_of_request_is_decided_on_trees_and_undone(kind: Kind):
 def test_each_kind_of_request_is_what_its_name_says():
     table = build_node_table(flat(40))
 
-    def specs(kind: Kind):
-        return list(islice(Requests(kind, table, 7).specs("repeated"), 3))
+    def specs(kind: RequestKind):
+        return list(islice(BenchRequests(kind, table, 7).specs("repeated"), 3))
 
     assert all(len(set(spec.group.hosts)) == 7 for spec in specs("group") if spec.group is not None)
     assert len({spec.group.uuid for spec in specs("group") if spec.group}) == 3
     assert all(len(spec.ignore_hosts) == 7 for spec in specs("ignore"))
     assert len({spec.project_id for spec in specs("project")}) == 3
-    assert len(Requests("foreign", table, 7).weighers()) == 1
+    assert len(BenchRequests("foreign", table, 7).weighers()) == 1
     assert "resources_NIC1:SRIOV_NET_VF" in specs("same_subtree")[0].flavor.extra_specs
     assert specs("numa_pci")[0].flavor.extra_specs.keys() > {"hw:numa_nodes", "pci_passthrough:alias"}
     assert specs("numa_trees")[0].flavor.extra_specs == {"hw:numa_nodes": "2"}
     assert all(spec.flavor.memory_mb > NODE_MEMORY_MB for spec in specs("split"))
-    assert Requests("splittable", table, 7).numa_model == "trees"
+    assert BenchRequests("splittable", table, 7).numa_model == "trees"
 
 
 def test_a_fleet_too_small_for_the_size_is_refused():

@@ -5,7 +5,7 @@ import pytest
 
 from roost.bench.errors import BenchError
 from roost.bench.markdown import render_report, replace_report, report_names
-from roost.bench.report import Column, Report, format_cell, report
+from roost.bench.report import BenchReport, Column, format_cell, report
 from roost.bench.suite import read_report
 
 COLUMNS = (Column("hosts", "hosts", ","), Column("p50 ms", "ours.p50", ".1f"), Column("failed", "failed"))
@@ -23,7 +23,7 @@ class Row(msgspec.Struct):
     peer: Inner | None = None
 
 
-def made(*rows: Row, **more) -> Report:
+def made(*rows: Row, **more) -> BenchReport:
     return report("q", "A title", (*COLUMNS, PEER), rows, {"clients": 3}, **more)
 
 

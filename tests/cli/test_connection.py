@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
-from roost.cli.connection import DEFAULTS, Connection, connection_to
+from roost.cli.connection import DEFAULTS, ServiceConnection, connection_to
 from roost.cli.main import COMMANDS, roost_command
 from roost.cli.profiles import Service
 from roost.model.errors import OperatorError
@@ -51,12 +51,12 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def made(home: Path) -> Callable[..., Connection]:
+def made(home: Path) -> Callable[..., ServiceConnection]:
     """Makes a connection in an environment with these profiles."""
 
     def make(
         service: Service = "conductor", environment: dict[str, str] | None = None, **options: str
-    ) -> Connection:
+    ) -> ServiceConnection:
         return connection_to(
             service,
             **options,

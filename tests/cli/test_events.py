@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from roost.cli import events as module
 from roost.cli.events import events
-from roost.cli.service_client import ServiceClient, ServiceFailed, ServiceRefused
+from roost.cli.service_client import RequestRefused, ServiceClient, ServiceFailed
 from roost.model.errors import OperatorError
 from roost.state.api_database.event_types import EVENT_KINDS
 
@@ -127,18 +127,18 @@ def test_a_conductor_that_tells_nothing_of_cells_is_read(asking) -> None:
 
 
 def test_token_that_expires_is_renewed_once(asking) -> None:
-    expired = ServiceRefused(401, "expired")
+    expired = RequestRefused(401, "expired")
     asking(page(1), expired, page(2))
     assert [json.loads(line)["host"] for line in run("--follow", "--json").stdout.splitlines()] == [
         "h1",
         "h2",
     ]
     asked = asking(page(1), expired, expired)
-    assert isinstance(run("--follow").exception, ServiceRefused)
+    assert isinstance(run("--follow").exception, RequestRefused)
     assert len(asked.markers) == 3
 
 
-@pytest.mark.parametrize("error", [OperatorError("does not answer"), ServiceRefused(403, "forbidden")])
+@pytest.mark.parametrize("error", [OperatorError("does not answer"), RequestRefused(403, "forbidden")])
 def test_what_fails_from_the_beginning_ends_the_command(asking, error: OperatorError) -> None:
     asked = asking(error)
     assert run("--follow").exception is error

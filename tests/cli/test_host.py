@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from roost.cli.cell import cell
-from roost.cli.connection import Connection
+from roost.cli.connection import ServiceConnection
 from roost.cli.host import host, node
 from roost.cli.service_client import ServiceClient
 from roost.model.errors import OperatorError
@@ -126,6 +126,6 @@ def test_a_file_without_authorities_is_named(tmp_path: Path) -> None:
         if content is not None:
             file.write_text(content)
         with pytest.raises(OperatorError, match=f"{file} has no authorities"):
-            ServiceClient(Connection("conductor", "https://127.0.0.1:1", "--url", "token", file)).ask(
+            ServiceClient(ServiceConnection("conductor", "https://127.0.0.1:1", "--url", "token", file)).ask(
                 "GET", "/v1/cells"
             )

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from roost.cli.instance import instance
-from roost.cli.service_client import ServiceClient, ServiceRefused
+from roost.cli.service_client import RequestRefused, ServiceClient
 
 
 @pytest.fixture(params=[True, False], ids=["admin", "may not see places"])
@@ -17,9 +17,9 @@ def cloud(request, monkeypatch) -> bool:
         if path == "/v1/instances":
             return {"instances": [], "cells_down": [], "next": None}
         if not request.param:
-            raise ServiceRefused(403, "not for you")
+            raise RequestRefused(403, "not for you")
         if path not in ("/v1/hosts/host1", "/v1/cells/cell1"):
-            raise ServiceRefused(404, f"no such place as {path}")
+            raise RequestRefused(404, f"no such place as {path}")
         return {}
 
     monkeypatch.setattr(ServiceClient, "ask", ask)
@@ -36,5 +36,5 @@ def test_a_place_that_is_there_may_be_empty(cloud, place: tuple[str, ...]) -> No
 )
 def test_a_place_that_is_not_there_is_not_told_as_empty(cloud: bool, place: tuple[str, ...]) -> None:
     result = CliRunner().invoke(instance, ["list", *place])
-    assert isinstance(result.exception, ServiceRefused) == cloud
+    assert isinstance(result.exception, RequestRefused) == cloud
     assert (result.exit_code == 0) != cloud

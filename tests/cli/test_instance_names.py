@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from roost.cli.connection import Connection
+from roost.cli.connection import ServiceConnection
 from roost.cli.instance_names import uuid_of
-from roost.cli.service_client import ServiceClient, ServiceRefused
+from roost.cli.service_client import RequestRefused, ServiceClient
 
 INSTANCES = {
     "abcd0000-0000-4000-8000-000000000001": ("web", "mine"),
@@ -22,7 +22,7 @@ INSTANCES = {
 def client(request, monkeypatch) -> tuple[ServiceClient, bool]:
     def ask(self: ServiceClient, method: str, path: str, body: Any = None, query: Any = None) -> Any:
         if query["all_projects"] and not request.param:
-            raise ServiceRefused(403, "not for you")
+            raise RequestRefused(403, "not for you")
         found = [
             {"uuid": uuid, "state": "active"}
             for uuid, (name, project) in INSTANCES.items()
@@ -33,7 +33,7 @@ def client(request, monkeypatch) -> tuple[ServiceClient, bool]:
         return {"instances": found[: query["limit"]]}
 
     monkeypatch.setattr(ServiceClient, "ask", ask)
-    return ServiceClient(Connection("conductor", "http://nowhere", "a test")), request.param
+    return ServiceClient(ServiceConnection("conductor", "http://nowhere", "a test")), request.param
 
 
 @pytest.mark.parametrize(
@@ -53,14 +53,14 @@ def test_what_names_one_instance_is_found(client, named: str, last: int) -> None
 
 @pytest.mark.parametrize("named", ["abcd", "twice"])
 def test_what_names_several_lists_them(client, named: str) -> None:
-    with pytest.raises(ServiceRefused, match="2 instances are named") as refused:
+    with pytest.raises(RequestRefused, match="2 instances are named") as refused:
         uuid_of(client[0], named)
     assert sum(uuid in str(refused.value) for uuid in INSTANCES) == 2
 
 
 @pytest.mark.parametrize("named", ["abc", "webb", "0000", ""])
 def test_what_names_none_is_told(client, named: str) -> None:
-    with pytest.raises(ServiceRefused, match=f"no instance '{named}'") as refused:
+    with pytest.raises(RequestRefused, match=f"no instance '{named}'") as refused:
         uuid_of(client[0], named)
     assert refused.value.status == 404
     assert ("four or more" in str(refused.value)) == (named == "abc")
@@ -71,5 +71,5 @@ def test_only_who_may_sees_those_of_other_projects(client) -> None:
     if admin:
         assert uuid_of(conductor, "theirs").endswith("6")
     else:
-        with pytest.raises(ServiceRefused, match="no instance 'theirs'"):
+        with pytest.raises(RequestRefused, match="no instance 'theirs'"):
             uuid_of(conductor, "theirs")

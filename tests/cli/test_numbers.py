@@ -7,7 +7,7 @@ import click
 import pytest
 
 from roost.cli.main import roost_command
-from roost.cli.moments import Moment
+from roost.cli.moments import TimeParameter
 from roost.cli.numbers import Number, WholeNumber
 from support.processes import run_roost
 
@@ -89,5 +89,5 @@ def test_a_data_directory_that_is_a_file_is_told(command: tuple[str, ...], place
 @pytest.mark.parametrize("text", ["yesterday", "nan", "26.11.2026", ""])
 def test_a_time_that_is_none_is_told_with_how_it_is_written(text: str) -> None:
     with pytest.raises(click.BadParameter, match="is no time: write it as 2026-11-26, 2026-11-26T08:00 or"):
-        Moment().convert(text, None, None)
-    assert Moment().convert("2026-11-26T08:00", None, None) == datetime(2026, 11, 26, 8)
+        TimeParameter().convert(text, None, None)
+    assert TimeParameter().convert("2026-11-26T08:00", None, None) == datetime(2026, 11, 26, 8)

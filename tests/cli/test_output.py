@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from roost.cli.main import COMMANDS, roost_command
 from roost.cli.output import as_json, print_facts, print_further, print_json, print_table, text_of
-from roost.cli.service_client import ServiceClient, ServiceRefused
+from roost.cli.service_client import RequestRefused, ServiceClient
 
 HOSTS = [
     {"host": "a", "since": 0.0, "instances": 3},
@@ -103,7 +103,7 @@ def test_what_excludes_each_other_is_told(arguments: list[str], says: str) -> No
 
 def refusing(self: ServiceClient, *_: Any) -> Any:
     error = {"status": 409, "code": "conductor.conflict", "detail": "it is in use"}
-    raise ServiceRefused(409, "it is in use", {"errors": [error]})
+    raise RequestRefused(409, "it is in use", {"errors": [error]})
 
 
 def test_errors_are_json_where_results_are(monkeypatch) -> None:

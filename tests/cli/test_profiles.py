@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.cli.profiles import Profile, announced, chosen_profile
+from roost.cli.profiles import ClientProfile, announced, chosen_profile
 from roost.model.errors import OperatorError
 
 
@@ -58,7 +58,7 @@ def test_a_file_with_secrets_that_others_may_read_is_told(tmp_path: Path, capsys
 
 def test_without_a_home_there_are_no_profiles(tmp_path: Path) -> None:
     assert chosen_profile(None, {}) is None
-    with announced(tmp_path, Profile(url="http://here"), {}):
+    with announced(tmp_path, ClientProfile(url="http://here"), {}):
         assert chosen_profile(None, {}) is None
 
 
@@ -67,11 +67,11 @@ def test_a_running_system_is_found_until_it_ends(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     for each in (first, second):
         each.mkdir()
-    with announced(first, Profile(url="http://first", token='"odd"'), environment):
+    with announced(first, ClientProfile(url="http://first", token='"odd"'), environment):
         found = chosen_profile(None, environment)
         assert found is not None and (found.profile.url, found.token()) == ("http://first", '"odd"')
         assert found.file.stat().st_mode & 0o077 == 0
-        with announced(second, Profile(url="http://second"), environment):
+        with announced(second, ClientProfile(url="http://second"), environment):
             latest = chosen_profile("up", environment)
             assert latest is not None and latest.profile.url == "http://second"
         assert [each.name for each in second.iterdir()] == []
@@ -84,7 +84,7 @@ def test_a_system_that_was_killed_is_not_asked(tmp_path: Path) -> None:
     if child == 0:
         os._exit(0)
     os.waitpid(child, 0)
-    with announced(tmp_path, Profile(url="http://here"), environment):
+    with announced(tmp_path, ClientProfile(url="http://here"), environment):
         file = tmp_path / "profile.toml"
         file.write_text(file.read_text().replace(f"pid = {os.getpid()}", f"pid = {child}"))
         assert chosen_profile(None, environment) is None
@@ -92,7 +92,7 @@ def test_a_system_that_was_killed_is_not_asked(tmp_path: Path) -> None:
 
 def test_a_profile_of_the_user_comes_before_the_running_system(tmp_path: Path) -> None:
     environment = written(tmp_path, "default = 'mine'\n[profiles.mine]\nurl = 'http://mine'\n")
-    with announced(tmp_path, Profile(url="http://here"), environment):
+    with announced(tmp_path, ClientProfile(url="http://here"), environment):
         found = chosen_profile(None, environment)
         assert found is not None and found.profile.url == "http://mine"
         running = chosen_profile("up", environment)
@@ -101,7 +101,7 @@ def test_a_profile_of_the_user_comes_before_the_running_system(tmp_path: Path) -
 
 def test_a_home_that_cannot_be_written_is_told_and_no_error(tmp_path: Path, capsys) -> None:
     (tmp_path / "file").write_text("precious")
-    with announced(tmp_path, Profile(url="http://here"), {"HOME": str(tmp_path / "file")}):
+    with announced(tmp_path, ClientProfile(url="http://here"), {"HOME": str(tmp_path / "file")}):
         pass
     assert "commands need --url http://here" in capsys.readouterr().err
     assert (tmp_path / "file").read_text() == "precious"

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from roost.cli import progress as module
 from roost.cli.main import main
-from roost.cli.progress import AFTER_SECONDS, LINE_SECONDS, Bar, Lines, Meter, no_progress, progress
+from roost.cli.progress import AFTER_SECONDS, LINE_SECONDS, Bar, Lines, ProgressMeter, no_progress, progress
 from support.waiting import Deadline
 
 
@@ -26,7 +26,7 @@ class Clock:
 
 def test_a_short_command_shows_nothing() -> None:
     clock, lines = Clock(), list[str]()
-    display = Lines(Meter("import", clock), lines.append, clock)
+    display = Lines(ProgressMeter("import", clock), lines.append, clock)
     clock.now += AFTER_SECONDS - 0.01
     display.tick()
     display.close()
@@ -35,7 +35,7 @@ def test_a_short_command_shows_nothing() -> None:
 
 def test_a_line_every_few_seconds_and_one_at_the_end() -> None:
     clock, lines = Clock(), list[str]()
-    meter = Meter("start", clock)
+    meter = ProgressMeter("start", clock)
     meter.begin("import", "consumers", total=50_000)
     display = Lines(meter, lines.append, clock)
     for second in range(1, 13):
@@ -54,7 +54,7 @@ def test_a_line_every_few_seconds_and_one_at_the_end() -> None:
 
 def test_a_step_that_was_done_in_part_has_the_rate_of_the_rest() -> None:
     clock = Clock()
-    meter = Meter("replay", clock)
+    meter = ProgressMeter("replay", clock)
     meter.begin("replay", "bins", 900, 1000)
     clock.now += 10
     meter.show("replay", "bins", 950, 1000, "7 placed")
@@ -63,14 +63,14 @@ def test_a_step_that_was_done_in_part_has_the_rate_of_the_rest() -> None:
 
 def test_a_step_without_numbers_shows_its_seconds() -> None:
     clock = Clock()
-    meter = Meter("upgrade", clock)
+    meter = ProgressMeter("upgrade", clock)
     clock.now += 61
     assert meter.text() == "upgrade: 61 s"
 
 
 def test_a_new_step_begins_anew_and_bytes_are_megabytes() -> None:
     clock = Clock()
-    meter = Meter("backup", clock)
+    meter = ProgressMeter("backup", clock)
     clock.now += 30
     meter.show("copying api", "bytes", 4_000_000, None)
     clock.now += 2
@@ -80,7 +80,7 @@ def test_a_new_step_begins_anew_and_bytes_are_megabytes() -> None:
 
 def test_on_a_terminal_a_bar_appears_after_two_seconds() -> None:
     clock, file = Clock(), io.StringIO()
-    meter = Meter("verify", clock)
+    meter = ProgressMeter("verify", clock)
     bar = Bar(meter, Console(file=file, force_terminal=True, width=120), clock)
     bar.tick()
     assert file.getvalue() == ""
@@ -95,7 +95,7 @@ def test_on_a_terminal_a_bar_appears_after_two_seconds() -> None:
 
 def test_a_bar_of_a_short_command_never_appears() -> None:
     clock, file = Clock(), io.StringIO()
-    bar = Bar(Meter("verify", clock), Console(file=file, force_terminal=True), clock)
+    bar = Bar(ProgressMeter("verify", clock), Console(file=file, force_terminal=True), clock)
     bar.tick()
     bar.close()
     assert file.getvalue() == ""

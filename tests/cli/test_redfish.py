@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from roost.agent.drivers.redfish.words import FOLDER, NodeStatus, Told, take_words, tell
+from roost.agent.drivers.redfish.words import FOLDER, NodeStatus, NodeStatuses, take_orders, write_statuses
 from roost.cli.redfish import redfish
 
 NODES = (
@@ -21,7 +21,7 @@ NODES = (
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
     (tmp_path / FOLDER).mkdir()
-    tell(tmp_path / FOLDER, Told(NODES))
+    write_statuses(tmp_path / FOLDER, NodeStatuses(NODES))
     return tmp_path
 
 
@@ -37,12 +37,12 @@ def test_nodes_are_listed_with_what_stands_against_them(state: Path) -> None:
 def test_a_word_reaches_the_agent_once(state: Path, word: str) -> None:
     said = CliRunner().invoke(redfish, [word, "--state-dir", str(state), "n3"])
     assert said.exit_code == 0, said.output
-    assert take_words(state / FOLDER) == [("u3", word)]
-    assert take_words(state / FOLDER) == []
+    assert take_orders(state / FOLDER) == [("u3", word)]
+    assert take_orders(state / FOLDER) == []
 
 
 def test_words_without_meaning_are_refused(state: Path) -> None:
     for name, why in (("n2", "is running: there is nothing to release"), ("none", "has no node none")):
         said = CliRunner().invoke(redfish, ["release", "--state-dir", str(state), name])
         assert said.exit_code != 0 and why in str(said.exception)
-    assert take_words(state / FOLDER) == []
+    assert take_orders(state / FOLDER) == []

@@ -8,7 +8,7 @@ import pytest
 
 from roost.cli import service_client
 from roost.cli.connection import connection_to
-from roost.cli.service_client import ATTEMPTS, ServiceClient, ServiceRefused
+from roost.cli.service_client import ATTEMPTS, RequestRefused, ServiceClient
 from roost.model.errors import OperatorError
 from roost.web.errors import NoOperation, OutcomeUncertain
 from roost.web.idempotency import KeyInWork
@@ -98,7 +98,7 @@ def test_a_proxy_that_gives_up_tells_nothing(asking) -> None:
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [
-        (error(409, "placement.undefined_code"), ServiceRefused),
+        (error(409, "placement.undefined_code"), RequestRefused),
         (error(503, "placement.undefined_code"), OperatorError),
         (httpx.ConnectError("refused"), OperatorError),
     ],
@@ -122,7 +122,7 @@ def test_a_service_without_the_operation_is_not_the_one_that_was_meant(asking, a
 
 
 def test_a_resource_that_is_not_there_is_a_refusal(asking) -> None:
-    with pytest.raises(ServiceRefused, match="says so"):
+    with pytest.raises(RequestRefused, match="says so"):
         asking(error(404, "conductor.not_found")).client.ask("GET", "/v1/instances/x")
 
 

@@ -14,7 +14,7 @@ import pytest
 from roost.bench.loopback import free_port
 from roost.cli.connection import connection_to
 from roost.cli.status.checks import MOST_RUNS, checked
-from roost.cli.status.finding import Report
+from roost.cli.status.finding import StatusReport
 from support.processes import run_roost
 
 NOW = 1_000_000.0
@@ -73,7 +73,7 @@ def served(answers: dict[str, Any], missing: tuple[str, ...] = ()) -> Iterator[s
             thread.join()
 
 
-def report(answers: dict[str, Any], missing: tuple[str, ...] = ()) -> Report:
+def report(answers: dict[str, Any], missing: tuple[str, ...] = ()) -> StatusReport:
     with served(answers, missing) as url:
         services = ("conductor", "scheduler", "placement")
         return checked({each: connection_to(each, url, "admin") for each in services}, NOW, 10)

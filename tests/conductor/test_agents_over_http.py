@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import structlog.testing
 
-from roost.agent.hosted_agents import Hosting
+from roost.agent.hosted_agents import HostedAgents
 from roost.agent.protocol.client import HttpEndpoint
 from roost.agent.protocol.connections import Response
 from roost.agent.protocol.errors import (
@@ -87,7 +87,7 @@ def test_metrics_that_cannot_be_sent_stop_no_polls(tmp_path) -> None:
         async with served(tmp_path) as api:
             client = api.client(await api.token("a"))
             api.world.a.metrics = lambda: {"load": 1.5, "count": 2, **strange}
-            agent = Hosting([("a", client, api.world.a, None)], times=FAST)
+            agent = HostedAgents([("a", client, api.world.a, None)], times=FAST)
             with structlog.testing.capture_logs() as logs:
                 running = asyncio.create_task(agent.run())
                 await asyncio.wait_for(agent.started(), patience(20))

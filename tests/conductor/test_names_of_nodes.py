@@ -12,7 +12,7 @@ from roost.agent.protocol.questions import Closing, Opening, Poll
 from roost.agent.protocol.types import SessionKey
 from roost.conductor.agent_endpoint.endpoint import EndpointTimes
 from roost.conductor.agent_endpoint.service import AgentService
-from roost.conductor.hosts.registry import Hosts
+from roost.conductor.hosts.registry import HostRegistry
 from roost.model.node import NodeReport
 from roost.scheduler.nodes.table import NodeTable
 from roost.state.api_database.host_errors import HostElsewhere
@@ -115,7 +115,9 @@ def test_who_is_refused_is_told_and_so_are_operators(tmp_path: Path) -> None:
 def test_new_names_that_look_like_anothers_are_refused_and_old_ones_stay(tmp_path: Path) -> None:
     async def use(now: Conductors) -> None:
         first, second = Agents(now, "cell1"), Agents(now, "cell2")
-        hosts = Hosts(now.ledger.database, now.cells, now.placement, now.super.watch, now.aggregates.words)
+        hosts = HostRegistry(
+            now.ledger.database, now.cells, now.placement, now.super.watch, now.aggregates.words
+        )
         await hosts.add("cell1", ["rack1"])
         for name in ("rackl", "rackI", "RACK1"):
             with pytest.raises(Conflict, match=f"'{name}' cannot be added: its name looks like 'rack1'"):
@@ -197,7 +199,9 @@ def test_a_request_for_a_host_by_the_name_of_its_node_gets_that_host() -> None:
 
 def test_a_host_may_not_be_added_under_the_name_of_anothers_node(tmp_path: Path) -> None:
     async def use(now: Conductors) -> None:
-        hosts = Hosts(now.ledger.database, now.cells, now.placement, now.super.watch, now.aggregates.words)
+        hosts = HostRegistry(
+            now.ledger.database, now.cells, now.placement, now.super.watch, now.aggregates.words
+        )
         assert await Agents(now, "cell1").report("a", wanted=MINE) == ["a", "wanted"]
         with pytest.raises((Conflict, HostElsewhere), match=r"'wanted'.*'a'"):
             await hosts.add("cell2", ["wanted"])

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from roost.agent.hosted_agents import Hosting
+from roost.agent.hosted_agents import HostedAgents
 from roost.agent.protocol.errors import AccessRefused
 from roost.agent.protocol.questions import Opening, WriteProviders
 from roost.agent.protocol.types import CreateProvider
@@ -29,7 +29,7 @@ class Running:
 
     async def __aenter__(self) -> "Running":
         client = self.api.client(await self.api.token("a"))
-        hosting = Hosting([("a", client, self.api.world.a, None)], times=FAST)
+        hosting = HostedAgents([("a", client, self.api.world.a, None)], times=FAST)
         self._tasks = [asyncio.create_task(each.run()) for each in (self.api.world.service, hosting)]
         return self
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from roost.conductor.hosts.cells import CellRegistry
-from roost.conductor.hosts.registry import Hosts
+from roost.conductor.hosts.registry import HostRegistry
 from roost.conductor.instance_types import InstancesQuery
 from roost.conductor.instance_views import InstanceViews
 from roost.ledger import Ledger
@@ -37,7 +37,7 @@ class Cloud:
         self.schedulers = (conductors.scheduler, second)
         self.alternates: tuple[Selection, ...] = ()
         api, cells, watch = conductors.ledger.database, conductors.cells, conductors.super.watch
-        self.hosts = Hosts(api, cells, conductors.placement, watch, conductors.words)
+        self.hosts = HostRegistry(api, cells, conductors.placement, watch, conductors.words)
         self.cells = CellRegistry(api, cells, watch, conductors.words)
         self.made = 0
 

@@ -7,9 +7,9 @@ import pytest
 
 from roost.conductor.questions import (
     AllocationsOf,
+    ClaimAlternate,
     SelectDestinations,
-    UseAlternate,
-    WriteAllocations,
+    WriteConsumers,
     placement_service,
     scheduler_service,
 )
@@ -44,7 +44,7 @@ def test_the_scheduler_is_asked():
         "global_request_id": None,
         "generations": {"a": 3},
     }
-    use = UseAlternate(
+    use = ClaimAlternate(
         spec=spec(1), instance="a", failed=FAILED, reason="no", alternates=(), run="run", request_id="r"
     )
     assert asyncio.run(ask(use)) == (
@@ -58,7 +58,7 @@ def test_placement_is_asked():
     ask = placement_service(Called())
     assert asyncio.run(ask(AllocationsOf(("a", "b")))) == ("holdings", (("a", "b"),), {})
     write = holding("a", {"n1": {"VCPU": 1}})
-    assert asyncio.run(ask(WriteAllocations((write,)))) == ("write_allocations", ((write,),), {})
+    assert asyncio.run(ask(WriteConsumers((write,)))) == ("write_allocations", ((write,),), {})
 
 
 @pytest.mark.parametrize("service", [scheduler_service, placement_service])
@@ -66,7 +66,7 @@ def test_who_is_asked_something_else_refuses(service):
     others = (
         AllocationsOf(("a",))
         if service is scheduler_service
-        else UseAlternate(
+        else ClaimAlternate(
             spec=spec(1), instance="a", failed=FAILED, reason="no", alternates=(), run="run", request_id="r"
         )
     )

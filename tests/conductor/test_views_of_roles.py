@@ -10,12 +10,12 @@ import pytest
 from roost.conductor import http as conductor
 from roost.conductor.agent_endpoint.sessions import FreeSessions
 from roost.model.visibility import NoRuleOfView, Viewer, has_rule, visible
-from roost.records import RecordQueue, Retention
+from roost.records import RecordQueue, RecordRetention
 from roost.records.backend import open_sql_records
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.api import operations as scheduling
 from roost.scheduler.api.app import create_app as create_scheduler
-from roost.scheduler.api.service import Service
+from roost.scheduler.api.service import SchedulerService
 from roost.web.auth import NoAuth
 from roost.web.operation import OPEN
 from support.conducting import Conductors, conducting
@@ -33,13 +33,13 @@ OF_PROJECTS = [
 
 def using(directory: Path, use: Any) -> None:
     async def run() -> None:
-        backend = await open_sql_records(f"sqlite:///{directory / 'records.db'}", Retention())
+        backend = await open_sql_records(f"sqlite:///{directory / 'records.db'}", RecordRetention())
         records = RecordQueue(backend, gather_seconds=0.0)
         async with conducting(directory, records) as now:
             app = conductor.create_app(
                 now.super, now.requests, now.aggregates, now.groups, now.placement, NoAuth(), records=records
             )
-            served = create_scheduler(Service(now.scheduler, records, SchedulerOptions()), NoAuth())
+            served = create_scheduler(SchedulerService(now.scheduler, records, SchedulerOptions()), NoAuth())
             async with (
                 httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://roost") as client,
                 httpx.AsyncClient(transport=httpx.ASGITransport(served), base_url="http://roost") as runs,

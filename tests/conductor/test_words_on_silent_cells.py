@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from roost.conductor.hosts.cells import CellRegistry
-from roost.conductor.hosts.registry import Hosts
+from roost.conductor.hosts.registry import HostRegistry
 from roost.model.aggregate import AVAILABILITY_ZONE
 from roost.model.operator_word import Subject
 from roost.placement.commands.providers import CreateProvider
 from roost.state.api_database import asking_cells
-from roost.state.api_database.aggregates.errors import NoSuchNode as NoSuchMember
+from roost.state.api_database.aggregates.errors import UnknownNodeName
 from roost.state.api_database.host_errors import CellUnavailable, NoSuchNode
 from roost.state.api_database.host_mappings import map_hosts
 from roost.state.api_database.node_names import ClaimNames
@@ -43,8 +43,8 @@ def on_silent_cell(directory: Path, monkeypatch: pytest.MonkeyPatch, use: Any) -
     asyncio.run(run())
 
 
-def hosts_of(now: Conductors) -> Hosts:
-    return Hosts(now.ledger.database, now.cells, now.placement, now.super.watch, now.words)
+def hosts_of(now: Conductors) -> HostRegistry:
+    return HostRegistry(now.ledger.database, now.cells, now.placement, now.super.watch, now.words)
 
 
 @pytest.mark.parametrize(("node", "name"), [("node-d", "d"), ("node-rack7", "rack7")])
@@ -103,7 +103,7 @@ def test_members_join_and_leave_without_their_cell(
         left = await now.aggregates.change_members(isolated.uuid, [], [named])
         assert left.members == {"node-a"}
         for unknown in ("disk", "child", "nobody"):
-            with pytest.raises((NoSuchMember, DatabaseUnavailable)):
+            with pytest.raises((UnknownNodeName, DatabaseUnavailable)):
                 await now.aggregates.change_members(isolated.uuid, [unknown], [])
 
     on_silent_cell(tmp_path, monkeypatch, use)

@@ -12,7 +12,7 @@ from roost.fleet import Fleet, tree_feasibility
 from roost.fleet.candidates import CandidateSearch
 from roost.fleet.errors import TooMuchWork
 from roost.fleet.feasibility import Feasibility, feasibilities
-from roost.fleet.work import Work
+from roost.fleet.work import WorkBudget
 from roost.model.change import (
     AggregatesChanged,
     AllocationsChanged,
@@ -361,13 +361,13 @@ def test_a_search_that_ran_out_of_work_is_not_taken_for_finished() -> None:
     fleet = fleet_of(hosts(20))
     kept = feasibilities(fleet).of(ON_A_NODE)
     every = list(CandidateSearch(fleet, ON_A_NODE))
-    with fleet.meter.limited(Work(3)), pytest.raises(TooMuchWork):
+    with fleet.meter.limited(WorkBudget(3)), pytest.raises(TooMuchWork):
         list(CandidateSearch(fleet, ON_A_NODE, feasibility=kept))
     [root, *_] = kept.local_roots().tolist()
     assert list(kept.local_at(root)) == list(CandidateSearch(fleet, ON_A_NODE).at(root))
     fork = fleet.fork()
     kept = feasibilities(fork).of(ON_A_NODE)
-    with fork.meter.limited(Work(3)), pytest.raises(TooMuchWork):
+    with fork.meter.limited(WorkBudget(3)), pytest.raises(TooMuchWork):
         list(CandidateSearch(fork, ON_A_NODE, feasibility=kept))
     assert list(CandidateSearch(fork, ON_A_NODE, feasibility=kept)) == every
 

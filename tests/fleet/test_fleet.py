@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.fleet import Fleet, Inconsistent, UnknownProvider
+from roost.fleet import Fleet, Inconsistent, ProviderNotFound
 from roost.model.change import (
     AggregatesChanged,
     AllocationsChanged,
@@ -240,7 +240,7 @@ def test_a_change_that_contradicts_the_fleet_is_refused_whole(fleet: Fleet, why:
 @pytest.mark.parametrize("what", UNKNOWN)
 def test_a_change_of_an_unknown_provider_is_refused_whole(fleet: Fleet, what: str) -> None:
     before = snapshot(fleet)
-    with pytest.raises(UnknownProvider) as refused:
+    with pytest.raises(ProviderNotFound) as refused:
         fleet.apply(UNKNOWN[what])
     assert refused.value.uuid == "nobody"
     assert snapshot(fleet) == before
@@ -300,5 +300,5 @@ def test_unknown_names_have_no_providers() -> None:
         == fleet.inventory_columns("X").n
         == 0
     )
-    with pytest.raises(UnknownProvider):
+    with pytest.raises(ProviderNotFound):
         fleet.row("q")

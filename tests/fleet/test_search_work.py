@@ -13,7 +13,7 @@ from roost.fleet.candidates import CandidateSearch
 from roost.fleet.errors import TooMuchWork
 from roost.fleet.explanation import explain_fully
 from roost.fleet.feasibility import feasibilities
-from roost.fleet.work import Work
+from roost.fleet.work import WorkBudget
 from roost.model.change import TraitsChanged
 from roost.model.request import CandidateQuery, RequestGroup
 from support.fleets import fleet_of
@@ -42,7 +42,7 @@ LINES_OF_A_PROVIDER = 30
 
 
 def work_of(fleet: Fleet, compute: Callable[[], object], units: int = 10**9) -> int:
-    work = Work(units)
+    work = WorkBudget(units)
     with fleet.meter.limited(work):
         compute()
     return units - work.left
@@ -116,7 +116,7 @@ def test_candidates_that_are_dropped_because_they_repeat_are_counted() -> None:
 def test_an_operation_ends_when_its_work_is_used_up_and_the_next_one_finds_the_same(kept: bool) -> None:
     fleet = fleet_of(wide(60))
     query = CandidateQuery(pair().groups)
-    with fleet.meter.limited(Work(500)), pytest.raises(TooMuchWork):
+    with fleet.meter.limited(WorkBudget(500)), pytest.raises(TooMuchWork):
         list(choices(fleet, query, kept=kept))
     assert list(choices(fleet, query, kept=kept)) == list(choices(fleet_of(wide(60)), query))
 
@@ -130,7 +130,7 @@ def test_a_search_that_was_too_much_once_is_not_begun_again_with_as_much() -> No
     kept = feasibilities(fleet).of(query)
     spent = []
     for _ in range(2):
-        work = Work(300, kept_units=10**6)
+        work = WorkBudget(300, kept_units=10**6)
         with fleet.meter.limited(work), pytest.raises(TooMuchWork):
             kept.catch_up()
             kept.local_roots()
@@ -175,7 +175,7 @@ def test_no_explanation_takes_steps_that_are_not_counted(world: World, query: Ca
 
 
 def check_counted(world: World, compute: Callable[[Fleet], object], *, units: int = 5_000) -> None:
-    fleet, work = fleet_of(world), Work(units)
+    fleet, work = fleet_of(world), WorkBudget(units)
 
     def limited() -> None:
         with fleet.meter.limited(work), contextlib.suppress(TooMuchWork):
@@ -195,14 +195,14 @@ def test_what_is_kept_of_many_amounts_is_counted_where_only_such_work_has_a_limi
     fleet = fleet_of(wide(2_000, amount=8))
     spent = []
     for number in (50, 200):
-        work = Work(10**9, kept_units=10**9)
+        work = WorkBudget(10**9, kept_units=10**9)
         with fleet.meter.limited(work):
             feasibilities(fleet).of(amounts(number)).local_roots()
         assert work.kept_left is not None
         spent.append(10**9 - work.kept_left)
     assert spent[0] > 50 * 20
     assert 2 * spent[0] < spent[1]
-    with fleet.meter.limited(Work(10**9, kept_units=spent[0] // 2)), pytest.raises(TooMuchWork):
+    with fleet.meter.limited(WorkBudget(10**9, kept_units=spent[0] // 2)), pytest.raises(TooMuchWork):
         feasibilities(fleet).of(amounts(51)).local_roots()
 
 

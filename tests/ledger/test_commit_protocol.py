@@ -4,7 +4,7 @@ import pytest
 
 from roost.ledger import LedgerBusy
 from roost.ledger.commit_protocol import transition
-from roost.ledger.commit_states import Idle, Limits, Memory, State
+from roost.ledger.commit_states import CommitLimits, Idle, Memory, State
 from roost.ledger.commit_steps import (
     Append,
     AppendConflicted,
@@ -15,9 +15,9 @@ from roost.ledger.commit_steps import (
     Draft,
     Drafted,
     Effect,
+    EffectFailed,
     Event,
     Fail,
-    Failed,
     HeadChecked,
     Pause,
     Paused,
@@ -36,7 +36,7 @@ HERE, THERE = Position(1, "a"), Position(2, "b")
 class Machine:
     """A state machine that is told events, one a second."""
 
-    def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008
+    def __init__(self, limits: CommitLimits = CommitLimits()) -> None:  # noqa: B008
         self.state: State = Idle(Memory(limits))
         self.now = 0.0
 
@@ -56,7 +56,7 @@ class Machine:
 
 
 def test_writers_get_their_turns_in_the_order_of_their_requests():
-    machine = Machine(Limits(conflicts=1, turn=100.0))
+    machine = Machine(CommitLimits(conflicts=1, turn=100.0))
     machine.on(BatchReady(1, False))
     assert machine.follow() == Draft(False, False)
     assert machine.conflict("ours") == RequestTurn("ours", ())
@@ -68,20 +68,20 @@ def test_writers_get_their_turns_in_the_order_of_their_requests():
 
 
 def test_a_dead_writer_is_waited_for_once_and_its_request_removed():
-    machine = Machine(Limits(turn=10.0))
+    machine = Machine(CommitLimits(turn=10.0))
     machine.on(BatchReady(1, False))
     assert isinstance(machine.follow("dead"), Pause)
     machine.on(Paused(), 5.0)
     assert isinstance(machine.follow("dead"), Pause)
     machine.on(Paused(), 5.0)
-    assert machine.follow("dead", "newer") == Pause(Limits().turn_pause)
+    assert machine.follow("dead", "newer") == Pause(CommitLimits().turn_pause)
     machine.on(Paused(), 10.0)
     assert machine.follow("dead") == Draft(False, False)
     assert machine.on(Drafted("t", True, False)) == Append("t", ("dead",))
 
 
 def test_a_writer_that_always_conflicts_fails_as_busy():
-    machine = Machine(Limits(attempts=3, conflicts=100))
+    machine = Machine(CommitLimits(attempts=3, conflicts=100))
     machine.on(BatchReady(2, False))
     for number in range(3):
         machine.follow()
@@ -103,22 +103,22 @@ def test_after_an_unknown_outcome_no_error_promises_that_nothing_was_written(err
     machine = Machine()
     unknown(machine)
     machine.on(Probed(True))
-    failed = machine.on(Failed(error), 100.0)
+    failed = machine.on(EffectFailed(error), 100.0)
     assert isinstance(failed, Fail)
     assert type(failed.error) is OutcomeUnknown
 
 
 def test_a_database_that_goes_away_again_is_waited_for_until_the_time_is_over():
-    machine = Machine(Limits(recovery=10.0))
+    machine = Machine(CommitLimits(recovery=10.0))
     unknown(machine)
     machine.on(Probed(True))
-    assert isinstance(machine.on(Failed(DatabaseUnavailable("away"))), Pause)
+    assert isinstance(machine.on(EffectFailed(DatabaseUnavailable("away"))), Pause)
     assert machine.on(Paused()) == Probe()
     assert isinstance(machine.on(Probed(False), 7.0), Fail)
 
 
 def test_what_failed_last_is_the_reason_of_the_failure():
-    machine = Machine(Limits(attempts=2))
+    machine = Machine(CommitLimits(attempts=2))
     unknown(machine)
     machine.on(Probed(True))
     machine.follow()

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from roost.ledger import writer as module
-from roost.ledger.commit_states import Limits
+from roost.ledger.commit_states import CommitLimits
 from roost.ledger.state import Moment
 from roost.ledger.tables import waiting_writers
 from roost.placement.commands.allocations import DeleteAllocations, FreeConsumers
@@ -14,7 +14,7 @@ from roost.placement.errors import CannotAllocate, ConcurrentUpdate
 from support.ledgers import claim, counted_head_checks, findings_in, holdings_of, host, opened, run
 
 ONE = {"p": {"VCPU": 1}}
-SKIPPING = Limits(skip=1e6, no_skip=0.0)
+SKIPPING = CommitLimits(skip=1e6, no_skip=0.0)
 """One head check is enough for ever."""
 
 
@@ -182,7 +182,7 @@ def test_nothing_is_claimed_without_a_head_check_that_writes_no_consumer(place):
 
 def test_whoever_asks_is_seen_in_time(place):
     async def use() -> None:
-        async with opened(place, 1, Limits(skip=0.05, no_skip=0.0)) as [ledger]:
+        async with opened(place, 1, CommitLimits(skip=0.05, no_skip=0.0)) as [ledger]:
             await run(ledger, *host("p", VCPU=1000))
             ledger.database.write_now(
                 lambda connection: connection.execute(

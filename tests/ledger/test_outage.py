@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from roost.ledger import Ledger
-from roost.ledger.commit_states import Limits
+from roost.ledger.commit_states import CommitLimits
 from roost.ledger.state import Moment
 from roost.ledger.tables import commits
 from roost.placement.commands.allocations import DeleteAllocations
@@ -114,7 +114,7 @@ def test_who_is_cut_off_while_others_write_loses_and_repeats_nothing(place):
 
 def test_an_outcome_that_stays_unknown_for_too_long_is_said_and_found_out_later(place, monkeypatch):
     async def use() -> None:
-        async with opened(place, 1, Limits(recovery=0.3)) as [ledger]:
+        async with opened(place, 1, CommitLimits(recovery=0.3)) as [ledger]:
             await run(ledger, *host("p", VCPU=10))
             database = ledger.database
             write, read = database.write, database.read

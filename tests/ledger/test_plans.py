@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from roost.ledger import Ledger
-from roost.ledger.commit_states import Limits
+from roost.ledger.commit_states import CommitLimits
 from roost.placement.commands.allocations import FreeConsumers, WriteAllocations
 from roost.storage import Database
 from support.databases import Servers
@@ -57,7 +57,7 @@ def test_no_commit_and_no_look_reads_a_whole_table(servers: Servers, tmp_path: P
 def test_on_mariadb_many_rows_take_no_more_statements_than_few(servers: Servers, tmp_path: Path):
     async def use() -> list[int]:
         with servers.place("mariadb", tmp_path) as place:
-            async with opened(place, 1, Limits(skip=0.0)) as [ledger]:
+            async with opened(place, 1, CommitLimits(skip=0.0)) as [ledger]:
                 for name in NAMES:
                     await run(ledger, *host(f"host of {name}", VCPU=10))
                 asked = []

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from roost.ledger import LedgerBusy
-from roost.ledger.commit_states import Limits
+from roost.ledger.commit_states import CommitLimits
 from roost.ledger.state import Moment
 from roost.placement.commands.names import AddResourceClass
 from roost.placement.commands.providers import CreateProvider, UpdateProvider
@@ -63,7 +63,7 @@ def test_who_is_outrun_is_judged_again_on_the_new_state(place):
 
 def test_who_is_always_outrun_gives_up_with_nothing_written(place):
     async def use() -> None:
-        async with opened(place, 2, Limits(attempts=5, conflicts=100)) as [slow, fast]:
+        async with opened(place, 2, CommitLimits(attempts=5, conflicts=100)) as [slow, fast]:
             numbers = iter(range(100))
             act = lambda: fast.execute(AddResourceClass(f"CUSTOM_{next(numbers)}"))  # noqa: E731
             before_each_append(slow, act, 5)

@@ -6,8 +6,8 @@ import pytest
 
 from roost.ledger.commit_states import (
     Appending,
-    Batch,
     Checking,
+    CommandBatch,
     Drafting,
     Memory,
     State,
@@ -38,7 +38,7 @@ from roost.process.metrics import catalogue as metrics
 from roost.process.metrics.instruments import start_counting, stop_counting
 from roost.storage import DatabaseFull, OutcomeUnknown
 
-BATCH = Batch(Memory(), 1)
+BATCH = CommandBatch(Memory(), 1)
 HERE, THERE = Position(1, "a"), Position(2, "b")
 DRAFTED = Drafted("t", True, True)
 

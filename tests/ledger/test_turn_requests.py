@@ -7,7 +7,7 @@ from itertools import count
 import sqlalchemy as sa
 
 from roost.ledger import Ledger
-from roost.ledger.commit_states import Limits
+from roost.ledger.commit_states import CommitLimits
 from roost.ledger.tables import waiting_writers
 from roost.ledger.turn_requests import turn_requests
 from roost.storage import Database
@@ -23,7 +23,7 @@ def asking(database: Database) -> list[str]:
 
 def test_a_writer_that_is_far_from_the_database_has_its_turn(place, monkeypatch):
     async def use() -> None:
-        async with opened(place, 3, Limits(attempts=TRIES)) as [far, *near]:
+        async with opened(place, 3, CommitLimits(attempts=TRIES)) as [far, *near]:
             await run(far, *host("p", VCPU=2**30))
             write = far.database.write
 
@@ -57,7 +57,7 @@ def test_a_writer_that_is_far_from_the_database_has_its_turn(place, monkeypatch)
 
 def test_the_request_of_a_writer_that_died_is_removed(place):
     async def use() -> None:
-        async with opened(place, 1, Limits(turn=0.3, skip=0.0)) as [ledger]:
+        async with opened(place, 1, CommitLimits(turn=0.3, skip=0.0)) as [ledger]:
             await run(ledger, *host("p", VCPU=10))
             dead = sa.insert(waiting_writers).values(writer="dead", asked_at=0.0)
             ledger.database.write_now(lambda connection: connection.execute(dead))

@@ -14,13 +14,13 @@ from roost.conductor.questions import (
     PLACEMENT,
     SCHEDULER,
     AllocationsOf,
+    ClaimAlternate,
     SelectDestinations,
-    UseAlternate,
 )
 from roost.machine import Machine, Monotonic, Read, Sleep
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, FAILED, LOST
 from roost.state.api_database.build_requests import FinishRequest
-from roost.state.api_database.liveness import Liveness
+from roost.state.api_database.liveness import ObservedLiveness
 from roost.state.api_database.mappings import MapInstances
 from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.building import Reassign
@@ -131,7 +131,7 @@ def test_an_insert_that_comes_after_the_deletion_of_its_instance_brings_nothing_
 def a_swap_comes_after_another_conductor_has_moved_the_instance(faults, seed):
     with Scripted(faults, seed, conductors=2, cells=("c1",), hosts=3) as cloud:
         cloud.fail(ONE, 1)
-        cloud.pause_before(UseAlternate, 25.0)
+        cloud.pause_before(ClaimAlternate, 25.0)
         cloud.request(ONE)
         cloud.wait(60.0)
         cloud.finish()
@@ -186,7 +186,7 @@ def test_a_cell_that_is_down_keeps_nobody_else_from_working():
 def test_an_outage_of_placement_or_the_scheduler_ends_no_request_and_burns_no_move(service):
     with Scripted(cells=("c1",), hosts=3) as cloud:
         cloud.fail(ONE, 1)
-        for kind in (SelectDestinations, UseAlternate):
+        for kind in (SelectDestinations, ClaimAlternate):
             cloud.before(kind, lambda process: cloud.cut(process.name, service, seconds=60.0))
         cloud.request(ONE)
         assert cloud.wait_for(ONE, ACTIVE, seconds=400.0).attempt == 2
@@ -257,7 +257,7 @@ def test_a_build_that_hangs_does_not_keep_its_instance_from_being_deleted():
         cloud.finish()
 
 
-def judge(liveness: Liveness) -> Machine[None]:
+def judge(liveness: ObservedLiveness) -> Machine[None]:
     """Look every second which hosts of a cell are up, as the feed of the scheduler does."""
     while True:
         began = yield from Monotonic().do()
@@ -274,7 +274,7 @@ def test_clocks_of_hosts_that_are_off_hide_no_host_and_an_outage_hides_none_eith
         everybody = cloud.guests.hosts.keys()
         for agent, seconds in zip(cloud.agents, (-7_200.0, 0.0, 30.0), strict=True):
             agent.offset = seconds
-        liveness = Liveness(60.0)
+        liveness = ObservedLiveness(60.0)
         Process("judge", cloud.network, lambda process: process.run("judges", judge(liveness))).start()
         cloud.wait(150.0)
         assert liveness.up == everybody

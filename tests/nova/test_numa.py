@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from roost.fleet.hardware.cell_fit import Limits
+from roost.fleet.hardware.cell_fit import CellLimits
 from roost.fleet.hardware.cpus import numbers_of
 from roost.fleet.hardware.fit import Fit, fit
 from roost.fleet.hardware.guest_topology import ANY, LARGE, GuestTopology
 from roost.fleet.hardware.host_topology import HostTopology, decoded
-from roost.fleet.hardware.pci_choice import Pools
+from roost.fleet.hardware.pci_choice import FreePools
 from roost.fleet.hardware.usage import with_assigned
 from roost.model.pci import PciRequest
 from roost.model.spec import Flavor, Image, NetworkMetadata
@@ -83,7 +83,7 @@ class Case(NamedTuple):
 
     guest: GuestTopology
     host: HostTopology
-    limits: Limits
+    limits: CellLimits
     plain: dict[str, Any]
     pools: tuple[dict[str, Any], ...]
     requests: tuple[PciRequest, ...]
@@ -92,7 +92,7 @@ class Case(NamedTuple):
 
     def fitted(self) -> Fit | None:
         devices = None
-        pools = Pools.reported(self.pools)
+        pools = FreePools.reported(self.pools)
         if pools:
             devices = DevicesNearCells(pools, self.requests, self.host.sockets, None)
         elif self.requests:
@@ -127,7 +127,7 @@ def cases(random: Random, count: int) -> Iterator[Case]:
                 for each in requests
             ],
         }
-        yield Case(guest, decoded(host), Limits(*ratios), case, tuple(pools), requests, network, pack)
+        yield Case(guest, decoded(host), CellLimits(*ratios), case, tuple(pools), requests, network, pack)
         count -= 1
 
 

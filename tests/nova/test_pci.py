@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from roost.fleet.hardware.pci_aliases import aliases_from, requested_by
-from roost.fleet.hardware.pci_choice import Pools, providers_of
+from roost.fleet.hardware.pci_choice import FreePools, providers_of
 from roost.fleet.hardware.pci_placement import groups_of
 from roost.model.assignment import AssignedDevices
 from roost.model.pci import PciRequest
@@ -164,7 +164,7 @@ DIFFERENT: dict[str, Callable[[Case], bool]] = {
 
 def left_of(case: Case, chosen: tuple[AssignedDevices, ...]) -> Counter[str]:
     """The devices left in each pool."""
-    left = Counter({pool.key: pool.count for pool in Pools.reported(case.pools).pools})
+    left = Counter({pool.key: pool.count for pool in FreePools.reported(case.pools).pools})
     left.subtract(Counter(dict.fromkeys(left, 0)))
     for each in chosen:
         left[each.pool] -= each.count
@@ -174,7 +174,7 @@ def left_of(case: Case, chosen: tuple[AssignedDevices, ...]) -> Counter[str]:
 def compare(nova: Nova, many: list[Case]) -> None:
     answers = nova.ask("pci", "left_after", cases=msgspec.to_builtins(many))
     for case, theirs in zip(many, answers, strict=True):
-        pools = Pools.reported(case.pools)
+        pools = FreePools.reported(case.pools)
         mappings, sockets = case.mappings, dict(case.sockets)
         chosen = pools.choose(case.requests, case.cells, sockets, mappings)
         if any(applies(case) for applies in DIFFERENT.values()):
@@ -183,7 +183,7 @@ def compare(nova: Nova, many: list[Case]) -> None:
             continue
         assert (chosen is None) == (theirs is None), case
         if chosen is not None:
-            counts = {pool.key: pool.count for pool in Pools.reported(theirs).pools}
+            counts = {pool.key: pool.count for pool in FreePools.reported(theirs).pools}
             assert left_of(case, chosen) == counts, case
 
 

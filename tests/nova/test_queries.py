@@ -22,7 +22,7 @@ from roost.scheduler.request.accelerator_options import AcceleratorOptions, Prof
 from roost.scheduler.request.demand.accelerators import with_accelerator_groups
 from roost.scheduler.request.options import RequestFilterOptions, Workarounds
 from roost.scheduler.request.query import PlacementQueries, placement_queries
-from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.request.request_filters import FilterFacts
 from support.nova import ROOT, Nova, NovaError
 from support.nova_requests import CLASSES, Cloud, clouds, filter_options, plain, requests
 from support.nova_tables import table_of
@@ -106,7 +106,7 @@ def ours(spec: RequestSpec, cloud: Cloud, filters: RequestFilterOptions, fallbac
         accelerators=PROFILES,
     )
     segments = {segment: frozenset(aggregates) for segment, aggregates in cloud.segments.items()}
-    return placement_queries(spec, Facts(table_of(cloud), options, aggregates=segments))
+    return placement_queries(spec, FilterFacts(table_of(cloud), options, aggregates=segments))
 
 
 def compare(

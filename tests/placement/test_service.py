@@ -23,7 +23,7 @@ from roost.placement.errors import (
     UnknownProvider,
     error_for,
 )
-from roost.placement.interface import AllocationRequest, Level, Placement, Provider, ProviderSummary
+from roost.placement.interface import AllocationRequest, InventoryUsage, Placement, Provider, ProviderSummary
 from roost.web.auth.credentials import FixedCredentials
 from support.placement_api import Api, uuid_of
 
@@ -248,7 +248,7 @@ def test_the_client_asks_for_candidates(api: Api, client: HttpPlacement, host: s
     query = CandidateQuery((plain,), root_forbidden=frozenset({"CUSTOM_X"}))
     requests, summaries = api.run(client.candidates(query, 5))
     assert requests == [AllocationRequest({A: {"VCPU": 1}}, {"": [A]})]
-    assert summaries == {A: ProviderSummary({"VCPU": Level(8, 0)}, frozenset(), None, A)}
+    assert summaries == {A: ProviderSummary({"VCPU": InventoryUsage(8, 0)}, frozenset(), None, A)}
     nothing = CandidateQuery((plain, other), isolate=True, same_subtree=(frozenset({"_1"}),))
     assert api.run(client.candidates(nothing)) == ([], {})
     with pytest.raises(BadRequest):

@@ -14,7 +14,7 @@ from oslo_config import cfg
 import roost
 from roost.bench.loopback import free_port
 from roost.model.secrets import HIDDEN as MASK
-from roost.process.report import Report, masked, masked_options
+from roost.process.report import ProcessReport, masked, masked_options
 from support.processes import RoostUp
 from support.serving import Serving
 from support.waiting import wait_for
@@ -30,7 +30,7 @@ def parts(text: str) -> dict[str, str]:
     return {title: body for title, _, body in found}
 
 
-async def written(report: Report) -> dict[str, str]:
+async def written(report: ProcessReport) -> dict[str, str]:
     stream = io.StringIO()
     await asyncio.to_thread(report.write, stream)
     return parts(stream.getvalue())
@@ -40,7 +40,7 @@ def test_a_report_has_versions_sections_tasks_and_threads() -> None:
     async def run() -> dict[str, str]:
         tasks = [asyncio.create_task(some_work()) for _ in range(3)]
         await asyncio.sleep(0)
-        report = Report(
+        report = ProcessReport(
             asyncio.get_running_loop(),
             options=lambda: {"[a] b": 1},
             sections={"ledger": lambda: {"version": 7}},
@@ -67,7 +67,7 @@ def test_a_report_comes_although_the_event_loop_hangs_and_a_section_fails() -> N
         raise RuntimeError("away")
 
     async def run() -> None:
-        report = Report(asyncio.get_running_loop(), fail, {"ledger": lambda: {"version": 7}})
+        report = ProcessReport(asyncio.get_running_loop(), fail, {"ledger": lambda: {"version": 7}})
 
         def write() -> None:
             report.write(stream)

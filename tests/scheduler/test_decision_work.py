@@ -3,7 +3,7 @@
 import pytest
 
 from roost.fleet.feasibility import Feasibilities
-from roost.fleet.work import Work
+from roost.fleet.work import WorkBudget
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery
 from roost.scheduler.gateways import evaluation_ahead as evaluation
@@ -31,12 +31,12 @@ def groups(*amounts: int) -> dict[str, str]:
     }
 
 
-def limit(monkeypatch: pytest.MonkeyPatch, units: int) -> list[Work]:
+def limit(monkeypatch: pytest.MonkeyPatch, units: int) -> list[WorkBudget]:
     """Let decisions do so much work, and none ahead of them; returns that of each."""
-    made: list[Work] = []
+    made: list[WorkBudget] = []
 
-    def work(instances: int, providers: int) -> Work:
-        made.append(Work(units, kept_units=10**6))
+    def work(instances: int, providers: int) -> WorkBudget:
+        made.append(WorkBudget(units, kept_units=10**6))
         return made[-1]
 
     monkeypatch.setattr(local, "decision_work", work)
@@ -136,10 +136,10 @@ def test_a_flavor_that_odd_hosts_have_not_seen_is_evaluated_ahead_of_the_decisio
     monkeypatch.setattr(evaluation, "UNITS", 1_000)
 
     async def kept_work(room: Room, amount: int, number: int) -> int:
-        made: list[Work] = []
+        made: list[WorkBudget] = []
 
-        def work(instances: int, providers: int) -> Work:
-            made.append(Work(10**6, kept_units=10**6))
+        def work(instances: int, providers: int) -> WorkBudget:
+            made.append(WorkBudget(10**6, kept_units=10**6))
             return made[-1]
 
         monkeypatch.setattr(local, "decision_work", work)

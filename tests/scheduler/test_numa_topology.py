@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from roost.fleet.hardware.cell_fit import Limits
+from roost.fleet.hardware.cell_fit import CellLimits
 from roost.fleet.hardware.fit import fit
 from roost.fleet.hardware.host_topology import decoded
 from roost.fleet.hardware.pci_pools import pools_of
@@ -325,7 +325,7 @@ def test_the_columns_say_what_the_fit_says(count: int) -> None:
         assert guest is not None
         assert is_exact(guest)
         exact = [
-            fit(decoded(each), guest, Limits(*limits)) is not None
+            fit(decoded(each), guest, CellLimits(*limits)) is not None
             for each, limits in zip(hosts, ratios, strict=True)
         ]
         assert topologies.fits(guest, view).tolist() == exact, flavor

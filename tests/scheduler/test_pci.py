@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from roost.fleet.hardware.pci_aliases import aliases_from
-from roost.fleet.hardware.pci_choice import Pools
+from roost.fleet.hardware.pci_choice import FreePools
 from roost.fleet.hardware.pci_placement import groups_of
 from roost.model.allocation import Candidate
 from roost.model.assignment import Assigned, AssignedDevices, Assignment
@@ -405,7 +405,7 @@ def test_requests_together_are_judged_once_for_each_kind_of_hosts(monkeypatch: p
     reported += [[pool("10de:2236", 3, dev_type="type-PCI", address=f"{at}")] for at in range(5)]
     view = view_of(*reported)
     times = []
-    choose = Pools.choose
-    monkeypatch.setattr(Pools, "choose", lambda *given: times.append(1) or choose(*given))
+    choose = FreePools.choose
+    monkeypatch.setattr(FreePools, "choose", lambda *given: times.append(1) or choose(*given))
     assert passing(view, asked, GPU) == [5, 6, 7, 8, 9]
     assert len(times) == 2

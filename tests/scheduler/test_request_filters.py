@@ -15,7 +15,7 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request.accelerator_options import AcceleratorOptions, ProfileGroup
 from roost.scheduler.request.options import RequestFilterOptions
 from roost.scheduler.request.query import placement_queries
-from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.request.request_filters import FilterFacts
 from support.clouds import report, spec, table_of
 
 METADATA = [
@@ -50,7 +50,7 @@ def asked(
     **wishes: object,
 ) -> CandidateQuery:
     options = SchedulerOptions(request_filters=filters or RequestFilterOptions(), accelerators=PROFILES)
-    facts = Facts(of or table(), options, aggregates=aggregates or {})
+    facts = FilterFacts(of or table(), options, aggregates=aggregates or {})
     return placement_queries(spec(**wishes), facts).query
 
 
@@ -87,7 +87,7 @@ def test_hosts_are_found_by_aggregates_where_no_group_spans_the_tree() -> None:
     # A device below a root that is in the zone is itself in no aggregate.
     of = table()
     wanted = spec(extra_specs=GRANULAR, availability_zone="az1")
-    found = placement_queries(wanted, Facts(of, SchedulerOptions()))
+    found = placement_queries(wanted, FilterFacts(of, SchedulerOptions()))
     assert not any(group.member_of for group in found.query.groups)
     [place] = found.places
     assert (place.step, [of.hosts[node] for node in place.nodes], place.allowed) == (
@@ -250,5 +250,5 @@ def test_limit_does_not_apply_where_it_could_leave_out_the_only_host(
     wishes: dict[str, object], limit: int | None
 ) -> None:
     options = SchedulerOptions(request_filters=RequestFilterOptions(max_placement_results=50))
-    assert placement_queries(spec(**wishes), Facts(table(), options)).limit == limit
-    assert placement_queries(spec(**wishes), Facts(table(), SchedulerOptions())).limit is None
+    assert placement_queries(spec(**wishes), FilterFacts(table(), options)).limit == limit
+    assert placement_queries(spec(**wishes), FilterFacts(table(), SchedulerOptions())).limit is None

@@ -17,7 +17,7 @@ from roost.scheduler.candidates.candidate_order import CandidateOrder
 from roost.scheduler.candidates.candidate_source import HostView, OneHost, ProviderLevels
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.plugins.fragmentation import Hosts, TypicalRequest, fragmentation
+from roost.scheduler.plugins.fragmentation import HostColumns, TypicalRequest, fragmentation
 from roost.scheduler.plugins.plugin_calls import ask_domain, ask_key, ask_weigher
 from roost.scheduler.pool.group_members import ELSEWHERE
 from roost.scheduler.request.scheduling_request import GroupPlacement
@@ -111,7 +111,7 @@ WORKLOAD = (
 
 def test_fragmentation_is_what_typical_requests_cannot_use() -> None:
     found = fragmentation(
-        Hosts(
+        HostColumns(
             {"VCPU": np.array([8.0, 8.0, 2.0, 8.0])},
             np.array([[1000, 1000], [1000, 300], [1000, 1000], [-1, -1]]),
             1000,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from roost.agent.drivers import Driver
 from roost.agent.host import AgentTimes
-from roost.agent.hosted_agents import Hosting
+from roost.agent.hosted_agents import HostedAgents
 from roost.agent.persistent_state import MemoryState
 from roost.agent.protocol.endpoint import CellEndpoint
 from roost.conductor.agent_endpoint.endpoint import EndpointTimes
@@ -44,11 +44,11 @@ class Hosts:
     @asynccontextmanager
     async def running(
         self, endpoint: CellEndpoint | None = None, times: AgentTimes = FAST
-    ) -> AsyncIterator[Hosting]:
+    ) -> AsyncIterator[HostedAgents]:
         """Run the agents, and the endpoint, until the end of the block."""
         through = endpoint or self.service
         drivers: dict[str, Driver] = {"a": self.a, "b": self.b}
-        hosting = Hosting(
+        hosting = HostedAgents(
             [(name, through, driver, self.states[name]) for name, driver in drivers.items()], times=times
         )
         tasks = [asyncio.create_task(each.run()) for each in (self.service, hosting)]

@@ -26,7 +26,7 @@ from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugins import filters, weighers
 from roost.scheduler.request.options import RequestFilterOptions
 from roost.scheduler.request.query import placement_queries
-from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from roost.scheduler.run_records import weighed_in
 from roost.scheduler.selection.outcome import MOST_WEIGHED, Outcome
@@ -220,7 +220,7 @@ class World:
             self.consumers += 1
             names.append(uuid_of(0xA00000 + self.consumers))
         try:
-            wanted = placement_queries(spec, Facts(self.table, self.options))
+            wanted = placement_queries(spec, FilterFacts(self.table, self.options))
         except BadRequestSpec:
             return
         asked = SchedulingRequest(
@@ -235,10 +235,10 @@ class World:
             fallbacks=wanted.fallbacks,
             places=wanted.places,
         )
-        with patch.object(EquivalenceCache, "field", return_value=None):
+        with patch.object(EquivalenceCache, "pool", return_value=None):
             again = self._restarted()
             # The rows of the places are those of the table.
-            there = placement_queries(spec, Facts(again, self.options)).places
+            there = placement_queries(spec, FilterFacts(again, self.options)).places
             anew = msgspec.structs.replace(asked, places=there)
             expected = self._decided(anew, again, self._plugins(), keep=False)
         assert self._decided(asked, self.table, self.keeping, keep) == expected

@@ -15,7 +15,7 @@ from roost.model.text import is_storable
 from roost.state.cell_database import Cell
 from roost.state.cell_database.building import Abandon, AttemptKey, FailAttempts, Reassign
 from roost.state.cell_database.cell_work import CellWork
-from roost.state.cell_database.deletions import Destroyed, Forget
+from roost.state.cell_database.deletions import Forget, NoteDestroyed
 from roost.state.cell_database.in_error import GiveUp
 from roost.state.cell_database.node_reports import KeepReports
 from roost.state.cell_database.overdue_work import SESSION, session_name
@@ -71,7 +71,7 @@ class DrivenCell(Cell):
     async def destroyed(self, done: Sequence[Instance]) -> None:
         """Agents have destroyed these instances."""
         orders = tuple(DestroyOrder(each.uuid, each.attempt, each.host) for each in done if each.host)
-        await self.write(Destroyed(orders, self.now()))
+        await self.write(NoteDestroyed(orders, self.now()))
 
     async def forget(self, uuids: Sequence[str]) -> None:
         """Remove destroyed instances, their claims having been freed."""

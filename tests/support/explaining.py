@@ -15,7 +15,7 @@ from roost.model.reasons import Reasons, Relaxation
 from roost.model.request import RequestGroup
 from roost.model.spec import Flavor, RequestedDestination, RequestSpec, ServerGroup
 from roost.scheduler.errors import BadRequestSpec, SchedulerError
-from roost.scheduler.explain.copy import Copy, Message, Refused, decode_answer, encode_message
+from roost.scheduler.explain.copy import Copy, CopyMessage, Refused, decode_answer, encode_message
 from roost.scheduler.explain.explained import explained
 from roost.scheduler.explain.relaxations import Excusing
 from roost.scheduler.explain.survey import constraint_name
@@ -23,7 +23,7 @@ from roost.scheduler.gateways.local import Decide
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugins import Filter
 from roost.scheduler.request.query import placement_queries
-from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.outcome import Outcome
 from roost.scheduler.selection.selection import Plugins
@@ -50,7 +50,7 @@ class ExplainedWorld(World):
             self.consumers += 1
             names.append(uuid_of(0xA00000 + self.consumers))
         try:
-            wanted = placement_queries(spec, Facts(self.table, self.options))
+            wanted = placement_queries(spec, FilterFacts(self.table, self.options))
         except BadRequestSpec:
             return
         request = SchedulingRequest(
@@ -130,7 +130,9 @@ class ExplainedWorld(World):
             0,
             self.table.silent(),
         )
-        answer = self.copy.handle(encode_message(Message([commit], self.events, self.table.version, refused)))
+        answer = self.copy.handle(
+            encode_message(CopyMessage([commit], self.events, self.table.version, refused))
+        )
         self.events.clear()
         reasons = decode_answer(answer or b"")
         assert reasons is not None
@@ -217,7 +219,7 @@ class ExplainedWorld(World):
 
     def asked(self, request: SchedulingRequest, spec: RequestSpec) -> SchedulingRequest:
         """The question of another spec."""
-        wanted = placement_queries(spec, Facts(self.table, self.options))
+        wanted = placement_queries(spec, FilterFacts(self.table, self.options))
         return replace(
             request, spec=spec, query=wanted.query, fallbacks=wanted.fallbacks, places=wanted.places
         )

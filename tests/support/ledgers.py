@@ -11,7 +11,7 @@ from sqlalchemy.engine import make_url
 
 from roost.fleet import Fleet
 from roost.ledger import SCHEMA, Command, Ledger
-from roost.ledger.commit_states import DEFAULT_LIMITS, Limits
+from roost.ledger.commit_states import DEFAULT_LIMITS, CommitLimits
 from roost.ledger.findings import Finding
 from roost.ledger.holdings import held_by_all
 from roost.ledger.load import load
@@ -30,7 +30,7 @@ from support.upgrading import upgrade_empty
 
 @asynccontextmanager
 async def opened(
-    place: Path | Place, count: int = 1, limits: Limits = DEFAULT_LIMITS
+    place: Path | Place, count: int = 1, limits: CommitLimits = DEFAULT_LIMITS
 ) -> AsyncIterator[list[Ledger]]:
     """So many ledgers, each with a database of its own, on one SQLite file or other place."""
     place = _place(place)

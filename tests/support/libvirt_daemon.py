@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.agent.drivers.libvirt.connection import Connection
+from roost.agent.drivers.libvirt.connection import LibvirtConnection
 from roost.agent.errors import HypervisorAway
 from support.waiting import wait_for
 
@@ -56,7 +56,7 @@ class Daemon:
 
     def _answers(self) -> bool:
         assert self._process.poll() is None, (self._folder / "log").read_text()
-        connection = Connection(self.uri, 10.0)
+        connection = LibvirtConnection(self.uri, 10.0)
         try:
             connection.call_now(lambda opened: opened.getInfo())
         except HypervisorAway:

@@ -7,14 +7,14 @@ import httpx
 
 from roost.placement.options import PlacementOptions
 from roost.server.neighbours.app import create_app, default_rules
-from roost.server.neighbours.handlers import Service
+from roost.server.neighbours.handlers import NeighbourService
 from roost.server.neighbours.tables import SCHEMA
 from roost.storage import Database
 from roost.web.auth import NoAuth
 from roost.web.auth.caller import Caller
 from roost.web.auth.credentials import FixedCredentials
 from roost.web.auth.json_service import JsonService
-from roost.web.auth.rules import Rules
+from roost.web.auth.rules import PolicyRules
 
 TOKEN = {"x-auth-token": "admin"}
 
@@ -41,8 +41,8 @@ class NeighbourApp:
     def __init__(self, url: str) -> None:
         self.database = Database(url)
         SCHEMA.upgrade(self.database)
-        rules = Rules(default_rules(), None, True)
-        app = create_app(Service(self.database), NoAuth(), rules, PlacementOptions())
+        rules = PolicyRules(default_rules(), None, True)
+        app = create_app(NeighbourService(self.database), NoAuth(), rules, PlacementOptions())
         self.transport = Transport(httpx.ASGITransport(app))
         self.http = httpx.AsyncClient(transport=self.transport, base_url="http://near", headers=TOKEN)
 

@@ -1,4 +1,4 @@
-"""CandidateSource made up for tests of the selection: any capacities, candidates and refusals."""
+"""A candidate source made up for tests of the selection: any capacities, candidates and refusals."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.metrics_options import MetricsOptions
 from roost.scheduler.plugins.plugins import Filter, Weigher, filters, weighers
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
-from roost.scheduler.selection.claim_result import CLAIMED, ClaimResult, Verdict
+from roost.scheduler.selection.claim_result import CLAIMED, ClaimResult, ClaimVerdict
 from roost.scheduler.selection.outcome import Claim, Outcome
 from roost.scheduler.selection.selection import Plugins, Selecting
 from support.clouds import NOW, report, spec
@@ -145,7 +145,7 @@ def driven(
         while True:
             claims.append(claim)
             refusal = refuse(claim)
-            claim = selecting.send(CLAIMED if refusal is None else ClaimResult(Verdict.REFUSED, refusal))
+            claim = selecting.send(CLAIMED if refusal is None else ClaimResult(ClaimVerdict.REFUSED, refusal))
     except StopIteration as end:
         return end.value, claims
 

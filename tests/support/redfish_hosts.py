@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from roost.agent.drivers.redfish.bmc import Line
+from roost.agent.drivers.redfish.bmc import BmcClient
 from roost.agent.drivers.redfish.driver import RedfishDriver
 from roost.agent.drivers.redfish.machines import PowerTimes
 from roost.agent.drivers.redfish.nodes_file import read_nodes_file
@@ -86,7 +86,8 @@ async def driver_of(
     """A driver that has recovered; all that it does ends with the block, as by a kill."""
     with ThreadPoolExecutor(8) as threads:
         lines = [
-            (bmc.endpoint, Line(bmc, request, threads), bmc.nodes) for bmc in read_nodes_file(nodes, HOST)
+            (bmc.endpoint, BmcClient(bmc, request, threads), bmc.nodes)
+            for bmc in read_nodes_file(nodes, HOST)
         ]
         driver = RedfishDriver(
             Rack(lines, FAILURES),

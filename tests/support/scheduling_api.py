@@ -10,15 +10,15 @@ import httpx
 from roost.ledger import Ledger
 from roost.ledger.holdings import held_by_all
 from roost.placement.service import PlacementService
-from roost.records import RecordQueue, Retention
+from roost.records import RecordQueue, RecordRetention
 from roost.records.backend import open_sql_records
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.api.app import create_app
-from roost.scheduler.api.service import Service
+from roost.scheduler.api.service import SchedulerService
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.local import LocalGateway
 from roost.web.auth import NoAuth
-from roost.web.auth.rules import Rules
+from roost.web.auth.rules import PolicyRules
 from roost.web.dispatch import Application
 from support.clouds import NOW, Cloud, filled
 
@@ -30,7 +30,9 @@ SERVICE = {"x-auth-token": "nova:services", "x-roles": "service"}
 class SchedulingApi:
     """The operations, and what is held. ``client`` sends requests as a service."""
 
-    def __init__(self, ledger: Ledger, service: Service, app: Application, client: httpx.AsyncClient) -> None:
+    def __init__(
+        self, ledger: Ledger, service: SchedulerService, app: Application, client: httpx.AsyncClient
+    ) -> None:
         self.app = app
         self.ledger = ledger
         self.service = service
@@ -52,14 +54,14 @@ async def scheduling(
     cloud: Cloud,
     options: SchedulerOptions | None = None,
     gateway: Gateway | None = None,
-    rules: Rules | None = None,
+    rules: PolicyRules | None = None,
 ) -> AsyncIterator[SchedulingApi]:
     """The operations on a scheduler of the cloud. ``gateway``: by default that of the ledger itself."""
     async with filled(folder / "roost.db", cloud) as ledger:
-        records = RecordQueue(await open_sql_records(f"sqlite:///{folder / 'records.db'}", Retention()))
+        records = RecordQueue(await open_sql_records(f"sqlite:///{folder / 'records.db'}", RecordRetention()))
         chosen = options or SchedulerOptions()
         scheduler = Scheduler(gateway or LocalGateway(ledger), cloud.table(), records, chosen, lambda: NOW)
-        service = Service(scheduler, records, chosen, ledger, placement=PlacementService(ledger))
+        service = SchedulerService(scheduler, records, chosen, ledger, placement=PlacementService(ledger))
         app: Application = create_app(service, NoAuth(), rules)
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://roost", headers=SERVICE) as client:

@@ -12,14 +12,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from roost.server.workers.supervision import Rules
+from roost.server.workers.supervision import SupervisionRules
 from support.waiting import Deadline
 
 SECONDS = 60.0
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 
 
-LINGER_SECONDS = Rules(workers=1).linger_seconds
+LINGER_SECONDS = SupervisionRules(workers=1).linger_seconds
 
 
 class Unanswered(NamedTuple):

@@ -15,9 +15,9 @@ from roost.model.inventory import Inventory
 from roost.model.spec import Flavor, RequestSpec
 from roost.records.backend import open_sql_records
 from roost.records.queue import RecordQueue
-from roost.records.records import Retention
+from roost.records.records import RecordRetention
 from roost.scheduler import SchedulerOptions
-from roost.server.all_in_one import Layout, System, SystemOptions, uniform_layout
+from roost.server.all_in_one import System, SystemLayout, SystemOptions, uniform_layout
 from roost.server.all_in_one.config import in_directory, read_system_options
 from roost.web.auth import Source
 
@@ -27,14 +27,14 @@ SMALL = uniform_layout(6, 2, {"VCPU": Inventory(4)})
 @asynccontextmanager
 async def opened_system(
     directory: Path,
-    layout: Layout = SMALL,
+    layout: SystemLayout = SMALL,
     failure_rate: float = 0.0,
     reason: str = "no IP",
     clock: Callable[[], float] = time.time,
     **options: object,
 ) -> AsyncIterator[System]:
     """Open the system in a directory, which is set up if it is new, and close it at the end."""
-    backend = await open_sql_records(f"sqlite:///{directory / 'records.db'}", Retention())
+    backend = await open_sql_records(f"sqlite:///{directory / 'records.db'}", RecordRetention())
     script = Script(failures=(FailureRule(failure_rate, reason),) if failure_rate else ())
     choices = options_in(directory, script=script, **options)
     system = await System.open(directory, layout, RecordQueue(backend), choices, clock)

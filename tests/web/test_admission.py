@@ -7,10 +7,10 @@ import httpx
 import msgspec
 import pytest
 
-from roost.web.admission import Admission, Arrival, Cause, Load, arrival_of, decide
+from roost.web.admission import Admission, Cause, Load, RequestArrival, arrival_of, decide
 from roost.web.app import Kernel, create_app
 from roost.web.auth import NoAuth
-from roost.web.auth.rules import Rules
+from roost.web.auth.rules import PolicyRules
 from roost.web.dispatch import Application, Message, Receive, Send
 from roost.web.edge import Edge
 from roost.web.heads import head_bytes
@@ -22,7 +22,7 @@ from roost.web.policy import Policy
 from roost.web.request import Request, Response
 
 LIMITS = Limits(reads=3, writes=2, body_bytes=100, answer_bytes=1000)
-READ, WRITE = Arrival(writes=False), Arrival(writes=True)
+READ, WRITE = RequestArrival(writes=False), RequestArrival(writes=True)
 
 
 @pytest.mark.parametrize(
@@ -36,14 +36,14 @@ READ, WRITE = Arrival(writes=False), Arrival(writes=True)
         (Load(writes=2), READ, None),
         (Load(answer_bytes=1000), READ, Cause.ANSWERS),
         (Load(answer_bytes=1000), WRITE, None),
-        (Load(writes=1, body_bytes=60), Arrival(True, 40), None),
-        (Load(writes=1, body_bytes=60), Arrival(True, 41), Cause.BODIES),
-        (Load(), Arrival(True, 101), None),
+        (Load(writes=1, body_bytes=60), RequestArrival(True, 40), None),
+        (Load(writes=1, body_bytes=60), RequestArrival(True, 41), Cause.BODIES),
+        (Load(), RequestArrival(True, 101), None),
         (Load(writes=1, body_bytes=100), WRITE, None),
     ],
 )
 def test_a_request_is_refused_by_the_limit_that_it_would_exceed(
-    load: Load, arrival: Arrival, cause: Cause | None
+    load: Load, arrival: RequestArrival, cause: Cause | None
 ) -> None:
     assert decide(load, arrival, LIMITS) is cause
 
@@ -61,7 +61,7 @@ def test_a_head_of_more_than_64_kib_is_refused_on_every_path_and_one_of_64_kib_i
         await send({"type": "http.response.body"})
 
     operations = (Operation("GET", "/things", OPEN, show),)
-    app: Application = create_app(operations, Kernel(None, NoAuth(), Policy(Rules((), None, True))))
+    app: Application = create_app(operations, Kernel(None, NoAuth(), Policy(PolicyRules((), None, True))))
     edge = Edge(app, {"/healthz": health}, admission=Admission(app, LIMITS))
 
     async def statuses() -> list[int]:
@@ -115,7 +115,7 @@ def test_whatever_arrives_limits_hold_and_reads_never_refuse_a_write(seed: int) 
         elif method not in ("GET", "HEAD"):
             # The same write is refused if no read is in flight.
             alone = before._replace(reads=0, answer_bytes=0)
-            assert decide(alone, Arrival(True, size), limits) is not None
+            assert decide(alone, RequestArrival(True, size), limits) is not None
         else:
             assert decide(before, READ, reads_only) is Cause.READS
         load = admission.load
@@ -143,8 +143,8 @@ def observed(method: str, size: int | None = None) -> Observation:
     ],
 )
 def test_a_body_counts_as_far_as_it_is_read(headers: list[tuple[bytes, bytes]], size: int) -> None:
-    assert arrival_of({"method": "PUT", "headers": headers}) == Arrival(True, size)
-    assert arrival_of({"method": "GET", "headers": headers}) == Arrival(False)
+    assert arrival_of({"method": "PUT", "headers": headers}) == RequestArrival(True, size)
+    assert arrival_of({"method": "GET", "headers": headers}) == RequestArrival(False)
 
 
 class Gate:
@@ -161,7 +161,7 @@ class Gate:
             return {"done": True}
 
         operations = (Operation("GET", "/", OPEN, wait), Operation("PUT", "/", OPEN, wait, body=dict))
-        kernel = Kernel(self, NoAuth(), Policy(Rules((), None, True)), body_seconds=body_seconds)
+        kernel = Kernel(self, NoAuth(), Policy(PolicyRules((), None, True)), body_seconds=body_seconds)
         app: Application = create_app(operations, kernel)
         return app
 

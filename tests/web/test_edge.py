@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from roost.web.app import Kernel, create_app
 from roost.web.auth import NoAuth
-from roost.web.auth.rules import Rules
+from roost.web.auth.rules import PolicyRules
 from roost.web.dispatch import Application, Message, Receive, Send
 from roost.web.edge import Edge
 from roost.web.errors import Conflict
@@ -49,7 +49,7 @@ async def show(service: object, req: Request, resp: Response, name: str) -> dict
 
 def kernel() -> Application:
     operations = (Operation("GET", "/things/{name}", OPEN, show), Operation("DELETE", "/things", OPEN, show))
-    app: Application = create_app(operations, Kernel(None, NoAuth(), Policy(Rules((), None, True))))
+    app: Application = create_app(operations, Kernel(None, NoAuth(), Policy(PolicyRules((), None, True))))
     return app
 
 
@@ -185,7 +185,7 @@ def test_an_outage_of_a_backend_has_one_line_and_not_one_a_request() -> None:
 
     operations = (Operation("GET", "/failing", OPEN, fail),)
     app: Application = create_app(
-        operations, Kernel(None, NoAuth(), Policy(Rules((), None, True)), unavailable=(Away,))
+        operations, Kernel(None, NoAuth(), Policy(PolicyRules((), None, True)), unavailable=(Away,))
     )
 
     async def statuses() -> set[int]:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from structlog.testing import capture_logs
 
-from roost.web.health import CACHE_SECONDS, Check, CheckResult, Health, HealthOptions, NoAnswer
+from roost.web.health import CACHE_SECONDS, CheckResult, Health, HealthCheck, HealthOptions, NoAnswer
 from support.waiting import patience
 
 SHORT = HealthOptions(check_seconds=0.05)
@@ -45,7 +45,10 @@ def running(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
 async def test_all_checks_must_pass() -> None:
     good, bad = Answer(), Answer()
     bad.error = OSError("secret.example.org refuses")
-    health = Health((Check("good", good), Check("bad", bad), Check("known", judge=lambda _: "gone")), SHORT)
+    health = Health(
+        (HealthCheck("good", good), HealthCheck("bad", bad), HealthCheck("known", judge=lambda _: "gone")),
+        SHORT,
+    )
     report = await health.readiness()
     assert not report.ready
     # Everybody may read a report: it has no text of an error.
@@ -59,7 +62,7 @@ async def test_all_checks_must_pass() -> None:
 @running
 async def test_many_probes_cost_one_run_of_each_check() -> None:
     clock, answer = Clock(), Answer(at_once=False)
-    health = Health((Check("one", answer),), HealthOptions(), clock)
+    health = Health((HealthCheck("one", answer),), HealthOptions(), clock)
     probes = [asyncio.create_task(health.readiness()) for _ in range(100)]
     await asyncio.sleep(0)
     answer.may.set()
@@ -75,7 +78,7 @@ async def test_many_probes_cost_one_run_of_each_check() -> None:
 @running
 async def test_a_check_that_hangs_is_reported_and_not_started_again() -> None:
     clock, answer, other = Clock(), Answer(at_once=False), Answer()
-    health = Health((Check("hangs", answer), Check("other", other)), SHORT, clock)
+    health = Health((HealthCheck("hangs", answer), HealthCheck("other", other)), SHORT, clock)
     for _ in range(5):
         report = await health.readiness()
         assert report.checks == (
@@ -104,13 +107,15 @@ async def test_judges_see_what_all_checks_found_out_and_know_a_late_answer() -> 
     def judge(failure: Exception | None) -> str | None:
         return None if isinstance(failure, NoAnswer) and found else f"{failure} {found}"
 
-    assert (await Health((Check("late", late, judge), Check("finds", find)), SHORT).readiness()).ready
+    assert (
+        await Health((HealthCheck("late", late, judge), HealthCheck("finds", find)), SHORT).readiness()
+    ).ready
 
 
 @running
 async def test_a_good_answer_may_last_longer_and_a_bad_one_does_not() -> None:
     clock, answer = Clock(), Answer()
-    health = Health((Check("rarely", answer, lasting=10.0),), SHORT, clock)
+    health = Health((HealthCheck("rarely", answer, lasting=10.0),), SHORT, clock)
     for _ in range(5):
         assert (await health.readiness()).ready
         clock.now += CACHE_SECONDS
@@ -126,7 +131,7 @@ async def test_a_good_answer_may_last_longer_and_a_bad_one_does_not() -> None:
 @running
 async def test_a_probe_that_goes_away_leaves_the_others_their_report() -> None:
     answer = Answer(at_once=False)
-    health = Health((Check("one", answer),), HealthOptions())
+    health = Health((HealthCheck("one", answer),), HealthOptions())
     gone, stays = asyncio.create_task(health.readiness()), asyncio.create_task(health.readiness())
     await asyncio.sleep(0)
     gone.cancel()
@@ -138,7 +143,7 @@ async def test_a_probe_that_goes_away_leaves_the_others_their_report() -> None:
 @running
 async def test_the_log_has_a_line_for_each_change_and_the_error() -> None:
     clock, answer = Clock(), Answer()
-    health = Health((Check("one", answer),), SHORT, clock)
+    health = Health((HealthCheck("one", answer),), SHORT, clock)
     with capture_logs() as lines:
         for error in (None, OSError("refused"), OSError("refused"), None, None):
             answer.error = error
@@ -153,7 +158,7 @@ async def test_the_log_has_a_line_for_each_change_and_the_error() -> None:
 @running
 async def test_what_is_closed_waits_for_nothing() -> None:
     answer = Answer(at_once=False)
-    health = Health((Check("hangs", answer),), SHORT)
+    health = Health((HealthCheck("hangs", answer),), SHORT)
     await health.readiness()
     health.close()
     left = asyncio.all_tasks() - {asyncio.current_task()}

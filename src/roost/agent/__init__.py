@@ -1,17 +1,29 @@
-"""The agent on a compute host: says what the host has, builds and destroys what its cell orders.
+"""The agent on a compute host: reports the host's providers, builds and destroys guests as its cell orders.
 
-host           one host as machines: its session, polls and reports
-workload       the orders of a host that are being carried out, and their results
-health         the report of a node for the scheduler
-reporting      brings placement in line with what the driver tells
-merging        merges what was applied, what the driver wants and what is there
-applied        what an agent has made of its providers
-provider_tree  a node's providers, for its driver to change
-driving        what machines ask the driver
-keeping        what an agent keeps in its state directory
-hosting        runs the agents of one process
-program        the program of agents: hosts, tokens, state directories
-options        its options
-drivers/       how a kind of host builds: simulated, or loaded by name
-errors         what can go wrong
+program              the process of agents: hosts, tokens, state directories
+options              options of the group ``agent``
+hosted_agents        runs the agents of one process
+host                 the state machine of one host: its session, polls and reports
+workload             orders under way on a host, and their results
+outbox               results on their way to the cell
+health               the report of a node for the scheduler: metrics, hardware, guests
+sent_reports         reports of nodes that the cell has, and those that are due
+node_providers       reports the providers of all nodes of a host
+provider_report      brings placement in line with the tree that the driver wants
+provider_merge       three-way merge of applied, wanted and present providers
+tree_reshape         moves inventories and claims between providers in one write
+provider_tree        providers of a node, for its driver to change (Nova's ``ProviderTree``)
+tree_provider        one provider of such a tree
+provider_config      custom inventories and traits from operators' YAML files
+applied              providers, traits and inventories that an agent itself has written
+persistent_state     session, tokens and applied providers in the state directory
+driver_calls         calls of the machine to the driver
+hardware             NUMA cells and PCI devices that a driver reports
+attached             ports and accelerators of a guest, for drivers that plug them in
+toml_file            TOML files as typed values
+troubles             logs a fault once when it begins and once when it ends
+errors               errors of agents and drivers
+drivers/             the driver interface, and the simulated, libvirt and Redfish drivers
+neighbours/          ports (Neutron) and accelerators (Cyborg) of guests
+protocol/            messages between an agent and its cell, and their client
 """

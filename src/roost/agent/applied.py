@@ -1,4 +1,4 @@
-"""What an agent last applied of its node's providers, so that it knows what is its own."""
+"""Providers and their parts that an agent itself has written to placement, so that it knows its own."""
 
 import msgspec
 
@@ -6,10 +6,10 @@ from roost.model.inventory import Inventory
 
 
 class AppliedProvider(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an agent has made of one provider.
+    """The agent's own part of one provider.
 
-    ``made``: it created the provider. ``classes``, ``traits`` and ``aggregates`` are those that it added.
-    ``inventories`` are the inventories that its driver last told, also of classes that others have added.
+    ``made``: the agent created it. ``classes``, ``traits`` and ``aggregates``: the ones that it added.
+    ``inventories``: the last inventories that its driver reported, also of classes that others have added.
     """
 
     made: bool = False
@@ -20,6 +20,6 @@ class AppliedProvider(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 Applied = dict[str, AppliedProvider]
-"""What an agent has applied, by the uuid of the provider."""
+"""The agent's own part of each provider, by the provider's uuid."""
 
 NOTHING = AppliedProvider()

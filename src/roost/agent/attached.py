@@ -1,4 +1,4 @@
-"""What a guest is attached to, for drivers that plug it in: values of Neutron's and Cyborg's APIs."""
+"""Ports and accelerators of a guest, for drivers that plug them in: values of Neutron's and Cyborg's APIs."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ import msgspec
 class AttachedPort(msgspec.Struct, frozen=True, kw_only=True):
     """A port that is bound to the host.
 
-    ``kind`` says how it is plugged in, and ``details`` where (``binding:vif_type``, ``binding:vif_details``).
-    ``address``: the PCI device that serves it, None if none does.
+    ``kind`` (``binding:vif_type``) says how it is plugged in, ``details`` (``binding:vif_details``) where.
+    ``address``: the PCI device that serves it; None: no device does.
 
     Source: Neutron's port bindings, and ``nova/network/model.py``.
     """
@@ -23,7 +23,7 @@ class AttachedPort(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttachedDevice(msgspec.Struct, frozen=True):
-    """An accelerator request that is bound: ``kind`` and ``handle`` are its attach handle's.
+    """A bound accelerator request, with the ``kind`` and ``handle`` of its attach handle.
 
     Source: Cyborg's API v2, ``attach_handle_type`` and ``attach_handle_info``.
     """
@@ -34,7 +34,7 @@ class AttachedDevice(msgspec.Struct, frozen=True):
 
 
 class Attached(msgspec.Struct, frozen=True):
-    """All that one guest is attached to, in the order of the request."""
+    """All ports and devices of one guest, in the order of the request."""
 
     ports: tuple[AttachedPort, ...] = ()
     devices: tuple[AttachedDevice, ...] = ()

@@ -1,4 +1,4 @@
-"""What the machine of a host asks its driver, and the service that answers it by a `Driver`."""
+"""Calls of a host's machine to its driver, and the service that carries them out by a `Driver`."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -17,20 +17,24 @@ T = TypeVar("T")
 
 
 class FillTree(Call[ProviderTree], frozen=True):
-    """Have the driver change the tree of a node, which has what placement has. Answers the tree. Raises
-    `ReshapeNeeded`."""
+    """Have the driver change the tree of a node, which begins as placement has it. Answers the tree.
+
+    Raises `ReshapeNeeded`.
+    """
 
     tree: ProviderTree
     node: str
 
 
 ConsumerRecords = dict[str, dict[str, Any]]
-"""What consumers hold, each as placement answers ``GET /allocations/{consumer}``."""
+"""Allocations by consumer, each in the form of ``GET /allocations/{consumer}``."""
 
 
 class ReshapeTree(Call[tuple[ProviderTree, ConsumerRecords]], frozen=True):
-    """Have the driver change the tree of a node, and what consumers hold of it. Answers both. Raises
-    `ReshapeRefused`."""
+    """Have the driver change the tree of a node and its consumers' allocations. Answers both.
+
+    Raises `ReshapeRefused`.
+    """
 
     tree: ProviderTree
     node: str
@@ -38,29 +42,29 @@ class ReshapeTree(Call[tuple[ProviderTree, ConsumerRecords]], frozen=True):
 
 
 class ListNodes(Call[dict[str, str] | None], frozen=True):
-    """The roots of the host's nodes by their names; None if the host is the one node."""
+    """The root provider of each node of the host, by the node's name; None if the host is its only node."""
 
 
 class Guests(Call[dict[str, int]], frozen=True):
     """The guests that run on the host: instance -> attempt."""
 
 
-class Metrics(Call[dict[str, float]], frozen=True):
+class ReadMetrics(Call[dict[str, float]], frozen=True):
     """Named numbers for the metrics weigher."""
 
 
 class ReadHardware(Call[Hardware | None], frozen=True):
-    """The NUMA cells and PCI devices of the host; None if the driver tells none."""
+    """The NUMA cells and PCI devices of the host; None if the driver reports none."""
 
 
 class Recover(Call[None], frozen=True):
-    """After a start of the agent: the cell says that these instances are on the host."""
+    """Tell the driver after a start of the agent which instances the cell has on the host."""
 
     instances: tuple[Instance, ...]
 
 
 class Prepare(Call[None], frozen=True):
-    """Prepare everything for a guest but its start. Raises `BuildFailed`, `BuildEnded`."""
+    """Prepare a guest up to its start. Raises `BuildFailed`, `BuildEnded`."""
 
     instance: Instance
 
@@ -74,23 +78,23 @@ class StartGuest(Call[None], frozen=True):
 class DestroyGuest(Call[None], frozen=True):
     """Remove every trace of an instance.
 
-    What is being prepared or started of it ends first (`BuildEnded`).
+    A prepare or start of it that is under way ends first (`BuildEnded`).
     """
 
     instance: str
 
 
 class DriverService:
-    """Answers the questions about one host by its driver."""
+    """Answers the questions about one host by calling its driver."""
 
     def __init__(self, driver: Driver, config: ProviderConfig | None = None) -> None:
-        """``config``: what operators have configured beside what the driver says."""
+        """``config``: inventories and traits that operators add to those of the driver."""
         self._driver = driver
         self._config = config or ProviderConfig()
         self._building: dict[str, asyncio.Task[None]] = {}
 
     async def ask(self, question: Call[Any]) -> Any:
-        """The answer. Raises what the driver raises, and `UnknownService` for another question."""
+        """Return the answer. Raises what the driver raises, and `UnknownService` for another question."""
         match question:
             case FillTree(tree, node):
                 self._driver.update_provider_tree(tree, node)
@@ -103,7 +107,7 @@ class DriverService:
                 return None if nodes is None else dict(nodes)
             case Guests():
                 return dict(self._driver.guests())
-            case Metrics():
+            case ReadMetrics():
                 return dict(self._driver.metrics())
             case ReadHardware():
                 return self._driver.hardware()
@@ -118,8 +122,7 @@ class DriverService:
         raise UnknownService(f"a driver does not answer {type(question).__name__}")
 
     def _completed(self, tree: ProviderTree, node: str) -> ProviderTree:
-        """A tree that the driver has changed, with what the agent says of every node: that it is one, what
-        its driver can do, and what operators have configured.
+        """Add a compute node's trait, the driver's capabilities and the operators' configuration to a tree.
 
         Source: ``_get_traits`` of Nova's ``compute/resource_tracker.py``.
         """
@@ -133,7 +136,7 @@ class DriverService:
 
     async def _build(self, instance: str, work: Coroutine[Any, Any, None]) -> None:
         task = self._building[instance] = asyncio.create_task(work)
-        # Not before: a driver that is cancelled may take time to clean up, and what destroys waits for it.
+        # Removed only at its end: a cancelled driver may take time to clean up, and `_destroy` waits for it.
         task.add_done_callback(lambda _: self._ended(instance, task))
         try:
             await asyncio.wait([task])

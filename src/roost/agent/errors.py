@@ -1,13 +1,13 @@
-"""What can go wrong on a compute host.
+"""Errors of agents and drivers on a compute host.
 
 ComputeError
 ├── BuildFailed         the driver could not build an instance; the text is the reason
 ├── BuildEnded          a build was ended because its instance is to be destroyed
 ├── BadProviderName     a provider has a name or aggregate that cannot be stored
-├── ProviderConfigConflict  a file says of a provider what its driver says as well
+├── ProviderConfigConflict  a file configures an inventory that the driver reports itself, or twice
 ├── ReshapeNeeded       a driver's tree needs the allocations of its consumers to be moved
 ├── ReshapeRefused      a tree cannot be reshaped; nothing is changed
-├── ReshapePostponed    a tree is reshaped when the builds that are under way have ended
+├── ReshapePostponed    the reshape of a tree waits for the end of builds that are under way
 ├── ProvidersRefused    placement refuses a part of a report; the rest is there
 ├── NoSuchProvider      a provider tree is asked for a provider that it does not have
 ├── HypervisorAway      the hypervisor cannot be asked now
@@ -17,7 +17,7 @@ ComputeError
 """
 
 ANY_FAULT = "BuildFailed"
-"""The code of failures whose driver names none."""
+"""The code of a build failure for which the driver gives none."""
 
 
 class ComputeError(Exception):
@@ -58,12 +58,14 @@ class ReshapeNeeded(ComputeError):
 
 
 class ReshapeRefused(ComputeError):
-    """A tree cannot be reshaped; the text says why. A driver may raise it too, if what it is to move does not
-    fit. Nothing is changed."""
+    """A tree cannot be reshaped; the text says why. Nothing is changed.
+
+    A driver may raise it too, if the allocations do not fit where it moves them.
+    """
 
 
 class ReshapePostponed(ComputeError):
-    """A tree is reshaped when the builds that are under way on the host have ended."""
+    """The reshape of a tree waits until the builds that are under way on the host have ended."""
 
 
 class ProvidersRefused(ComputeError):

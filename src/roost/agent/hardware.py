@@ -1,4 +1,4 @@
-"""What a driver tells of its host beyond amounts: NUMA cells, PCI devices, and what instances have."""
+"""NUMA cells and PCI devices that a driver reports of its host, and their assignment to instances."""
 
 from collections.abc import Mapping
 
@@ -9,11 +9,11 @@ from roost.model.instance import Instance
 
 
 class Hardware(msgspec.Struct, frozen=True):
-    """The objects of a host at one moment, with what is used of them.
+    """The NUMA topology and PCI devices of a host at one moment, with their use.
 
     ``numa_topology`` is Nova's ``NUMATopology``, ``pci_device_pools`` are its ``PciDevicePool`` objects with
-    the free devices, both as plain data. ``counted`` has the assignment of each instance whose use is in
-    them: so the scheduler knows which of its claims are not in yet.
+    the free devices, both as plain data. ``counted``: the assignment of each instance whose use is included
+    in them, so that the scheduler knows which of its claims are not.
     """
 
     numa_topology: dict[str, object] | None = None
@@ -22,5 +22,5 @@ class Hardware(msgspec.Struct, frozen=True):
 
 
 def assignment_of(instance: Instance) -> Assignment | None:
-    """What an instance was assigned of its host's hardware."""
+    """Return the CPUs, memory pages and devices that an instance was assigned; None: none."""
     return None if instance.selection is None else instance.selection.assignment

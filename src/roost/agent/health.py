@@ -1,11 +1,11 @@
-"""The report of a node: what the scheduler should know of it beside its inventory."""
+"""The report of a node for the scheduler: its guests, metrics, NUMA cells and PCI devices."""
 
 import sys
 from collections.abc import Collection, Mapping
 
 import msgspec
 
-from roost.agent.driver_calls import ListNodes, Metrics, ReadHardware
+from roost.agent.driver_calls import ListNodes, ReadHardware, ReadMetrics
 from roost.agent.hardware import Hardware
 from roost.agent.troubles import Troubles
 from roost.machine import Ask, Machine
@@ -21,10 +21,10 @@ _NO_METRICS = "the driver has no metrics"
 _LEFT_OUT = "metrics of the driver cannot be reported"
 
 
-class Facts(msgspec.Struct, frozen=True):
-    """What a driver tells of its host at one moment.
+class DriverFacts(msgspec.Struct, frozen=True):
+    """The nodes, hardware and metrics of a host, as its driver reports them at one moment.
 
-    ``nodes``: the root of each node by the node's name; None if the driver failed to tell.
+    ``nodes``: the root of each node by the node's name; None if the driver failed to list them.
     """
 
     nodes: dict[str, str] | None
@@ -32,22 +32,22 @@ class Facts(msgspec.Struct, frozen=True):
     metrics: dict[str, float]
 
 
-def read_facts(host: str, troubles: Troubles) -> Machine[Facts]:
-    """Ask the driver. What it cannot tell is left out, and told: it must not stop the heartbeat."""
+def read_facts(host: str, troubles: Troubles) -> Machine[DriverFacts]:
+    """Ask the driver. Log and leave out what it fails to report: that must not stop the heartbeat."""
     nodes = yield from _nodes(host, troubles)
     hardware = yield from _hardware(troubles)
-    return Facts(nodes, hardware, (yield from _metrics(troubles)))
+    return DriverFacts(nodes, hardware, (yield from _metrics(troubles)))
 
 
 def read_nodes(host: str) -> Machine[dict[str, str]]:
-    """The roots of a host's nodes by their names. Raises what the driver raises."""
+    """Return the root of each node of a host by the node's name. Raises what the driver raises."""
     nodes = yield from Ask("driver", ListNodes()).do()
     return {host: provider_uuid(host)} if nodes is None else nodes
 
 
 def node_reports(
     host: str,
-    facts: Facts,
+    facts: DriverFacts,
     *,
     enabled: bool,
     running: Collection[str],
@@ -56,17 +56,17 @@ def node_reports(
     node_of: Mapping[str, str],
     refused: Mapping[str, str],
 ) -> tuple[NodeReport, ...]:
-    """The reports of a host's nodes; none if the driver failed to tell them. ``cell`` is the cell's to say.
+    """Return the reports of a host's nodes; none if the driver failed to list them. The cell sets ``cell``.
 
-    ``running`` and ``building`` are instances, as they were after ``facts``: those that came in between are
-    reported as not counted yet. ``node_of``: the node of each, for hosts with several. Hardware and metrics
-    are those of a host with one node. ``refused``: what placement refuses, by node.
+    ``running`` and ``building`` are instances as they were after ``facts``: an instance that came in between
+    is reported as not counted yet. ``node_of``: the node of each instance, for hosts with several. Hardware
+    and metrics are reported of a host with one node only. ``refused``: placement's refusals, by node.
     """
     nodes = facts.nodes or {}
     if len(nodes) == 1:
         of_node = {node: ({*running}, {*building}) for node in nodes.values()}
     else:
-        facts = Facts(facts.nodes, None, {})
+        facts = DriverFacts(facts.nodes, None, {})
         of_node = {node: (set(), set()) for node in nodes.values()}
         for position, some in enumerate((running, building)):
             for guest in some:
@@ -83,7 +83,7 @@ def _report(
     host: str,
     name: str,
     node: str,
-    facts: Facts,
+    facts: DriverFacts,
     enabled: bool,
     running: set[str],
     building: set[str],
@@ -130,15 +130,15 @@ def _hardware(troubles: Troubles) -> Machine[Hardware | None]:
 
 def _metrics(troubles: Troubles) -> Machine[dict[str, float]]:
     try:
-        told = yield from Ask("driver", Metrics()).do()
+        metrics = yield from Ask("driver", ReadMetrics()).do()
     except Exception as error:
         yield from troubles.tell(_NO_METRICS, error, "error")
         return {}
     yield from troubles.over(_NO_METRICS)
-    numbers = {name: float(value) for name, value in told.items() if is_metric(name, value)}
-    if len(numbers) < len(told):
+    numbers = {name: float(value) for name, value in metrics.items() if is_metric(name, value)}
+    if len(numbers) < len(metrics):
         # JSON has neither NaN nor half a character: the message would be refused, and the host be silent.
-        left_out = ", ".join(sorted(ascii(name)[:MAX_NAME] for name in told.keys() - numbers.keys()))
+        left_out = ", ".join(sorted(ascii(name)[:MAX_NAME] for name in metrics.keys() - numbers.keys()))
         yield from troubles.tell(_LEFT_OUT, left_out)
     else:
         yield from troubles.over(_LEFT_OUT)
@@ -146,7 +146,7 @@ def _metrics(troubles: Troubles) -> Machine[dict[str, float]]:
 
 
 def is_metric(name: object, value: object) -> bool:
-    """Whether a foreign driver tells a finite number under a name that can be sent."""
+    """Return whether a metric of a foreign driver is a finite number with a name that can be sent."""
     if not isinstance(name, str) or not is_storable(name, MAX_NAME):
         return False
     return isinstance(value, int | float) and abs(value) <= sys.float_info.max

@@ -1,4 +1,4 @@
-"""The agent of one host, as machines: its session, its polls, its providers."""
+"""The agent of one host as state machines: its session, its polls and the reports of its providers."""
 
 from collections.abc import Mapping
 
@@ -13,11 +13,11 @@ from roost.agent.persistent_state import KeepSession, KeepToken, KeptSession, Lo
 from roost.agent.protocol.digest import digest_of
 from roost.agent.protocol.errors import AgentProtocolError, CellTakenBack, LateMessage, SessionLost
 from roost.agent.protocol.questions import Confirm, Opening, Poll, RenewToken
-from roost.agent.protocol.types import Build, Guest, Opened, Polled, Position, SessionKey
-from roost.agent.told_reports import ToldReports
+from roost.agent.protocol.types import Build, Guest, HistoryPosition, Opened, Polled, SessionKey
+from roost.agent.sent_reports import SentReports
 from roost.agent.troubles import Troubles
-from roost.agent.workload import Workload
-from roost.machine import Ask, Await, Count, Draw, Log, Machine, Monotonic, Sleep, Start, Wake
+from roost.agent.workload import AgentWorkload
+from roost.machine import Ask, Await, Draw, Increment, Log, Machine, Monotonic, Sleep, Start, Wake
 from roost.model.instance import ACTIVE, DELETING
 from roost.model.service_version import SERVICE_VERSION
 from roost.process.metrics import catalogue as metrics
@@ -25,7 +25,7 @@ from roost.process.metrics import catalogue as metrics
 OTHER_DATABASE = "the cell's database is another one, or was restored from a backup"
 TAKEN_BACK = "the cell's database was taken back to an earlier state"
 EMPTY_LIST = "the cell's database knows no guest of this host, but there are some"
-"""Why an agent carries out no orders."""
+"""Reasons why an agent carries out no orders."""
 
 _NO_SESSION = "no session can be opened"
 _NO_POLL = "the cell does not take a poll"
@@ -39,19 +39,19 @@ _REFUSED = "placement refuses a part of a host's report"
 
 
 SHOWN = 10
-"""Refusals that are told, at most."""
+"""Refusals that one log line names, at most."""
 
 
 class AgentTimes(msgspec.Struct, frozen=True, kw_only=True):
     """The times of an agent, in seconds.
 
-    ``poll``: the longest wait of a poll, if the cell allows it. ``health``: between two reports of a node
-    that changes. ``report``: between two looks of the driver at what the host has; ``refresh``: between two
-    looks at what others have changed of its providers, if the driver has nothing to change. ``start``: how
-    long the start of a guest may take. ``retry``: the first pause after a failure; ``longest_retry``: the
-    longest. ``gather``: how long the poll after orders waits for their results, at most: what is quickly done
-    costs no message of its own. ``keep``: between two writes of the position to the state. ``token``: after
-    which a new token is asked for; infinite: never.
+    ``poll``: the longest wait of a poll, if the cell allows it. ``health``: the least time between two
+    reports of a node that changes. ``report``: between two reads of the host's resources by the driver.
+    ``refresh``: between two reads of its providers, if the driver has nothing to change. ``start``: the
+    limit for the start of a guest. ``retry``: the first pause after a failure; ``longest_retry``: the
+    longest. ``gather``: the longest wait of the poll after orders for their results, so that a quick result
+    needs no message of its own. ``keep``: between two writes of the position to the state. ``token``: the age
+    at which a new token is requested; infinite: never.
     """
 
     poll: float = 20.0
@@ -67,12 +67,12 @@ class AgentTimes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostAgent:
-    """One host. `run` is its machine; it asks ``cell``, ``driver`` and ``state``.
+    """The agent of one host. `run` is its machine; it asks ``cell``, ``driver`` and ``state``.
 
-    The agent keeps nothing that matters in memory: what should be here says the cell, what is says the
-    driver. ``held`` is the reason why it carries out no orders, None if it does. ``registered``: placement
-    has had a whole report of the host's providers. ``polled`` and ``reported``: a first poll and a first
-    report have ended, however they ended.
+    The agent keeps nothing that matters in memory: the cell says which guests should be on the host, the
+    driver which ones are. ``held``: the reason why it carries out no orders, None if it does. ``registered``:
+    placement has had a whole report of the host's providers. ``polled`` and ``reported``: a first poll and a
+    first report have ended, with success or not.
     """
 
     def __init__(self, host: str, *, times: AgentTimes | None = None, enabled: bool = True) -> None:
@@ -83,7 +83,9 @@ class HostAgent:
         self._times = times or AgentTimes()
         self._topic = f"agent/{host}"
         self._troubles = Troubles(host)
-        self._work = Workload(host, self._topic, self._confirmation, self._times.start, self._times.retry)
+        self._work = AgentWorkload(
+            host, self._topic, self._confirmation, self._times.start, self._times.retry
+        )
         self._outbox = Outbox(self._work, self._topic, self._times.gather)
         self._kept = KeptSession()
         self._session: SessionKey | None = None
@@ -91,14 +93,14 @@ class HostAgent:
         self._wait = 0.0
         self._counter = self._answered = self._counted = 0
         self._sent: set[int] = set()
-        self._told = ToldReports(self._times.health, self._times.refresh)
+        self._reports = SentReports(self._times.health, self._times.refresh)
         self._node_of: dict[str, str] = {}
         self._refused: dict[str, str] = {}
         self._wants_guests = self._reshaping = False
         self._kept_at = 0.0
 
     def run(self) -> Machine[None]:
-        """Look after the host for ever. Raises `StateUnusable` if its state cannot be used at the start."""
+        """Serve the host for ever. Raises `StateUnusable` if its state cannot be used at the start."""
         self._kept = yield from Ask("state", LoadSession()).do()
         self.held = self._kept.held
         yield from self._open()
@@ -116,7 +118,7 @@ class HostAgent:
                 yield from self._troubles.over(_NO_POLL)
                 yield from self._has_begun()
                 if self._reshaping:
-                    # Orders that are left out are sent with each answer at once.
+                    # The endpoint sends orders that were left out with each answer at once.
                     yield from Sleep(self._times.retry).do()
                 else:
                     yield from self._outbox.gather()
@@ -139,7 +141,7 @@ class HostAgent:
     # The session
 
     def _open(self) -> Machine[None]:
-        """Open a session, however long it takes."""
+        """Open a session; repeat it until the cell grants one."""
         nonce = yield from Draw().do()
         previous = self._kept.nonces
         # Kept before it is used, so that the next start of this agent gets the session at once.
@@ -173,7 +175,7 @@ class HostAgent:
         self._counter = self._answered = self._counted = 0
         self._sent.clear()
         self._work.forget(None)
-        self._told.forget()
+        self._reports.forget()
         self._node_of = {each.uuid: each.node for each in opened.expected if each.node is not None}
         self._wait = 0.0
         self._wants_guests = False
@@ -183,8 +185,10 @@ class HostAgent:
         yield from Log("the session of a host is open", values, "debug").do()
 
     def _recover(self, recovering: Recover) -> Machine[None]:
-        """Have the driver take up what runs on the host, however long it takes: until then no order is taken,
-        and the host is not seen to be alive."""
+        """Have the driver take up the running guests of the host, however long it takes.
+
+        Until then no order is taken, and the host counts as down.
+        """
         failures = 0
         while not self._recovered:
             try:
@@ -197,7 +201,7 @@ class HostAgent:
                 yield from Sleep(self._pause(failures)).do()
 
     def _doubt(self, opened: Opened) -> Machine[str | None]:
-        """Why the cell's database may not be believed; None if it may."""
+        """Return why the cell's database cannot be trusted; None if it can."""
         before, now = self._kept.position, opened.position
         if before is not None:
             if (before.database, before.incarnation) != (now.database, now.incarnation):
@@ -217,7 +221,7 @@ class HostAgent:
         yield from Log("the agent carries out no orders and waits for an operator", values, "error").do()
 
     def _accept(self) -> Machine[None]:
-        """An operator takes the cell's state as it is: a new session begins with it."""
+        """Begin a new session, as an operator has accepted the state of the cell's database."""
         values = {"host": self.host, "reason": self.held}
         yield from Log("an operator has accepted the state of the cell", values).do()
         self.held = None
@@ -226,17 +230,17 @@ class HostAgent:
 
     @property
     def session(self) -> SessionKey | None:
-        """The session of the host, None if it has none."""
+        """The session of the host; None if it has none."""
         return self._session
 
     def _confirmation(self, instance: str, attempt: int) -> Confirm | None:
-        """The question whether a build may start; None while no order may be carried out."""
+        """Return the question whether a build may start; None while no order may be carried out."""
         if self._session is None or self.held is not None:
             return None
         return Confirm(self._session, instance, attempt, self._counted)
 
     def _keep(self, **changes: object) -> Machine[None]:
-        # What could not be kept is not believed to be: the nonce of the session stays among the last ones.
+        # Taken over only once it is written: the nonce of the session stays among the last ones.
         kept = msgspec.structs.replace(self._kept, **{"held": self.held, **changes})
         yield from Ask("state", KeepSession(kept)).do()
         self._kept = kept
@@ -246,13 +250,13 @@ class HostAgent:
     # Polls
 
     def _poll(self, wait: float, *, wants_orders: bool = True) -> Machine[None]:
-        """Send a heartbeat, and begin what its answer orders. Raises `AgentProtocolError`."""
+        """Send a heartbeat, and begin the orders in its answer. Raises `AgentProtocolError`."""
         session = self._session
         if session is None:
             return
         facts = yield from read_facts(self.host, self._troubles)
         asked = yield from Monotonic().do()
-        # From here to the question nothing may change in between: results and digest belong together.
+        # From here to the request nothing may change in between: results and digest belong together.
         guests = yield from self._guests()
         running = {} if guests is None else guests
         building = self._work.under_construction
@@ -273,13 +277,13 @@ class HostAgent:
         poll = Poll(
             session=session,
             counter=self._counter,
-            # With the operator's word begins a new session.
+            # A new session begins once an operator has accepted the cell's state.
             counted=self._counted if self.held is None else 0,
             wait_seconds=wait,
             wants_orders=wants_orders,
             results=results,
             destroyed=destroyed,
-            reports=self._told.due(reports, asked),
+            reports=self._reports.due(reports, asked),
             digest=None if guests is None else digest_of(settled.items()),
             guests=_listed(settled) if self._wants_guests and guests is not None else None,
             building=self._work.known(destroying=False),
@@ -307,12 +311,12 @@ class HostAgent:
             self._sent.discard(poll.counter)
             if wants_orders:
                 self._outbox.waits(None)
-        yield from Count(metrics.HEARTBEATS).do()
+        yield from Increment(metrics.HEARTBEATS).do()
         if self._session == session:
             yield from self._take(poll, answer, asked)
 
     def _take(self, poll: Poll, answer: Polled, asked: float) -> Machine[None]:
-        """Take the answer to a poll."""
+        """Apply the answer to a poll."""
         if answer.accepted and self.held is not None and self.held == poll.held:
             return (yield from self._accept())
         self._work.acknowledged(poll.results, poll.destroyed, poll.counter)
@@ -322,9 +326,9 @@ class HostAgent:
         if poll.counter > self._answered:
             self._answered = poll.counter
             if answer.wants_reports:
-                self._told.forget()
+                self._reports.forget()
             else:
-                self._told.take(poll.reports, asked)
+                self._reports.take(poll.reports, asked)
             yield from self._take_disabled(answer.disabled)
             self._wants_guests = answer.wants_guests
             self._wait = 0.0 if answer.wants_guests or answer.wants_reports else self._times.poll
@@ -336,14 +340,14 @@ class HostAgent:
             return
         self._kept = msgspec.structs.replace(
             self._kept,
-            position=Position(*identity, epoch=poll.session.epoch, counter=self._counted),
+            position=HistoryPosition(*identity, epoch=poll.session.epoch, counter=self._counted),
         )
         yield from self._take_refused(answer.refused)
         if asked - self._kept_at >= self._times.keep:
             yield from self._keep()
         for order in answer.orders:
             if self._reshaping and isinstance(order, Build):
-                # It is sent again, with what its instance holds then.
+                # It is sent again, with the claims of its instance at that time.
                 continue
             if isinstance(order, Build) and order.instance.node is not None:
                 self._node_of[order.instance.uuid] = order.instance.node
@@ -351,7 +355,7 @@ class HostAgent:
             yield from self._work.take(order, asked, poll.counter)
 
     def _take_refused(self, refused: Mapping[str, str] | None) -> Machine[None]:
-        """The cell does not take the reports of some nodes: the log tells it, and `roost agent --check`."""
+        """Log and keep the nodes whose reports the cell does not take; `roost agent --check` shows them."""
         if refused is None:
             return
         if refused:
@@ -363,7 +367,7 @@ class HostAgent:
             yield from self._keep(refused=dict(refused))
 
     def _take_disabled(self, disabled: bool | None) -> Machine[None]:
-        """An operator may have disabled or enabled the host: placement is told at once."""
+        """Note whether an operator has disabled the host; a change goes to placement at once."""
         if disabled is None or disabled == self._is_disabled:
             return
         if self._is_disabled is not None or disabled:
@@ -374,13 +378,13 @@ class HostAgent:
 
     @property
     def _is_enabled(self) -> bool | None:
-        """Whether instances may come to the host; None if the cell has not said yet."""
+        """True if new instances may be placed on the host; None if the cell has not said yet."""
         if not self.enabled or self.held is not None:
             return False
         return None if self._is_disabled is None else not self._is_disabled
 
     def _keep_sending(self) -> Machine[None]:
-        """Send results at once, beside the poll that waits."""
+        """Send results at once, by polls beside the one that waits."""
         while True:
             yield from Await(self._topic, self._times.report).do()
             if not self._outbox.is_pressing:
@@ -388,13 +392,13 @@ class HostAgent:
             try:
                 yield from self._poll(0.0, wants_orders=False)
             except AgentProtocolError as error:
-                # They stay, and the next poll has them.
+                # The results stay, and the next poll has them.
                 yield from self._troubles.tell(_NO_POLL, error)
             except StateUnusable as error:
                 yield from self._troubles.tell(_NOT_KEPT, error, "error")
 
     def _guests(self) -> Machine[dict[str, int] | None]:
-        """The guests that run on the host; None if the driver cannot tell."""
+        """Return the guests that run on the host; None if the driver cannot list them."""
         try:
             guests = yield from Ask("driver", Guests()).do()
         except Exception as error:
@@ -404,7 +408,7 @@ class HostAgent:
         return guests
 
     def _keep_token(self) -> Machine[None]:
-        """Ask for a new token now and then. The old one is valid until the new one is used."""
+        """Request a new token at intervals. The old one is valid until the new one is used."""
         pause = self._times.token
         failures = 0
         while True:
@@ -416,7 +420,7 @@ class HostAgent:
                 failures, pause = 0, self._times.token
                 yield from self._troubles.over(_NO_TOKEN)
             except (AgentProtocolError, StateUnusable) as error:
-                # A new one that could not be kept is never used, and ends with the next one.
+                # A new token that could not be kept is never used, and the next one replaces it.
                 failures += 1
                 pause = self._pause(failures)
                 yield from self._troubles.tell(_NO_TOKEN, error)
@@ -424,17 +428,17 @@ class HostAgent:
     # Providers
 
     def _keep_reporting(self) -> Machine[None]:
-        """Bring placement in line with the host, again and again."""
+        """Bring placement in line with the host at intervals."""
         providers = NodeProviders(self.host, self._times.refresh, self._may_reshape)
         failures = 0
-        # The first time that a machine awaits a topic is over at once.
+        # The first wait of a machine for a topic ends at once.
         yield from Await(f"{self._topic}/disabled", 0.0).do()
         while True:
             session = self._session
             if session is not None:
                 failed = yield from self._report(session, providers)
                 failures = failures + 1 if failed else 0
-                # Providers that wait for the first poll come after it, unless it failed.
+                # Providers that are not reported before the first poll come after it, unless it failed.
                 if not self.reported and (self.polled or not failed.waiting):
                     self.reported = True
                     yield from Wake(start_topic(self.host)).do()
@@ -442,13 +446,13 @@ class HostAgent:
             yield from Await(f"{self._topic}/disabled", pause).do()
 
     def _report(self, session: SessionKey, providers: NodeProviders) -> Machine[Failures]:
-        """Report the providers of all nodes. It is to be done again soon if anything failed."""
+        """Report the providers of all nodes. Returns the failures, after which it is repeated soon."""
         try:
             nodes = yield from read_nodes(self.host)
         except Exception as error:
             yield from self._troubles.tell(_NO_REPORT, error, "error")
             return Failures([], error)
-        failures = yield from providers.report(session, nodes, self._told.known, enabled=self._is_enabled)
+        failures = yield from providers.report(session, nodes, self._reports.known, enabled=self._is_enabled)
         if failures.error is None:
             self._refused = failures.of_nodes
         self._reshaping = isinstance(failures.error, ReshapePostponed)
@@ -464,8 +468,10 @@ class HostAgent:
         return failures
 
     def _may_reshape(self) -> bool:
-        """Begin no builds until the report has ended: their instances may be about to move to other
-        providers. Returns whether none is under way."""
+        """Begin no builds until the report has ended, as their claims may move to other providers.
+
+        Returns whether no build is under way.
+        """
         self._reshaping = True
         return not self._work.under_construction
 
@@ -475,7 +481,7 @@ class HostAgent:
 
 
 def start_topic(host: str) -> str:
-    """The topic that is woken when the first poll of a host or its first report of providers has ended."""
+    """Return the topic that is woken when a host's first poll or its first report of providers has ended."""
     return f"agent/{host}/start"
 
 

@@ -17,30 +17,30 @@ from roost.agent.provider_config import ProviderConfig
 from roost.machine import Call, Performer, Transactor
 
 
-class State(Protocol):
-    """Answers the questions of `roost.agent.persistent_state`."""
+class AgentState(Protocol):
+    """Answers the questions of `roost.agent.persistent_state`: a directory, or memory."""
 
     async def ask(self, question: Call[Any]) -> Any:
-        """The answer. Raises `StateUnusable`."""
+        """Return the answer. Raises `StateUnusable`."""
 
 
 class HostedAgent(NamedTuple):
-    """An agent, and what performs its steps."""
+    """An agent, and the performer of its steps."""
 
     agent: HostAgent
     performer: Performer
 
 
-class Hosting:
+class HostedAgents:
     """The agents of one process, each with its own connection to the endpoint of a cell.
 
     ``hosts``: the name of each host, its endpoint, driver and state (None: in memory).
-    ``config``: what operators have configured of providers.
+    ``config``: inventories and traits that operators add to those of the drivers.
     """
 
     def __init__(
         self,
-        hosts: Sequence[tuple[str, CellEndpoint, Driver, State | None]],
+        hosts: Sequence[tuple[str, CellEndpoint, Driver, AgentState | None]],
         *,
         times: AgentTimes | None = None,
         config: ProviderConfig | None = None,
@@ -67,10 +67,10 @@ class Hosting:
             await asyncio.gather(*(performer.close() for _, performer in self.agents.values()))
 
     async def leave(self, seconds: float = 2.0) -> None:
-        """Give the sessions back at an orderly end, as far as that is possible within ``seconds``."""
+        """Close the sessions at an orderly end, as far as that is possible within ``seconds``."""
 
         async def close(agent: HostAgent, ask: Callable[[Call[Any]], Awaitable[Any]]) -> None:
-            # What cannot be given back stands still, and is free later.
+            # A session that cannot be closed gets no more polls, and is free after a while.
             with suppress(AgentProtocolError, TimeoutError):
                 if agent.session is not None:
                     async with asyncio.timeout(seconds):
@@ -81,7 +81,7 @@ class Hosting:
         )
 
     async def started(self) -> None:
-        """Wait until each host has sent its first poll and its first report, however these ended."""
+        """Wait until the first poll and the first report of each host have ended, with success or not."""
         for agent, performer in self.agents.values():
             seen: dict[str, int] = {}
             while not (agent.polled and agent.reported):

@@ -1,4 +1,4 @@
-"""The providers of a host's nodes between two reports of them."""
+"""Reports the providers of all nodes of a host, and keeps them between two reports."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -12,19 +12,19 @@ from roost.machine import Ask, Machine, Monotonic, Together
 from roost.model.text import error_text
 
 AT_ONCE = 16
-"""Nodes whose providers are reported at the same time: one commit may have the changes of several."""
+"""Nodes whose providers are reported at the same time, so that one commit may have changes of several."""
 
 
 @dataclass(slots=True)
 class Failures:
-    """What went wrong in a report of all nodes. ``error``: the first one that is not a refusal."""
+    """Failures of a report of all nodes. ``error``: the first one that is not a refusal of placement."""
 
     refusals: list[str]
     error: Exception | None = None
     of_nodes: dict[str, str] = field(default_factory=dict)
-    """What placement refuses, by the uuid of the node's root."""
+    """Refusals of placement, by the uuid of the node's root."""
     waiting: bool = False
-    """A node is not reported yet: its providers come after it."""
+    """True if a node's providers are left out because the cell has no report of the node yet."""
 
     def __bool__(self) -> bool:
         return bool(self.refusals) or self.error is not None or self.waiting
@@ -33,9 +33,9 @@ class Failures:
 class NodeProviders:
     """Reports the providers of the nodes of one host.
 
-    ``refresh``: seconds between two looks at what others have changed, if the driver has nothing to change.
-    ``may_reshape``: whether no build is under way. A node is reshaped until its first report is made: after
-    that its shape is not to change, as its options are read at the start.
+    ``refresh``: seconds between two reads of the providers from placement, if the driver changes nothing.
+    ``may_reshape``: returns whether no build is under way. A node may be reshaped until its first report is
+    made: later its providers do not move, as its options are read at the start.
     """
 
     def __init__(self, host: str, refresh: float, may_reshape: Callable[[], bool]) -> None:
@@ -49,10 +49,10 @@ class NodeProviders:
     def report(
         self, session: SessionKey, nodes: dict[str, str], known: Collection[str], *, enabled: bool | None
     ) -> Machine[Failures]:
-        """Bring placement in line with the nodes, given by the uuid of their roots by their names.
+        """Bring placement in line with the nodes. ``nodes``: the uuid of each root, by the node's name.
 
-        What goes wrong with one keeps no other from being reported. ``known``: the roots that the cell has
-        had reports of. Only those may be made under another name than the host's.
+        A failure of one node stops no other. ``known``: the roots of which the cell has had reports;
+        only these may be created under another name than the host's.
         """
         ready = [(node, root) for node, root in nodes.items() if node == self._host or root in known]
         failures = Failures([], waiting=len(ready) < len(nodes))
@@ -81,7 +81,7 @@ class NodeProviders:
             self._applied.pop(node, None)
             return (f"the node is not reshaped, and stays as it was: {error_text(error)}",)
         except Exception as error:
-            # What was written may have no answer, and is kept as applied since before it was written.
+            # A write may have had no answer; the state has it as applied since before it was made.
             self._applied.pop(node, None)
             return error
 
@@ -89,7 +89,7 @@ class NodeProviders:
         self, session: SessionKey, node: str, root: str, enabled: bool | None
     ) -> Machine[tuple[str, ...]]:
         began = yield from Monotonic().do()
-        # What is read by another session, or long ago, may be another one's by now.
+        # Providers that another session read, or that were read long ago, may have changed.
         reader, read_at, there = self._read.pop(node, (session, began, None))
         read = None if reader != session or began - read_at >= self._refresh else there
         if read is None:

@@ -60,7 +60,7 @@ OPTIONS = [
 
 
 def times_from(conf: cfg.ConfigOpts) -> AgentTimes:
-    """The times of agents by a configuration in which `OPTIONS` are registered."""
+    """Return the times of agents by a configuration in which `OPTIONS` are registered."""
     group = conf[GROUP]
     return AgentTimes(
         poll=group.poll_seconds,

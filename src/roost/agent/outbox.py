@@ -1,23 +1,25 @@
-"""Which poll of a host brings which results of its work."""
+"""The results of a host's work on their way to its cell: which poll carries which of them."""
 
 from roost.agent.protocol.questions import Poll
 from roost.agent.protocol.types import Destroyed
-from roost.agent.workload import Workload
+from roost.agent.workload import AgentWorkload
 from roost.machine import Await, Machine, Monotonic
 from roost.model.instance import BuildResult
 
 
 class Outbox:
-    """The results of a host's work on their way to its cell.
+    """Chooses the results that each poll of a host carries.
 
-    The poll that waits for orders brings what is there when it is sent. So it is sent only when what was
-    ordered last is done, if that is quickly done. What is done while it waits is sent at once, by a poll of
-    its own. A result stays until a poll that brought it is answered, see `Workload.acknowledged`.
+    The poll that waits for orders carries the results that exist when it is sent. So it is held back until
+    the last orders are done, if that does not take long. A result that comes while it waits is sent at once,
+    by a poll of its own. A result stays until a poll that carried it is answered, see
+    `AgentWorkload.acknowledged`.
 
-    ``topic``: woken when something is done. ``seconds``: how long the poll that waits is kept back at most.
+    ``topic``: woken when an order is done. ``seconds``: the longest time for which the waiting poll is held
+    back.
     """
 
-    def __init__(self, work: Workload, topic: str, seconds: float) -> None:
+    def __init__(self, work: AgentWorkload, topic: str, seconds: float) -> None:
         self._work = work
         self._topic = topic
         self._seconds = seconds
@@ -27,12 +29,14 @@ class Outbox:
 
     @property
     def is_pressing(self) -> bool:
-        """Whether there is something to send beside the poll that waits."""
+        """True if a result is to be sent beside the poll that waits."""
         return not self._is_gathering and any(self.contents(waits=False))
 
     def contents(self, *, waits: bool) -> tuple[tuple[BuildResult, ...], tuple[Destroyed, ...]]:
-        """What a poll brings. ``waits``: it is the one that waits for orders; another one brings what that
-        one has not."""
+        """Return the results and destructions that a poll carries.
+
+        ``waits``: the poll is the one that waits for orders. Another one carries what that one does not.
+        """
         results, destroyed = self._work.results, self._work.destroyed
         if waits or self._waiting is None:
             return tuple(results.values()), tuple(destroyed.values())
@@ -44,15 +48,15 @@ class Outbox:
         )
 
     def waits(self, poll: Poll | None) -> None:
-        """This poll waits for orders now; None: none does."""
+        """Set the poll that waits for orders now; None: no poll waits."""
         self._waiting = poll
 
     def begins(self, instance: str) -> None:
-        """An order for an instance has come with the answer to the poll that waited."""
+        """Note that the answer to the waiting poll brought an order for an instance."""
         self._begun.add(instance)
 
     def gather(self) -> Machine[None]:
-        """Wait until what has come last is done, unless such things take longer here."""
+        """Wait until the last orders are done, unless orders take longer than the limit on this host."""
         begun, self._begun = self._begun, set()
         if self._work.took > self._seconds:
             return

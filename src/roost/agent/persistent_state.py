@@ -1,4 +1,4 @@
-"""What an agent keeps beyond its end in its state directory: its session, and the providers that it made."""
+"""The durable state of an agent in its state directory: its session, tokens and applied providers."""
 
 import fcntl
 import os
@@ -10,7 +10,7 @@ import msgspec
 
 from roost.agent.applied import Applied
 from roost.agent.errors import StateUnusable
-from roost.agent.protocol.types import Position
+from roost.agent.protocol.types import HistoryPosition
 from roost.machine import Call, UnknownService
 from roost.model.provider_names import provider_uuid
 from roost.model.token import token_digest
@@ -24,43 +24,43 @@ GIVEN = "given.json"
 LOCK = "lock"
 
 KEPT_TOKENS = 2
-"""A new token, and the one before, which is valid until the new one is used."""
+"""Tokens that are kept: a new one, and the one before, which is valid until the new one is used."""
 
 
 class KeptSession(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an agent knows of its cell.
+    """The last session of an agent, and the position of its cell's database.
 
-    ``nonces``: those of its last sessions, newest first. ``position`` is the highest that it has seen, None
-    before the first session. ``held``: why it carries out no orders until an operator accepts the cell's
-    state. ``accepted``: an operator has done so since the last session. ``refused``: the nodes whose reports
-    the cell does not take (uuid -> reason).
+    ``nonces``: those of its last sessions, newest first. ``position``: the highest that it has seen, None
+    before the first session. ``held``: the reason why it carries out no orders until an operator accepts the
+    cell's state. ``accepted``: an operator has accepted it since the last session. ``refused``: the nodes
+    whose reports the cell does not take (uuid -> reason).
     """
 
     nonces: tuple[str, ...] = ()
-    position: Position | None = None
+    position: HistoryPosition | None = None
     held: str | None = None
     accepted: bool = False
     refused: dict[str, str] = {}
 
 
 class LoadSession(Call[KeptSession], frozen=True):
-    """What was kept of the last session."""
+    """Read the session that was kept last."""
 
 
 class KeepSession(Call[None], frozen=True):
-    """Keep this of the session."""
+    """Keep this session."""
 
     session: KeptSession
 
 
 class LoadApplied(Call[Applied], frozen=True):
-    """What was applied of the providers of a node, by the node's name."""
+    """Read the applied providers of a node, by the node's name."""
 
     node: str
 
 
 class KeepApplied(Call[None], frozen=True):
-    """Keep what is applied of the providers of a node."""
+    """Keep the applied providers of a node."""
 
     node: str
     applied: Applied
@@ -73,7 +73,7 @@ class KeepToken(Call[None], frozen=True):
 
 
 class MemoryState:
-    """Answers the questions in memory, for hosts that are simulated in one process."""
+    """Answers the questions from memory, for hosts that are simulated in one process."""
 
     def __init__(self) -> None:
         self.session = KeptSession()
@@ -81,7 +81,7 @@ class MemoryState:
         self.tokens: tuple[str, ...] = ()
 
     async def ask(self, question: Call[Any]) -> Any:
-        """The answer. Raises `UnknownService` for another question."""
+        """Return the answer. Raises `UnknownService` for another question."""
         match question:
             case LoadSession():
                 return self.session
@@ -99,10 +99,10 @@ class MemoryState:
 
 
 class StateDirectory:
-    """Answers the questions by files in a directory, which it locks: two agents cannot use it.
+    """Answers the questions from files in a directory, which it locks against other agents.
 
-    A file is replaced as a whole and is durable then. ``tokens``: those that the cell has given, and a newer
-    one of an operator; newest first.
+    A file is replaced as a whole, durably. ``tokens``: the tokens that the cell has given, and a newer one
+    of an operator; newest first.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -134,7 +134,7 @@ class StateDirectory:
         os.close(self._lock)
 
     async def ask(self, question: Call[Any]) -> Any:
-        """The answer. Raises `StateUnusable`, and `UnknownService` for another question."""
+        """Return the answer. Raises `StateUnusable`, and `UnknownService` for another question."""
         match question:
             case LoadSession():
                 return self.load_session()
@@ -153,8 +153,10 @@ class StateDirectory:
         return None
 
     def take_given(self, token: str) -> None:
-        """An operator gives this token. One that was not given at the last start is tried first: its use ends
-        the kept ones, which others may know. Raises `StateUnusable`."""
+        """Take a token from an operator. One that differs from that of the last start is tried first.
+
+        Its use ends the kept tokens, which others may know. Raises `StateUnusable`.
+        """
         digest = token_digest(token)
         if self._load(GIVEN, str, str) == digest:
             return
@@ -165,11 +167,11 @@ class StateDirectory:
         self._keep(GIVEN, digest)
 
     def load_session(self) -> KeptSession:
-        """What was kept of the last session. Raises `StateUnusable`."""
+        """Return the session that was kept last. Raises `StateUnusable`."""
         return self._load(SESSION, KeptSession, KeptSession)
 
     def keep_session(self, session: KeptSession) -> None:
-        """Keep this of the session. Raises `StateUnusable`."""
+        """Keep this session. Raises `StateUnusable`."""
         self._keep(SESSION, session)
 
     def _load(self, name: str, kind: Any, otherwise: Callable[[], T]) -> T:
@@ -184,12 +186,12 @@ class StateDirectory:
 
 
 def kept_session(directory: Path) -> KeptSession:
-    """The session that an agent, which may run, has kept. Raises `StateUnusable`."""
+    """Return the session that an agent has kept; the agent may be running. Raises `StateUnusable`."""
     return _decoded(directory / SESSION, KeptSession, KeptSession)
 
 
 def accept(directory: Path) -> None:
-    """Have the agent of a state directory take its cell's state as it is; for operators, while no agent runs.
+    """Have the agent of a state directory accept its cell's state; for operators, while no agent runs.
 
     Raises `StateUnusable`.
     """
@@ -202,7 +204,7 @@ def accept(directory: Path) -> None:
 
 
 def _file_of(node: str) -> str:
-    # The uuid, because a node's name may have any characters.
+    # By uuid, because a node's name may have any characters.
     return f"providers-{provider_uuid(node)}.json"
 
 

@@ -1,4 +1,4 @@
-"""The program of agents: one host, or many simulated ones, each with its own connection, token and state."""
+"""The process of agents: one host, or many simulated ones, each with its own connection, token and state."""
 
 import asyncio
 import resource
@@ -12,8 +12,8 @@ import msgspec
 from oslo_config import cfg
 
 from roost.agent.drivers.driver_loader import load_driver
-from roost.agent.hosted_agents import Hosting
-from roost.agent.neighbours.attaching import AttachingDriver
+from roost.agent.hosted_agents import HostedAgents
+from roost.agent.neighbours.attaching_driver import AttachingDriver
 from roost.agent.neighbours.options import configured_neighbours
 from roost.agent.options import GROUP, OPTIONS, times_from
 from roost.agent.persistent_state import StateDirectory
@@ -31,15 +31,15 @@ from roost.web.auth import Source
 from roost.web.auth.source import refused_value
 
 FILES_OF_A_HOST = 8
-"""Descriptors that a host needs: its lock, its connections, a file that is written."""
+"""File descriptors that a host needs: its lock, its connections, a file that is written."""
 
 
 class AgentPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process of agents runs.
+    """The hosts, endpoint, credentials and driver of a process of agents.
 
     ``hosts``: the state directory of each host. ``endpoint``: the root URL of the cell's endpoint.
-    ``tokens``: by host, as the operator has given them. ``authority``, ``certificate`` and ``key`` are
-    files in PEM.
+    ``tokens``: by host, as the operator has given them. ``authority``, ``certificate`` and ``key``: files in
+    PEM.
     """
 
     hosts: Mapping[str, Path]
@@ -53,7 +53,7 @@ class AgentPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def open_conf(source: Source) -> cfg.ConfigOpts:
-    """A configuration with the options of agents. Raises `OperatorError`."""
+    """Return a configuration with the options of agents. Raises `OperatorError`."""
     conf = source.open()
     source.register(conf, "DEFAULT", LOG_OPTIONS)
     source.register(conf, TRACING, TRACING_OPTIONS)
@@ -62,7 +62,7 @@ def open_conf(source: Source) -> cfg.ConfigOpts:
 
 
 def read_log_options(source: Source) -> tuple[LogOptions, TracingOptions]:
-    """How agents log and trace. Raises `OperatorError`."""
+    """Return the options of logs and traces. Raises `OperatorError`."""
     conf = open_conf(source)
     try:
         return log_options_from(conf), tracing_options_from(conf)
@@ -71,7 +71,7 @@ def read_log_options(source: Source) -> tuple[LogOptions, TracingOptions]:
 
 
 def read_driver(source: Source) -> str:
-    """The name of the driver that the options name. Raises `OperatorError`."""
+    """Return the name of the configured driver. Raises `OperatorError`."""
     conf = open_conf(source)
     try:
         return str(conf[GROUP].driver)
@@ -80,7 +80,7 @@ def read_driver(source: Source) -> str:
 
 
 def read_tokens(path: Path, hosts: Sequence[str]) -> dict[str, str]:
-    """The tokens of hosts, from a file with one host and its token a line. Raises `OperatorError`."""
+    """Read the tokens of hosts from a file with one host and its token a line. Raises `OperatorError`."""
     try:
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -101,9 +101,9 @@ def read_tokens(path: Path, hosts: Sequence[str]) -> dict[str, str]:
 
 
 async def run_agents(plan: AgentPlan, on_ready: Callable[[], None]) -> None:
-    """Run agents until SIGTERM, SIGINT or SIGHUP, and give their sessions back then.
+    """Run agents until SIGTERM, SIGINT or SIGHUP, and close their sessions then.
 
-    ``on_ready`` is called when each host has sent its first poll and report, however these ended.
+    ``on_ready`` is called when the first poll and report of each host have ended, with success or not.
 
     Raises:
         OperatorError: a state directory, a file of TLS or of providers, or an option cannot be used.
@@ -131,7 +131,7 @@ async def run_agents(plan: AgentPlan, on_ready: Callable[[], None]) -> None:
             if near := neighbours.of(host):
                 driver = AttachingDriver(driver, near, directory)
             hosts.append((host, endpoint, driver, state))
-        hosting = Hosting(hosts, times=times_from(conf), config=config)
+        hosting = HostedAgents(hosts, times=times_from(conf), config=config)
         running = asyncio.create_task(hosting.run())
         starting = asyncio.create_task(_announce(hosting, on_ready))
         stopping = asyncio.create_task(stop.wait())
@@ -147,13 +147,13 @@ async def run_agents(plan: AgentPlan, on_ready: Callable[[], None]) -> None:
         await hosting.leave()
 
 
-async def _announce(hosting: Hosting, on_ready: Callable[[], None]) -> None:
+async def _announce(hosting: HostedAgents, on_ready: Callable[[], None]) -> None:
     await hosting.started()
     on_ready()
 
 
 def _tokens(state: StateDirectory, given: str) -> Callable[[], Sequence[str]]:
-    """The tokens of a host: those that are kept, then the operator's."""
+    """Return a function for the tokens of a host: first the kept ones, then the operator's."""
     return lambda: (*state.tokens, given)
 
 

@@ -1,4 +1,4 @@
-"""What operators say of providers in files: custom inventories and traits beside those of the driver.
+"""Custom inventories and traits that operators add to providers by YAML files, beside those of the driver.
 
 Source: the format is that of Nova's provider configuration files, schema 1.x.
 """
@@ -73,7 +73,7 @@ _PROVIDER = {
     },
     "required": ["identification"],
 }
-# What is not named here is allowed: a file of a later minor version of the schema may have it.
+# Further properties are allowed: a file of a later minor version of the schema may have them.
 _SCHEMA = {
     "type": "object",
     "properties": {
@@ -91,7 +91,7 @@ _VALIDATOR = jsonschema.Draft202012Validator(_SCHEMA)
 
 @dataclass(frozen=True)
 class ConfiguredProvider:
-    """What a file says of a provider. ``key``: its uuid or name, or `COMPUTE_NODE`."""
+    """Inventories and traits that a file gives a provider. ``key``: its uuid or name, or `COMPUTE_NODE`."""
 
     key: str
     where: str
@@ -101,14 +101,15 @@ class ConfiguredProvider:
 
 @dataclass(frozen=True)
 class ProviderConfig:
-    """What all files say, by the uuid or name of the provider."""
+    """The configuration of all files, by the uuid or name of the provider."""
 
     providers: Mapping[str, ConfiguredProvider] = field(default_factory=dict)
 
     def apply(self, tree: ProviderTree, node: str) -> None:
-        """Add to a tree, which the driver has changed, what is said of its providers. ``node``: its node.
+        """Add the configured inventories and traits to a driver's tree. ``node``: the node of the tree.
 
-        A provider that is not in the tree may be another host's. Raises `ProviderConfigConflict`.
+        A configured provider that is not in the tree is skipped: it may be another host's. Raises
+        `ProviderConfigConflict`.
         """
         root = tree.data(node)
         found: dict[str, ConfiguredProvider] = {}
@@ -120,7 +121,7 @@ class ProviderConfig:
         if COMPUTE_NODE in self.providers:
             found.setdefault(root.uuid, self.providers[COMPUTE_NODE])
         for provider, each in found.items():
-            if taken := tree.told_classes(provider) & each.inventories.keys():
+            if taken := tree.driver_classes(provider) & each.inventories.keys():
                 raise ProviderConfigConflict(
                     f"{each.where}: the driver reports {', '.join(sorted(taken))} of this provider itself"
                 )
@@ -130,7 +131,7 @@ class ProviderConfig:
 
 
 def read_provider_config(folder: Path) -> ProviderConfig:
-    """What the files ``*.yaml`` of a folder say. Raises `OperatorError`, with the file and the path in it."""
+    """Read the files ``*.yaml`` of a folder. Raises `OperatorError`, with the file and the path in it."""
     if not folder.is_dir():
         raise OperatorError(f"the folder of provider configurations {folder} cannot be read")
     providers: dict[str, ConfiguredProvider] = {}

@@ -1,10 +1,10 @@
-"""The three-way merge of a node's providers: what was last applied, what the driver wants, what is there.
+"""The three-way merge of a node's providers: as last applied, as the driver wants, as placement has them.
 
-The agent changes what it made, and adds what is missing. What others made stays: child providers, traits,
-aggregates, resource classes. Of an inventory total, min_unit, max_unit and step_size are facts of the host,
-which the driver tells. ``reserved`` and ``allocation_ratio`` may be set by an operator: the driver's value is
-written where the driver tells another one than it told last. Where it is not known what the driver told last,
-the ratio that is there stays, and the larger reserve counts.
+The agent changes its own parts and adds missing ones. Child providers, traits, aggregates and resource
+classes of others stay. In an inventory, total, min_unit, max_unit and step_size are facts of the host and
+always the driver's. ``reserved`` and ``allocation_ratio`` may be set by an operator: the driver's value is
+written only where it differs from the one that the driver reported last. Where that one is not known, the
+present ratio stays, and the larger reserve counts.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -24,17 +24,17 @@ from roost.agent.protocol.types import (
     SetTraits,
 )
 from roost.agent.provider_tree import ProviderTree
-from roost.agent.tree_provider import ToldProvider
+from roost.agent.tree_provider import DesiredProvider
 from roost.model.inventory import Inventory
 
 _FRESH = msgspec.structs.asdict(NOTHING)
 
 
 class PlannedWrite(NamedTuple):
-    """A write, and the fields of what is applied of its provider that it changes.
+    """A write, and the fields of the provider's `AppliedProvider` that it changes.
 
-    ``write`` None: nothing is to be sent, as placement has what the driver wants. ``otherwise``: what is to
-    be written where placement refuses it.
+    ``write`` None: nothing is sent, as placement has what the driver wants. ``otherwise``: the write that is
+    made instead if placement refuses this one.
     """
 
     provider: str
@@ -43,7 +43,7 @@ class PlannedWrite(NamedTuple):
     otherwise: "PlannedWrite | None" = None
 
     def take(self, applied: Applied) -> None:
-        """Note in ``applied`` that the write is made."""
+        """Record in ``applied`` that the write is made."""
         if isinstance(self.write, DeleteProvider):
             applied.pop(self.provider, None)
         else:
@@ -52,12 +52,12 @@ class PlannedWrite(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The writes that make placement what the driver wants.
+    """The writes that bring placement in line with the driver.
 
-    ``before``: what is applied, without providers that are neither there nor wanted. ``ahead``: the same with
-    everything that the writes add. An agent that keeps it before it writes never takes its own additions for
-    those of others. ``kept``: the uuids of providers that the driver took out, and that stay because others
-    made them.
+    ``before``: the applied providers, without those that are neither present nor wanted. ``ahead``: the same
+    with everything that the writes add. An agent that stores it before it writes never takes its own
+    additions for those of others. ``kept``: the uuids of providers that the driver removed and that stay
+    because others made them.
     """
 
     writes: tuple[PlannedWrite, ...]
@@ -66,7 +66,7 @@ class Plan(NamedTuple):
     kept: frozenset[str]
 
     def changes_nothing(self, applied: Applied) -> bool:
-        """Whether there is nothing to be sent, and nothing to be kept beside what is applied already."""
+        """Return whether nothing is to be sent, and nothing to be stored beside what is applied already."""
         if self.ahead != applied or any(each.write is not None for each in self.writes):
             return False
         after = dict(self.before)
@@ -75,22 +75,22 @@ class Plan(NamedTuple):
         return after == applied
 
     def without(self, providers: Collection[str]) -> "Plan":
-        """The plan without the writes to some providers."""
+        """Return the plan without the writes to some providers."""
         return self._replace(writes=tuple(each for each in self.writes if each.provider not in providers))
 
 
 def plan(
     applied: Mapping[str, AppliedProvider], wanted: ProviderTree, there: Sequence[ProviderState]
 ) -> Plan:
-    """Plan the writes. They are to be made in their order: parents before children, deletions last.
+    """Plan the writes. Their order matters: parents before children, deletions last.
 
-    ``there`` is what ``wanted`` was made from.
+    ``there``: the providers of placement from which ``wanted`` was made.
     """
     present = {state.uuid: state for state in there}
     before = {uuid: each for uuid, each in applied.items() if uuid in present or uuid in wanted}
     ahead = dict(before)
     writes: list[PlannedWrite] = []
-    for provider in wanted.told():
+    for provider in wanted.desired():
         own = NOTHING if provider.uuid not in present else before.get(provider.uuid, NOTHING)
         for each in _writes(provider, own, present.get(provider.uuid)):
             writes.append(each)
@@ -103,12 +103,12 @@ def plan(
 
 
 def _writes(
-    provider: ToldProvider, own: AppliedProvider, there: ProviderState | None
+    provider: DesiredProvider, own: AppliedProvider, there: ProviderState | None
 ) -> Iterator[PlannedWrite]:
-    """The writes to one provider that stays."""
+    """Yield the writes to one provider that stays."""
     uuid, name, parent = provider.uuid, provider.name, provider.parent
     if there is None:
-        # What was applied of one that somebody has deleted since is gone with it.
+        # If it existed and somebody has deleted it, the parts that the agent applied are gone with it.
         yield PlannedWrite(uuid, CreateProvider(uuid, name, parent), {**_FRESH, "made": True})
         there = ProviderState(uuid=uuid, name=name, parent=parent, generation=0)
     elif provider.is_placed and (there.name, there.parent) != (name, parent):
@@ -129,24 +129,25 @@ def _writes(
 def _merged_names(
     wanted: frozenset[str], own: frozenset[str], there: frozenset[str]
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """The traits or aggregates that a provider gets, and those of them that are the agent's own then."""
+    """Return the traits or aggregates that a provider gets, and the agent's own among them."""
     return (there - (own - wanted)) | wanted, wanted - (there - own)
 
 
 def _inventory_write(
-    provider: ToldProvider, wanted: Mapping[str, Inventory], own: AppliedProvider, there: ProviderState
+    provider: DesiredProvider, wanted: Mapping[str, Inventory], own: AppliedProvider, there: ProviderState
 ) -> PlannedWrite:
-    """The write of a provider's inventories.
+    """Return the write of a provider's inventories.
 
-    Placement refuses to drop a class that is in use, and the whole write with it. The other amounts are
-    brought up to date then.
+    Placement refuses to drop a class that is in use, and the whole write with it. Then ``otherwise`` updates
+    the other classes alone.
     """
-    present, told = there.inventories, own.inventories
+    present, reported = there.inventories, own.inventories
     mine = frozenset(name for name in wanted if name in own.classes or name not in present)
     dropped = (own.classes & present.keys()) - wanted.keys()
-    if not dropped and _is_told_there(wanted, provider.fields, present):
+    if not dropped and _is_reported_there(wanted, provider.fields, present):
         known = {
-            name: _with(told.get(name, each), each, provider.fields[name]) for name, each in wanted.items()
+            name: _with(reported.get(name, each), each, provider.fields[name])
+            for name, each in wanted.items()
         }
         return PlannedWrite(provider.uuid, None, {"inventories": known, "classes": mine})
 
@@ -154,23 +155,23 @@ def _inventory_write(
         made = None if sent == present else SetInventories(provider.uuid, sent, there.generation)
         return PlannedWrite(provider.uuid, made, changes, otherwise)
 
-    merged = {name: _merged(each, told.get(name), present.get(name)) for name, each in wanted.items()}
+    merged = {name: _merged(each, reported.get(name), present.get(name)) for name, each in wanted.items()}
     both = {**present, **merged}
     after = {name: each for name, each in both.items() if name not in dropped}
-    still = {name: told[name] for name in dropped if name in told}
+    still = {name: reported[name] for name in dropped if name in reported}
     kept = write(both, None, inventories={**wanted, **still}, classes=mine | dropped) if dropped else None
     return write(after, kept, inventories=dict(wanted), classes=mine)
 
 
-def _with(told: Inventory, record: Inventory, fields: frozenset[str]) -> Inventory:
-    """What a driver has told last, with those fields of a record that it told now."""
-    return msgspec.structs.replace(told, **{field: getattr(record, field) for field in fields})
+def _with(reported: Inventory, record: Inventory, fields: frozenset[str]) -> Inventory:
+    """Return the inventory that a driver reported last, with the fields of a record that it reports now."""
+    return msgspec.structs.replace(reported, **{field: getattr(record, field) for field in fields})
 
 
-def _is_told_there(
+def _is_reported_there(
     wanted: Mapping[str, Inventory], fields: Mapping[str, frozenset[str]], present: Mapping[str, Inventory]
 ) -> bool:
-    """Whether placement has all that a driver told. A field that a record lacks is no change then.
+    """Return whether placement has all that a driver reports. A field that a record lacks is no change.
 
     Source: ``has_inventory_changed`` of Nova's ``compute/provider_tree.py``.
     """
@@ -181,29 +182,29 @@ def _is_told_there(
     )
 
 
-def _merged(wanted: Inventory, told: Inventory | None, there: Inventory | None) -> Inventory:
-    """One inventory. ``told`` is what the driver told last."""
+def _merged(wanted: Inventory, reported: Inventory | None, there: Inventory | None) -> Inventory:
+    """Merge one inventory. ``reported``: as the driver reported it last."""
     if there is None:
         return wanted
     reserved, ratio = there.reserved, there.allocation_ratio
-    if told is None:
-        # Of an agent before this one, or of an operator: what either keeps back is not given away.
+    if reported is None:
+        # Set by an agent before this one, or by an operator: neither one's reserve is given away.
         reserved = max(reserved, wanted.reserved)
-    elif wanted.reserved != told.reserved:
+    elif wanted.reserved != reported.reserved:
         reserved = wanted.reserved
     if reserved > wanted.total:
         reserved = wanted.reserved
-    if told is not None and wanted.allocation_ratio != told.allocation_ratio:
+    if reported is not None and wanted.allocation_ratio != reported.allocation_ratio:
         ratio = wanted.allocation_ratio
     return msgspec.structs.replace(wanted, reserved=reserved, allocation_ratio=ratio)
 
 
 def _joined(before: AppliedProvider, changes: Mapping[str, Any]) -> AppliedProvider:
-    """What may be the agent's own while a write is under way."""
+    """Return all that may be the agent's own while a write is under way."""
     after = msgspec.structs.replace(before, **changes)
     return AppliedProvider(
         made=before.made or after.made,
-        # The values of before: a write that was not made must not count as told.
+        # The values from before: a write that was not made must not count as reported.
         inventories={**after.inventories, **before.inventories},
         classes=before.classes | after.classes,
         traits=before.traits | after.traits,

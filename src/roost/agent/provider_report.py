@@ -1,4 +1,4 @@
-"""The machine that brings placement in line with what a driver tells of a node."""
+"""The state machine that brings placement in line with the providers that a driver reports of a node."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from roost.agent.protocol.types import (
 )
 from roost.agent.provider_merge import Plan, PlannedWrite, plan
 from roost.agent.provider_tree import ProviderTree
-from roost.agent.tree_provider import ToldProvider
+from roost.agent.tree_provider import DesiredProvider
 from roost.agent.tree_reshape import (
     before_reshape,
     changes_anything,
@@ -33,11 +33,11 @@ from roost.model.text import is_storable
 from roost.model.vocabulary import DISABLED_TRAIT, MAX_NAME
 
 ATTEMPTS = 5
-"""So often a tree is read and merged again in one report after others have changed it meanwhile."""
+"""Times that one report reads and merges a tree, if others change it meanwhile."""
 
 
 class Reported(NamedTuple):
-    """What is applied after a report, and what placement refused; nothing if all is there.
+    """The applied providers after a report, and the refusals of placement, if there were any.
 
     ``unchanged``: the tree as it was read, if nothing was to be written; None otherwise.
     """
@@ -59,14 +59,14 @@ def report_providers(
 ) -> Machine[Reported]:
     """Create, change, move and delete the providers of a node until placement has what the driver wants.
 
-    ``root``: the uuid of the node's root provider, which has its name.
-    ``enabled``: False adds the trait by which Nova marks a disabled service, True removes it, None leaves it
-    as it is. ``read``: the tree as it was
-    read not long ago; if the driver would change nothing of it, the cell is not asked. ``may_reshape``: asked
-    when the driver wants to move allocations; False while builds are under way. None: it may not.
+    ``root``: the uuid of the node's root provider, which has its name. ``enabled``: False adds the trait by
+    which Nova marks a disabled service, True removes it, None leaves it as it is. ``read``: the tree as read
+    shortly before; if the driver changes nothing in it, the cell is not asked. ``may_reshape``: called when
+    the driver wants to move allocations, returns False while builds are under way. None: no reshape is
+    allowed.
 
-    Asks ``cell``, ``driver`` and ``state``. A write that placement refuses is left out, and so is what
-    follows from it; the next report tries it again. Raises what these services raise, and `BadProviderName`
+    Asks ``cell``, ``driver`` and ``state``. A write that placement refuses is left out, with the writes that
+    depend on it; the next report tries it again. Raises what these services raise, and `BadProviderName`
     before anything is written. Raises `ReshapeNeeded` if the driver may not reshape now, `ReshapePostponed`,
     and `ReshapeRefused` with the node as it was.
     """
@@ -93,18 +93,18 @@ def report_providers(
             tree.remove_traits(root, DISABLED_TRAIT)
         else:
             tree.add_traits(root, DISABLED_TRAIT)
-        for provider in tree.told():
+        for provider in tree.desired():
             _check(provider)
         if unread := _unread_roots(tree, there, root, sharing):
-            # One that another host has made does not serve this one yet, or is not there.
+            # A sharing provider of another host is not in this tree's answer until it serves the tree.
             sharing, read = (*sharing, *unread), None
             continue
         planned = plan(now if moved is None else with_moved_classes(now, tree, there), tree, there)
         is_unfinished = False
         if moved is not None:
-            # Sharing providers have no part in it, and are left to the report after it.
+            # Sharing providers are not part of the reshape; the report after it writes them.
             further = {each.uuid for each in there if each.parent is None}
-            further |= {each.uuid for each in tree.told() if each.parent is None}
+            further |= {each.uuid for each in tree.desired() if each.parent is None}
             wanted = _Reshaping(
                 planned.without(further - {root}), moved, there, now, None if may_reshape else needed
             )
@@ -138,8 +138,10 @@ def report_providers(
 
 
 class _Reshaping(NamedTuple):
-    """What a driver wants of a tree and of the claims on it. ``applied``: what is applied before.
-    ``too_late``: what is raised instead of a change."""
+    """The reshape that a driver wants: planned writes and moved claims, with the tree as it is.
+
+    ``applied``: the applied providers before it. ``too_late``: raised instead of a change, if not None.
+    """
 
     planned: Plan
     moved: dict[str, MovedClaim]
@@ -151,10 +153,10 @@ class _Reshaping(NamedTuple):
 def _reshape(
     session: SessionKey, node: str, root: str, wanted: _Reshaping
 ) -> Machine[tuple[Applied, bool] | None]:
-    """Make one step of a reshape: what comes before it, or the reshape itself. None if nothing moves: then
-    the driver sees what others have made.
+    """Make one step of a reshape: the writes that come before it, or the reshape itself.
 
-    Returns what is applied then, and whether the tree is still to be reshaped. Raises `ReshapeRefused`.
+    Returns the applied providers afterwards, and whether the tree is still to be reshaped. None if nothing
+    moves: then an ordinary report follows. Raises `ReshapeRefused`.
     """
     planned, moved, there, applied, too_late = wanted
     if first := before_reshape(planned):
@@ -176,7 +178,7 @@ def _reshape(
 
 
 def _tree(there: Sequence[ProviderState], node: str, root: str) -> ProviderTree:
-    """The tree that a driver gets."""
+    """Return the tree that a driver gets."""
     tree = ProviderTree.of(there)
     tree.put_root(node, root)
     return tree
@@ -185,15 +187,15 @@ def _tree(there: Sequence[ProviderState], node: str, root: str) -> ProviderTree:
 def _unread_roots(
     tree: ProviderTree, there: Sequence[ProviderState], root: str, asked: Sequence[str]
 ) -> list[str]:
-    """The roots beside the node's that the driver wants, and that were neither read nor asked for."""
+    """Return the roots beside the node's that the driver wants, and that were not read yet."""
     known = {each.uuid for each in there} | {root, *asked}
-    return [each.uuid for each in tree.told() if each.parent is None and each.uuid not in known]
+    return [each.uuid for each in tree.desired() if each.parent is None and each.uuid not in known]
 
 
 def _write(
     session: SessionKey, root: str, planned: Sequence[PlannedWrite], applied: Applied
 ) -> Machine[tuple[Applied, tuple[str, ...], bool]]:
-    """Make writes. Returns what is applied, the refusals, and whether others have changed a provider."""
+    """Make writes. Returns the applied providers, the refusals, and whether others changed a provider."""
     now = dict(applied)
     refusals: list[str] = []
     left = list(planned)
@@ -217,7 +219,7 @@ def _write(
 
 
 def _without_what_follows(refused: ProviderWrite | None, left: Sequence[PlannedWrite]) -> list[PlannedWrite]:
-    """The writes that can be made though one was refused: none to a provider that was not created."""
+    """Return the writes that are possible after a refusal: none to a provider that was not created."""
     if not isinstance(refused, CreateProvider):
         return list(left)
     missing = {refused.uuid}
@@ -231,7 +233,7 @@ def _without_what_follows(refused: ProviderWrite | None, left: Sequence[PlannedW
     return possible
 
 
-def _check(provider: ToldProvider) -> None:
+def _check(provider: DesiredProvider) -> None:
     for text in (provider.name, *(provider.aggregates or ())):
         if not is_storable(text, MAX_NAME):
             raise BadProviderName(f"a provider cannot be named or be in the aggregate {text!r}")

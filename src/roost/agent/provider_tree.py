@@ -1,4 +1,4 @@
-"""The resource providers of a service, for its driver to change: trees of nodes, and sharing providers."""
+"""The resource providers of a host, for its driver to change: trees of nodes, and sharing providers."""
 
 import copy
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -7,9 +7,9 @@ from typing import Any
 from roost.agent.errors import NoSuchProvider
 from roost.agent.protocol.types import ProviderState
 from roost.agent.tree_provider import (
+    DesiredProvider,
     ProviderData,
     Records,
-    ToldProvider,
     TreeProvider,
     parents_first,
     records_of,
@@ -21,10 +21,10 @@ from roost.model.vocabulary import SHARING_TRAIT
 class ProviderTree:
     """Trees of providers at one moment. A driver changes them; nothing is sent anywhere.
 
-    A driver gets the providers as placement has them, whoever made them. A provider is named by its name or
-    uuid. What the driver does not touch is left alone, and what others have made is never deleted. Only one
-    task may use a tree at a time. All methods raise `NoSuchProvider`, a ``ValueError``, for a provider that
-    is not there, and ``ValueError`` for one that is there already.
+    A driver gets the providers as placement has them, those of others included. Methods take a provider's
+    name or uuid. Parts that the driver does not touch are left alone, and providers of others are never
+    deleted. Only one task may use a tree at a time. All methods raise `NoSuchProvider`, a ``ValueError``, for
+    a missing provider, and ``ValueError`` for one that exists already.
 
     Source: the methods and their meanings are those of ``ProviderTree`` in Nova's
     ``compute/provider_tree.py``; `put_root`, `put_child` and `move` are beside them.
@@ -42,11 +42,11 @@ class ProviderTree:
         self._roots: dict[str, TreeProvider] = {}
         self._root_names: dict[str, TreeProvider] = {}
         self.removed: set[str] = set()
-        """The uuids of the providers that the driver has taken out."""
+        """The uuids of the providers that the driver has removed."""
 
     @classmethod
     def of(cls, there: Sequence[ProviderState]) -> "ProviderTree":
-        """The trees that placement has."""
+        """Return the trees that placement has."""
         tree = cls()
         tree.populate_from_iterable(
             [
@@ -70,29 +70,31 @@ class ProviderTree:
 
     exists = __contains__
 
-    def told(self) -> Iterator[ToldProvider]:
-        """What the driver has said of all providers, each after its parent. Raises `msgspec.ValidationError`
-        for a record that is no inventory."""
-        return (provider.told() for provider in self._walk())
+    def desired(self) -> Iterator[DesiredProvider]:
+        """Yield the driver's changes to all providers, each after its parent.
+
+        Raises `msgspec.ValidationError` for a record that is no inventory.
+        """
+        return (provider.desired() for provider in self._walk())
 
     def data(self, name_or_uuid: str) -> ProviderData:
-        """A copy of a provider as it is now."""
+        """Return a copy of a provider."""
         return self._found(name_or_uuid).data()
 
     def get_provider_uuids(self, name_or_uuid: str | None = None) -> list[str]:
-        """The uuids of a provider and all below it, or of all providers, each after its parent."""
+        """Return the uuids of a provider and all below it, or of all providers, each after its parent."""
         walked = self._walk() if name_or_uuid is None else self._found(name_or_uuid).walk()
         return [provider.uuid for provider in walked]
 
     def get_provider_uuids_in_tree(self, name_or_uuid: str) -> list[str]:
-        """The uuids of the whole tree that a provider is in, each after its parent."""
+        """Return the uuids of the whole tree of a provider, each after its parent."""
         provider = self._found(name_or_uuid)
         while provider.parent_uuid is not None:
             provider = self._providers[provider.parent_uuid]
         return [each.uuid for each in provider.walk()]
 
     def subtree(self, name_or_uuid: str) -> "ProviderTree":
-        """A copy of the tree of one root. Raises ``ValueError`` for another provider."""
+        """Return a copy of the tree of one root. Raises ``ValueError`` for another provider."""
         root = self._found(name_or_uuid)
         if root.parent_uuid is not None:
             raise ValueError(f"provider {name_or_uuid} is not a root")
@@ -105,10 +107,10 @@ class ProviderTree:
     # Providers
 
     def populate_from_iterable(self, provider_dicts: Collection[Mapping[str, Any]]) -> None:
-        """Put providers in as they are in placement, without what they have.
+        """Add providers as placement has them, without inventories, traits and aggregates.
 
-        One that is there is replaced, and what was below it goes unless it is named too. Raises
-        ``ValueError``, with nothing changed, if a parent is neither here nor named.
+        A provider that exists is replaced; its children are removed unless they are among the given ones.
+        Raises ``ValueError``, with nothing changed, if a parent is neither in the tree nor given.
         """
         left = {each["uuid"]: each for each in provider_dicts}
         parents = {each.get("parent_provider_uuid") for each in left.values()} - {None}
@@ -123,9 +125,9 @@ class ProviderTree:
             self._put(TreeProvider(uuid, each["name"], each.get("generation"), parent), above)
 
     def new_root(self, name: str, uuid: str, generation: int | None = None) -> str:
-        """Add a root. Returns its uuid. Its name is not compared with those of others.
+        """Add a root. Returns its uuid. Its name need not be unique.
 
-        One that was taken out before has nothing then.
+        A root that was removed before comes back without inventory, traits and aggregates.
         """
         if uuid in self:
             raise ValueError(f"there is a provider {uuid} already")
@@ -137,8 +139,8 @@ class ProviderTree:
     ) -> str:
         """Add a provider below another. Returns its uuid.
 
-        With ``uuid``, the name is not compared with those of others. One that was taken out before has
-        nothing then.
+        With ``uuid``, the name need not be unique. A provider that was removed before comes back without
+        inventory, traits and aggregates.
         """
         if (uuid or name) in self:
             raise ValueError(f"there is a provider {uuid or name} already")
@@ -148,7 +150,7 @@ class ProviderTree:
         return child.uuid
 
     def put_root(self, name: str, uuid: str) -> str:
-        """Have a root of this name: it is added, or gets the name. Returns its uuid."""
+        """Add a root, or rename the one with this uuid. Returns its uuid."""
         if (root := self._roots.get(uuid)) is None:
             return self.new_root(name, uuid)
         if self._root_names.get(root.name) is root:
@@ -158,7 +160,7 @@ class ProviderTree:
         return uuid
 
     def put_child(self, name: str, parent: str, uuid: str | None = None) -> str:
-        """Have a provider below another: it is added, or moved there. Returns its uuid. Raises as `move`."""
+        """Add a provider below another, or move it there. Returns its uuid. Raises as `move`."""
         child = self._search(uuid or name) or self._search(uuid or provider_uuid(name))
         if child is None:
             return self.new_child(name, parent, uuid)
@@ -167,7 +169,7 @@ class ProviderTree:
         return child.uuid
 
     def move(self, name_or_uuid: str, parent: str) -> None:
-        """Put a provider, with everything below it, below another one.
+        """Move a provider, with everything below it, below another one.
 
         Raises ``ValueError`` if it is a root, or if ``parent`` is below it.
         """
@@ -181,19 +183,19 @@ class ProviderTree:
             child.parent_uuid = above.uuid
 
     def remove(self, name_or_uuid: str) -> None:
-        """Take a provider out, with everything below it."""
+        """Remove a provider, with everything below it."""
         self.removed.update(self._take_out(self._found(name_or_uuid)))
 
     # What providers have
 
     def has_inventory(self, name_or_uuid: str) -> bool:
-        """Whether a provider has any inventory."""
+        """Return whether a provider has any inventory."""
         return bool(self._found(name_or_uuid).inventory)
 
     def has_inventory_changed(self, name_or_uuid: str, inventory: Records) -> bool:
-        """Whether an inventory is another one than the provider's.
+        """Return whether an inventory differs from the provider's.
 
-        A field that ``inventory`` lacks is no change; one that the provider's lacks is.
+        A field that ``inventory`` lacks is no difference; one that the provider's lacks is.
         """
         own, other = self._found(name_or_uuid).inventory, records_of(inventory)
         return own.keys() != other.keys() or any(
@@ -203,91 +205,93 @@ class ProviderTree:
         )
 
     def update_inventory(self, name_or_uuid: str, inventory: Records, generation: int | None = None) -> bool:
-        """Replace a provider's inventory if it is another one. Returns whether it is."""
+        """Replace a provider's inventory if it differs. Returns whether it did."""
         changes = self.has_inventory_changed(name_or_uuid, inventory)
         provider = self._found(name_or_uuid)
-        told = records_of(inventory)
+        records = records_of(inventory)
         if changes:
             provider.inventory = records_of(inventory)
-        elif provider.told_inventory is not None:
-            # The tree keeps the fields that a record lacks, and so does what was told of them before.
-            before = provider.told_inventory
-            told = {name: {**before.get(name, {}), **record} for name, record in told.items()}
-        provider.told_inventory = told
+        elif provider.driver_inventory is not None:
+            # The tree keeps the fields that a record lacks, and so do the records of the driver.
+            before = provider.driver_inventory
+            records = {name: {**before.get(name, {}), **record} for name, record in records.items()}
+        provider.driver_inventory = records
         _raise_generation(provider, generation)
         return changes
 
-    def told_classes(self, name_or_uuid: str) -> frozenset[str]:
-        """The resource classes whose inventories the driver has told of a provider."""
-        return frozenset(self._found(name_or_uuid).told_inventory or ())
+    def driver_classes(self, name_or_uuid: str) -> frozenset[str]:
+        """Return the resource classes whose inventories the driver has reported of a provider."""
+        return frozenset(self._found(name_or_uuid).driver_inventory or ())
 
     def add_inventory(self, name_or_uuid: str, inventory: Records) -> None:
-        """Add to a provider's inventory, or replace some of it; what else the driver has told stays told."""
+        """Add or replace some classes of a provider's inventory; the driver's other classes stay."""
         provider, added = self._found(name_or_uuid), records_of(inventory)
-        before = provider.inventory if provider.told_inventory is None else provider.told_inventory
-        provider.told_inventory = {**before, **added}
+        before = provider.inventory if provider.driver_inventory is None else provider.driver_inventory
+        provider.driver_inventory = {**before, **added}
         provider.inventory = {**provider.inventory, **records_of(inventory)}
 
     def has_sharing_provider(self, resource_class: str) -> bool:
-        """Whether a provider which shares what it has with its aggregates has inventory of a class."""
+        """Return whether a sharing provider has inventory of a class."""
         return any(
             resource_class in provider.inventory and SHARING_TRAIT in provider.traits
             for provider in self._walk()
         )
 
     def has_traits(self, name_or_uuid: str, traits: Iterable[str]) -> bool:
-        """Whether a provider has all of these traits."""
+        """Return whether a provider has all of these traits."""
         return self._found(name_or_uuid).traits >= set(traits)
 
     def have_traits_changed(self, name_or_uuid: str, traits: Iterable[str]) -> bool:
-        """Whether traits are others than the provider's."""
+        """Return whether traits differ from the provider's."""
         return self._found(name_or_uuid).traits != set(traits)
 
     def update_traits(self, name_or_uuid: str, traits: Iterable[str], generation: int | None = None) -> bool:
-        """Replace a provider's traits. Returns whether they are others."""
+        """Replace a provider's traits. Returns whether they differed."""
         provider, before = self._found(name_or_uuid), self._found(name_or_uuid).traits
-        provider.traits, provider.tells_traits = set(traits), True
+        provider.traits, provider.sets_traits = set(traits), True
         _raise_generation(provider, generation)
         return provider.traits != before
 
     def add_traits(self, name_or_uuid: str, *traits: str) -> None:
-        """Add traits to a provider. Without any, the provider need not be there."""
+        """Add traits to a provider. Without any, the provider need not exist."""
         if traits:
             self.update_traits(name_or_uuid, self._found(name_or_uuid).traits | {*traits})
 
     def remove_traits(self, name_or_uuid: str, *traits: str) -> None:
-        """Take traits from a provider. Without any, the provider need not be there."""
+        """Remove traits from a provider. Without any, the provider need not exist."""
         if traits:
             self.update_traits(name_or_uuid, self._found(name_or_uuid).traits - {*traits})
 
     def in_aggregates(self, name_or_uuid: str, aggregates: Iterable[str]) -> bool:
-        """Whether a provider is in all of these aggregates."""
+        """Return whether a provider is in all of these aggregates."""
         return self._found(name_or_uuid).aggregates >= set(aggregates)
 
     def have_aggregates_changed(self, name_or_uuid: str, aggregates: Iterable[str]) -> bool:
-        """Whether aggregates are others than the provider's."""
+        """Return whether aggregates differ from the provider's."""
         return self._found(name_or_uuid).aggregates != set(aggregates)
 
     def update_aggregates(
         self, name_or_uuid: str, aggregates: Iterable[str], generation: int | None = None
     ) -> bool:
-        """Replace a provider's aggregates. Returns whether they are others."""
+        """Replace a provider's aggregates. Returns whether they differed."""
         provider, before = self._found(name_or_uuid), self._found(name_or_uuid).aggregates
-        provider.aggregates, provider.tells_aggregates = set(aggregates), True
+        provider.aggregates, provider.sets_aggregates = set(aggregates), True
         _raise_generation(provider, generation)
         return provider.aggregates != before
 
     def add_aggregates(self, name_or_uuid: str, *aggregates: str) -> None:
-        """Put a provider into aggregates."""
+        """Add a provider to aggregates."""
         self.update_aggregates(name_or_uuid, self._found(name_or_uuid).aggregates | {*aggregates})
 
     def remove_aggregates(self, name_or_uuid: str, *aggregates: str) -> None:
-        """Take a provider out of aggregates."""
+        """Remove a provider from aggregates."""
         self.update_aggregates(name_or_uuid, self._found(name_or_uuid).aggregates - {*aggregates})
 
     def update_resources(self, name_or_uuid: str, resources: Mapping[str, Collection[Any]]) -> bool:
-        """Replace the things behind a provider's units, which placement does not know. Returns whether they
-        are others."""
+        """Replace the objects behind a provider's units, which placement does not know.
+
+        Returns whether they differed.
+        """
         provider, before = self._found(name_or_uuid), self._found(name_or_uuid).resources
         provider.resources = {name: set(things) for name, things in resources.items()}
         return provider.resources != before
@@ -315,7 +319,7 @@ class ProviderTree:
         provider = TreeProvider(uuid, name, generation, parent, is_placed=True)
         if uuid in self.removed:
             self.removed.discard(uuid)
-            provider.told_inventory, provider.tells_traits, provider.tells_aggregates = {}, True, True
+            provider.driver_inventory, provider.sets_traits, provider.sets_aggregates = {}, True, True
         return provider
 
     def _put(self, provider: TreeProvider, parent: TreeProvider | None) -> None:
@@ -326,7 +330,7 @@ class ProviderTree:
         self._providers[provider.uuid] = provider
 
     def _take_out(self, provider: TreeProvider) -> list[str]:
-        """Take a provider and all below it out. Returns their uuids."""
+        """Remove a provider and all below it. Returns their uuids."""
         if provider.parent_uuid is None:
             del self._roots[provider.uuid]
             self._root_names.pop(provider.name, None)

@@ -1,4 +1,4 @@
-"""Files in TOML that people write, as values of a type."""
+"""TOML files of operators, as values of a type."""
 
 import tomllib
 from pathlib import Path
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def read_toml(path: Path, form: type[T]) -> T:
-    """The content of a file as a value of a type.
+    """Read a file as a value of a type.
 
     Raises:
         ValueError: the file is not TOML in UTF-8, or has a wrong value; the text names its place.

@@ -1,4 +1,4 @@
-"""One provider of a tree that a driver changes, and what it has said of it."""
+"""One provider of a tree, and the driver's changes to it."""
 
 import copy
 from collections.abc import Iterator, Mapping
@@ -20,9 +20,9 @@ Records = Mapping[str, Inventory | Record]
 
 
 class ProviderData(NamedTuple):
-    """A copy of one provider. ``parent_uuid`` is None for a root, ``generation`` if it is not known.
+    """A copy of one provider. ``parent_uuid``: None for a root. ``generation``: None if it is not known.
 
-    ``resources`` are the things by which a driver keeps units of a class apart, such as persistent memories.
+    ``resources``: the objects by which a driver keeps units of a class apart, such as persistent memories.
     """
 
     uuid: str
@@ -35,11 +35,11 @@ class ProviderData(NamedTuple):
     resources: dict[str, set[Any]]
 
 
-class ToldProvider(NamedTuple):
-    """What a driver has said of one provider since its tree was made; None for what it did not speak of.
+class DesiredProvider(NamedTuple):
+    """The driver's changes to one provider since its tree was made; None for parts that it did not set.
 
-    ``is_placed``: it said where the provider is, by making or moving it. ``fields``: those of each record of
-    the inventory that it named; the others have their defaults.
+    ``is_placed``: the driver created or moved the provider. ``fields``: the fields of each inventory record
+    that it set; the others have their defaults.
     """
 
     uuid: str
@@ -54,9 +54,9 @@ class ToldProvider(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class TreeProvider:
-    """One provider in a tree, with those right below it by uuid.
+    """One provider in a tree, with its children by uuid.
 
-    ``told_inventory``: the records that the driver has told, None if it told none.
+    ``driver_inventory``: the records that the driver has set; None if it set none.
     """
 
     uuid: str
@@ -69,12 +69,12 @@ class TreeProvider:
     aggregates: set[str] = field(default_factory=set)
     resources: dict[str, set[Any]] = field(default_factory=dict)
     is_placed: bool = False
-    told_inventory: dict[str, dict[str, Any]] | None = None
-    tells_traits: bool = False
-    tells_aggregates: bool = False
+    driver_inventory: dict[str, dict[str, Any]] | None = None
+    sets_traits: bool = False
+    sets_aggregates: bool = False
 
     def walk(self) -> Iterator["TreeProvider"]:
-        """This provider and all below it, each after its parent."""
+        """Yield this provider and all below it, each after its parent."""
         # A loop, as a tree may be deeper than Python's stack.
         left = [self]
         while left:
@@ -83,7 +83,7 @@ class TreeProvider:
             left += reversed(provider.children.values())
 
     def data(self) -> ProviderData:
-        """A copy of the provider as it is now."""
+        """Return a copy of the provider."""
         return ProviderData(
             self.uuid,
             self.name,
@@ -95,23 +95,23 @@ class TreeProvider:
             copy.deepcopy(self.resources),
         )
 
-    def told(self) -> ToldProvider:
-        """What the driver has said. Raises `msgspec.ValidationError` for a record that is no inventory."""
-        records = self.told_inventory
-        return ToldProvider(
+    def desired(self) -> DesiredProvider:
+        """Return the driver's changes. Raises `msgspec.ValidationError` for a record that is no inventory."""
+        records = self.driver_inventory
+        return DesiredProvider(
             self.uuid,
             self.name,
             self.parent_uuid,
             self.is_placed,
             None if records is None else msgspec.convert(records, dict[str, Inventory]),
             {name: _FIELDS.intersection(record) for name, record in (records or {}).items()},
-            frozenset(self.traits) if self.tells_traits else None,
-            frozenset(self.aggregates) if self.tells_aggregates else None,
+            frozenset(self.traits) if self.sets_traits else None,
+            frozenset(self.aggregates) if self.sets_aggregates else None,
         )
 
 
 def records_of(inventory: Records) -> dict[str, dict[str, Any]]:
-    """A copy of an inventory as records."""
+    """Return a copy of an inventory as records."""
     return {
         name: msgspec.structs.asdict(each) if isinstance(each, Inventory) else dict(each)
         for name, each in inventory.items()
@@ -119,9 +119,9 @@ def records_of(inventory: Records) -> dict[str, dict[str, Any]]:
 
 
 def parents_first(named: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Providers by uuid, each after its parent if that is named too, else in their order.
+    """Sort providers, given by uuid, so that each is after its parent; else they keep their order.
 
-    Raises ``ValueError`` for those that are parents of each other.
+    Raises ``ValueError`` for providers that are parents of each other.
     """
     uuids = list(named)
     below: dict[str, list[int]] = {}

@@ -1,9 +1,9 @@
-"""The machine that reshapes a node's tree: inventories change and claims move in one write.
+"""The state machine that reshapes a node's tree: inventories change and claims move in one write.
 
-New providers are made first, without inventories, so that nothing is claimed of them yet. Then placement
-changes all inventories and claims at once, or nothing. What is left, traits of old providers and deletions of
-those that are gone, is an ordinary report. An agent that is killed in between begins again: its driver finds
-the old shape, or the new one.
+New providers are created first, without inventories, so that nothing is claimed of them yet. Then placement
+changes all inventories and claims at once, or nothing. The rest, traits of old providers and deletions, is an
+ordinary report. An agent that is killed in between begins again: its driver finds the old tree, or the new
+one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,14 +34,14 @@ from roost.model.reshape import counted_class
 
 
 class Moved(NamedTuple):
-    """What a driver made of a tree, and the claims that it moved."""
+    """A tree as a driver has reshaped it, and the claims that it moved."""
 
     tree: ProviderTree
     claims: dict[str, MovedClaim]
 
 
 def move_claims(session: SessionKey, node: str, root: str, tree: ProviderTree) -> Machine[Moved]:
-    """Have the driver change a tree and move the claims on it. ``tree``: as placement has it.
+    """Have the driver change a tree and move the claims on it. ``tree``: the tree as placement has it.
 
     Raises `ReshapeRefused`, and what ``cell`` and the driver raise.
     """
@@ -60,16 +60,16 @@ def move_claims(session: SessionKey, node: str, root: str, tree: ProviderTree) -
 
 
 def with_moved_classes(applied: Applied, wanted: ProviderTree, there: Sequence[ProviderState]) -> Applied:
-    """What is applied, with the classes that a driver moves to other providers.
+    """Return the applied providers, with the classes that a driver moves elsewhere as the agent's own.
 
-    Another agent may have made their inventories, Nova's before an upgrade. Where they stayed, the host would
-    have its amounts twice.
+    Another agent, such as Nova's before an upgrade, may have made their inventories. If they stayed, the host
+    would have its amounts twice.
     """
-    told = {each.uuid: each.inventory for each in wanted.told() if each.inventory is not None}
-    anywhere = {counted_class(name) for inventory in told.values() for name in inventory}
+    inventories = {each.uuid: each.inventory for each in wanted.desired() if each.inventory is not None}
+    anywhere = {counted_class(name) for inventory in inventories.values() for name in inventory}
     after = dict(applied)
     for state in there:
-        if (now := told.get(state.uuid)) is None:
+        if (now := inventories.get(state.uuid)) is None:
             continue
         moved = {name for name in state.inventories.keys() - now if counted_class(name) in anywhere}
         if moved:
@@ -79,7 +79,7 @@ def with_moved_classes(applied: Applied, wanted: ProviderTree, there: Sequence[P
 
 
 def before_reshape(planned: Plan) -> list[PlannedWrite]:
-    """The writes that come before a reshape: new providers with their traits and aggregates, and moves."""
+    """Return the writes that precede a reshape: new providers with traits and aggregates, and moves."""
     created = {each.provider for each in planned.writes if isinstance(each.write, CreateProvider)}
     return [
         each
@@ -90,14 +90,14 @@ def before_reshape(planned: Plan) -> list[PlannedWrite]:
 
 
 class PlannedReshape(NamedTuple):
-    """The inventories that a reshape changes, and by provider the fields of what is applied then."""
+    """The inventories that a reshape changes, and by provider the changes to its `AppliedProvider`."""
 
     inventories: tuple[SetInventories, ...]
     changes: dict[str, Mapping[str, Any]]
 
 
 def plan_reshape(planned: Plan, there: Sequence[ProviderState], root: str) -> PlannedReshape:
-    """The last inventories of all providers; none for those that go. The root is always among them."""
+    """Plan the final inventories of all providers; empty for those that go. The root is always included."""
     states = {state.uuid: state for state in there}
     writes: dict[str, SetInventories] = {}
     changes: dict[str, Mapping[str, Any]] = {}
@@ -114,7 +114,7 @@ def plan_reshape(planned: Plan, there: Sequence[ProviderState], root: str) -> Pl
 
 
 def changes_anything(planned: PlannedReshape, there: Sequence[ProviderState]) -> bool:
-    """Whether inventories would be others than they are."""
+    """Return whether any inventory would differ from the present one."""
     states = {state.uuid: state.inventories for state in there}
     return any(each.inventories != states[each.uuid] for each in planned.inventories)
 
@@ -128,9 +128,9 @@ def reshape(
     applied: Applied,
     ahead: Applied,
 ) -> Machine[Applied | None]:
-    """Make a reshape; returns what is applied then, None if others have changed the tree meanwhile.
+    """Make a reshape. Returns the applied providers then; None if others have changed the tree meanwhile.
 
-    ``ahead``: what may be the agent's own while it is under way. Raises `ReshapeRefused`.
+    ``ahead``: all that may be the agent's own while the reshape is under way. Raises `ReshapeRefused`.
     """
     yield from Ask("state", KeepApplied(node, ahead)).do()
     question = Reshape(session, root, planned.inventories, claims)
@@ -158,7 +158,7 @@ def _record(claim: TreeClaim) -> dict[str, Any]:
 
 
 def _allocations(consumer: str, records: ConsumerRecords) -> dict[str, dict[str, int]]:
-    """What a driver says that a consumer holds. Raises `ReshapeRefused` if that is nothing readable."""
+    """Read a consumer's allocations from a driver's answer. Raises `ReshapeRefused` if unreadable."""
     try:
         return {uuid: dict(each["resources"]) for uuid, each in records[consumer]["allocations"].items()}
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""What goes wrong on a host, as the log of its agent tells it: once when it begins, and once when it is over.
+"""Logs a lasting fault of a host twice only: once when it begins, and once when it is over.
 
 An agent polls for ever, and a disk that is full or a driver that cannot tell its metrics fails each poll.
 """
@@ -10,7 +10,7 @@ from roost.model.text import error_text
 
 
 class Troubles:
-    """The troubles of a host, by what the log says of them."""
+    """The present faults of a host, by the event that the log has of them."""
 
     def __init__(self, host: str) -> None:
         self._host = host
@@ -19,15 +19,15 @@ class Troubles:
     def tell(
         self, trouble: str, error: Exception | str, level: Literal["warning", "error"] = "warning"
     ) -> Machine[None]:
-        """Log a trouble, unless the same error was logged and is not over."""
+        """Log a fault, unless the same error was logged and is not over."""
         text = error if isinstance(error, str) else error_text(error)
         if self._present.get(trouble) != text:
             self._present[trouble] = text
             yield from Log(trouble, {"host": self._host, "error": text}, level).do()
 
     def over(self, trouble: str) -> Machine[None]:
-        """Log the end of a trouble, if there was one."""
+        """Log the end of a fault, if there was one."""
         if self._present.pop(trouble, None) is not None:
-            # As loud as its beginning: who was woken by that is to see this.
+            # At the level of its beginning, so that an operator who saw that sees this.
             values = {"host": self._host, "trouble": trouble}
             yield from Log("a trouble of a host is over", values, "warning").do()

@@ -1,7 +1,7 @@
-"""The orders of one host that are being carried out, and the results that its cell does not have yet.
+"""The orders of one host that are under way, and the results that its cell does not have yet.
 
-One thing at a time is done for an instance. An order is outranked by one of a later attempt, and an order to
-build by the order to destroy the same attempt: what outranks a build ends it.
+Orders for one instance run one after the other. An order is outranked by one of a later attempt, and an order
+to build by the order to destroy the same attempt. An order that outranks a build ends it.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from roost.agent.errors import ANY_FAULT, BuildEnded, BuildFailed
 from roost.agent.protocol.errors import AgentProtocolError
 from roost.agent.protocol.questions import Confirm
 from roost.agent.protocol.types import Build, Destroy, Destroyed, Order
-from roost.machine import Ask, Count, Log, Machine, Monotonic, Sleep, Start, Wake, Within
+from roost.machine import Ask, Increment, Log, Machine, Monotonic, Sleep, Start, Wake, Within
 from roost.model.instance import BuildResult
 from roost.model.text import error_text
 from roost.process.logs import RequestIds
@@ -38,13 +38,12 @@ class _Given(NamedTuple):
         return self.order.key[1], isinstance(self.order, Destroy)
 
 
-class Workload:
-    """What one host is at, and what it has done. Its machines change it; the polls of the host send it.
+class AgentWorkload:
+    """The orders under way on a host and their results. The polls of the host send the results.
 
-    ``confirmation``: the question whether an attempt at an instance may start; None while no order may be
-    carried out.
-    ``start_seconds``: how long the start of a guest may take. ``retry_seconds``: the first pause after a
-    failure.
+    ``confirmation``: returns the question whether an attempt at an instance may start; None while no order
+    may be carried out. ``start_seconds``: the limit for the start of a guest. ``retry_seconds``: the first
+    pause after a failure.
     """
 
     def __init__(
@@ -68,11 +67,11 @@ class Workload:
         self.destroyed: dict[Key, Destroyed] = {}
         self.failed_builds = 0
         self.took = 0.0
-        """Seconds that the last order took that was carried out."""
+        """Seconds that the last completed order took."""
 
     @property
     def busy(self) -> frozenset[str]:
-        """The instances of which something is being done."""
+        """The instances with an order under way."""
         return frozenset(self._current)
 
     @property
@@ -81,7 +80,7 @@ class Workload:
         return frozenset(uuid for uuid, each in self._current.items() if isinstance(each.order, Build))
 
     def known(self, destroying: bool) -> tuple[Key, ...]:
-        """The orders to destroy, or to build, that need not be sent again."""
+        """Return the orders to destroy, or to build, that the cell need not send again."""
         given = [*self._current.values(), *self._next.values()]
         keys = {each.order.key for each in given if isinstance(each.order, Destroy) is destroying}
         keys.update((uuid, attempt) for kind, uuid, attempt in self._outranked if kind is destroying)
@@ -90,7 +89,7 @@ class Workload:
     def acknowledged(
         self, results: tuple[BuildResult, ...], destroyed: tuple[Destroyed, ...], counter: int
     ) -> None:
-        """The cell has stored these, by the poll with this number."""
+        """Note that the cell has stored these, by the poll with this number."""
         for result in results:
             self.results.pop((result.instance, result.attempt), None)
             self._stored[False, result.instance, result.attempt] = counter
@@ -99,21 +98,21 @@ class Workload:
             self._stored[True, each.instance, each.attempt] = counter
 
     def forget(self, oldest: int | None) -> None:
-        """No poll before the one with the number ``oldest`` can be answered any more; None: none at all."""
+        """Note that no poll before number ``oldest`` can be answered any more; None: no poll at all."""
         kept = {} if oldest is None else self._stored
         self._stored = {key: counter for key, counter in kept.items() if oldest and counter > oldest}
 
     def take(self, order: Order, asked: float, counter: int) -> Machine[None]:
         """Begin an order, unless it is known, done or outranked.
 
-        ``asked`` and ``counter``: when the poll was sent that brought it, and its number.
+        ``asked`` and ``counter``: the time (monotonic seconds) and the number of the poll that brought it.
         """
         given = _Given(order, asked)
         instance = order.key[0]
         destroys = isinstance(order, Destroy)
         if order.key in (self.destroyed if destroys else self.results):
             return
-        # The answer may be older than one by which the cell has the result.
+        # The answer may be older than the poll by which the cell has the result.
         if self._stored.get((destroys, *order.key), 0) > counter:
             return
         current, following = self._current.get(instance), self._next.get(instance)
@@ -131,7 +130,7 @@ class Workload:
                 yield from Start(f"{self._topic}/{instance}/end", self._end_build(current)).do()
 
     def _work(self, given: _Given) -> Machine[None]:
-        """Carry out an order, and then those that came for the instance meanwhile."""
+        """Carry out an order, and then the orders that came for the instance meanwhile."""
         instance = given.order.key[0]
         while True:
             began = yield from Monotonic().do()
@@ -146,7 +145,7 @@ class Workload:
                     self.results[given.order.key] = result
                     self.failed_builds = 0 if result.failure is None else self.failed_builds + 1
                     outcome = "built" if result.failure is None else "failed"
-                    yield from Count(metrics.BUILDS.labels(outcome)).do()
+                    yield from Increment(metrics.BUILDS.labels(outcome)).do()
             following = self._next.pop(instance, None)
             if following is None:
                 break
@@ -156,7 +155,7 @@ class Workload:
         yield from Wake(self._topic).do()
 
     def _end_build(self, build: _Given) -> Machine[None]:
-        """End a build that is outranked. The order that outranks it destroys what is left."""
+        """End a build that is outranked. The order that outranks it destroys the rest."""
         instance = build.order.key[0]
         pause = self._retry_seconds
         while self._current.get(instance) is build:
@@ -168,7 +167,7 @@ class Workload:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _destroy(self, order: Destroy) -> Machine[int | None]:
-        """Destroy what there is of an attempt and those before; returns the attempt of the guest that ran."""
+        """Destroy an attempt and all before it; returns the attempt of the guest that ran, if any."""
         pause = self._retry_seconds
         while True:
             try:
@@ -183,7 +182,7 @@ class Workload:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _build(self, order: Build, asked: float) -> Machine[BuildResult | None]:
-        """Build an instance; returns None if the attempt is no longer wanted or not to be judged here."""
+        """Build an instance; returns None if the attempt is no longer wanted or not this host's to judge."""
         instance, attempt = order.key
         try:
             there = (yield from Ask("driver", Guests()).do()).get(instance)
@@ -214,13 +213,13 @@ class Workload:
             return None
         except Exception as error:
             failure = yield from self._failure(order, error, self._start_seconds)
-            # It may run all the same: nobody else may build it before it is gone.
+            # The guest may run all the same: no other host may build it before it is gone.
             yield from self._destroy(Destroy(instance, attempt))
             return failure
         return BuildResult(instance, self._host, attempt)
 
     def _confirm(self, key: Key, deadline: float) -> Machine[bool | None]:
-        """Whether the cell still wants an attempt; None if it does not answer before the deadline."""
+        """Return whether the cell still wants an attempt; None if it does not answer before the deadline."""
         pause = self._retry_seconds
         while True:
             question = self._confirmation(*key)
@@ -249,7 +248,7 @@ class Workload:
         return BuildResult(instance, self._host, attempt, reason, code, retryable)
 
     def _clean_once(self, instance: str) -> Machine[None]:
-        """Remove what was prepared of a guest that never started; what stays takes room, and no more."""
+        """Remove the parts of a guest that never started; if that fails, they only take space."""
         try:
             yield from Ask("driver", DestroyGuest(instance)).do()
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Benchmark of agents over the wire: what hosts that do nothing cost, and how fast instances are built."""
+"""Benchmark of agents over the wire: the cost of idle hosts, and the rate at which instances are built."""
 
 import asyncio
 import statistics
@@ -16,11 +16,11 @@ from roost.bench.errors import BenchError
 from roost.bench.progress import announce
 from roost.bench.replay import azure
 from roost.bench.replay.remote import RemoteReplay, calling
-from roost.bench.replay.workload import HostShape
-from roost.bench.report import Column, Report, report
+from roost.bench.replay.workload import WorkloadHostTree
+from roost.bench.report import BenchReport, Column, report
 from roost.web.auth.credentials import FixedCredentials
 
-SHAPE: Final = HostShape({"VCPU": 64, "MEMORY_MB": 448 * 1024, "DISK_GB": 4000})
+SHAPE: Final = WorkloadHostTree({"VCPU": 64, "MEMORY_MB": 448 * 1024, "DISK_GB": 4000})
 FLAVOR: Final = {"name": "small", "vcpus": 1, "memory_mb": 512}
 LOOK_SECONDS: Final = 0.02
 SETTLE_SECONDS: Final = 300.0
@@ -43,13 +43,14 @@ COLUMNS: Final = (
 )
 
 
-class Row(msgspec.Struct, frozen=True):
+class AgentsRow(msgspec.Struct, frozen=True):
     """The result of one cloud.
 
-    ``idle_…``: percent of a core of all processes of a kind while nothing is asked. ``p50_ms`` and ``p99_ms``
-    are of instances that are asked for one after the other; ``builds_per_second`` is of many at once, and
-    ``processor_ms`` what conductor, cells and agents need for each of them. ``changes_per_second`` and
-    ``change_ms``: the same of the placements and departures of a trace.
+    ``idle_…``: percent of a core that all processes of a kind use without requests. ``p50_ms`` and
+    ``p99_ms``: times until an instance is active, of instances requested one after the other.
+    ``builds_per_second``: the rate of many instances requested at once; ``processor_ms``: the processor time
+    of conductor, cells and agents for each of them. ``changes_per_second`` and ``change_ms``: the same for
+    the placements and departures of a trace.
     """
 
     hosts: int
@@ -77,11 +78,11 @@ def measure(
     many: int,
     trace: Path | None = None,
     bins: int | None = None,
-) -> Report:
+) -> BenchReport:
     """Start a cloud of each size in hosts, and measure it.
 
-    ``idle``: seconds without requests. ``singles``: instances one after the other; ``many``: at once.
-    ``trace``: the folder of the Azure trace, whose first ``bins`` are replayed then.
+    ``idle``: seconds without requests. ``singles``: instances requested one after the other; ``many``: at
+    once. ``trace``: the folder of the Azure trace, whose first ``bins`` bins are replayed at the end.
 
     Raises:
         BenchError: A process does not start, or an instance is not built.
@@ -107,8 +108,8 @@ def measure(
     return report("agents", "Agents over the wire", COLUMNS, rows, settings)
 
 
-def _row(cloud: Cloud, hosts: int, cells: int, tls: bool, idle: float, singles: int, many: int) -> Row:
-    # The scheduler looks for new hosts from time to time.
+def _row(cloud: Cloud, hosts: int, cells: int, tls: bool, idle: float, singles: int, many: int) -> AgentsRow:
+    # The scheduler searches for new hosts periodically.
     while _built(cloud, 1)[0] != "active":
         time.sleep(LOOK_SECONDS)
     time.sleep(min(idle, 20.0))
@@ -128,7 +129,7 @@ def _row(cloud: Cloud, hosts: int, cells: int, tls: bool, idle: float, singles: 
         list(pool.map(lambda count: _active(cloud, count), counts))
     seconds = time.perf_counter() - began
     after = cloud.processor_seconds()
-    return Row(
+    return AgentsRow(
         hosts=hosts,
         cells=cells,
         tls=tls,
@@ -143,8 +144,8 @@ def _row(cloud: Cloud, hosts: int, cells: int, tls: bool, idle: float, singles: 
     )
 
 
-def _replayed(cloud: Cloud, row: Row, trace: Path, bins: int | None) -> Row:
-    """The row with the figures of a replay of a trace."""
+def _replayed(cloud: Cloud, row: AgentsRow, trace: Path, bins: int | None) -> AgentsRow:
+    """Return the row with the figures of a replay of a trace."""
     workload = azure.read(trace, bins, row.hosts, SHAPE)
 
     async def replay() -> tuple[int, float]:
@@ -170,7 +171,7 @@ def _active(cloud: Cloud, count: int) -> None:
 
 
 def _built(cloud: Cloud, count: int) -> list[str]:
-    """Ask for instances, and return their states when nobody has work with them any more."""
+    """Request instances, and return their states once they are settled."""
     asked = cloud.request("POST", "/v1/instances", {"flavor": FLAVOR, "count": count})
     path = f"/v1/instances?request_id={asked['request_id']}&limit={MOST_AT_ONCE}"
     until = time.monotonic() + SETTLE_SECONDS

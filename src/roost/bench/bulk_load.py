@@ -1,8 +1,8 @@
 """Bulk load of a fleet into a database of Roost.
 
-The ledger would be too slow: a million hosts with forty traits each have forty million rows. The rows that
-all hosts have alike are written by the database itself, by arithmetic on provider ids. Only names, uuids and
-usages go through Python.
+The ledger would be too slow: a million hosts with forty traits each have forty million rows. The database
+itself writes the rows that are equal for all hosts, by arithmetic on provider ids. Python writes only names,
+uuids and usages.
 """
 
 from collections.abc import Iterable, Iterator
@@ -43,7 +43,7 @@ def bulk_load(database: Database, plan: FleetPlan) -> None:
 
 @contextmanager
 def _unguarded(database: Database) -> Iterator[Connection]:
-    """A transaction without foreign key checks and without syncs. An interrupted bulk load is dropped."""
+    """Open a transaction without foreign key checks and syncs. An interrupted bulk load is dropped."""
     with database.engine.connect() as connection:
         if database.is_sqlite:
             for setting in ("foreign_keys=OFF", "synchronous=OFF", "cache_size=-500000"):

@@ -5,18 +5,18 @@ from typing import Final
 
 import msgspec
 
-from roost.bench.comparison import Setting, in_turns, running_services, speedup
+from roost.bench.comparison import ComparedSetting, in_turns, running_services, speedup
 from roost.bench.fleets import FleetPlan
 from roost.bench.load_generator import LoadPlan
-from roost.bench.measurement import Figures, figures, http_request
+from roost.bench.measurement import MeasuredFigures, figures, http_request
 from roost.bench.progress import announce
 from roost.bench.queries import QueryTemplate, queries_for
-from roost.bench.report import Column, Report, report
-from roost.bench.services import Service
+from roost.bench.report import BenchReport, Column, report
+from roost.bench.services import BenchService
 from roost.bench.store import Store
 
 UNLIMITED_HOSTS: Final = 10_000
-"""Hosts of the largest fleet that is queried without a limit. Answers of larger ones exceed 100 MB."""
+"""Hosts of the largest fleet that is queried without a limit. For larger ones the response exceeds 100 MB."""
 MIN_REQUESTS: Final = 3
 """Requests that each client sends in a round, however long they take."""
 
@@ -39,11 +39,11 @@ COLUMNS: Final = (
 )
 
 
-class Row(msgspec.Struct, frozen=True):
+class CandidatesRow(msgspec.Struct, frozen=True):
     """The result of one query on one fleet.
 
-    ``candidates`` counts the allocation requests in the answer to the first flavor. ``ratio``: median latency
-    of OpenStack Placement divided by that of Roost.
+    ``candidates``: number of allocation requests in the response to the first flavor. ``ratio``: median
+    latency of OpenStack Placement divided by that of Roost.
     """
 
     query: str
@@ -51,20 +51,20 @@ class Row(msgspec.Struct, frozen=True):
     limit: str
     candidates: int | None
     kilobytes: float
-    roost: Figures
-    upstream: Figures | None
+    roost: MeasuredFigures
+    upstream: MeasuredFigures | None
     ratio: float | None
 
 
 def measure(
-    setting: Setting, store: Store, plans: Sequence[FleetPlan], limits: Sequence[int], clients: int
-) -> Report:
+    setting: ComparedSetting, store: Store, plans: Sequence[FleetPlan], limits: Sequence[int], clients: int
+) -> BenchReport:
     """Measure each query of each fleet with each limit; 0 stands for no limit.
 
     Raises:
         BenchError: A service does not start or does not answer.
     """
-    rows: list[Row] = []
+    rows: list[CandidatesRow] = []
     wrong: list[str] = []
     for plan in plans:
         with running_services(setting, store, plan) as entered:
@@ -77,19 +77,19 @@ def measure(
 
 
 def _row(
-    setting: Setting,
+    setting: ComparedSetting,
     plan: FleetPlan,
-    entered: Sequence[Service],
+    entered: Sequence[BenchService],
     query: QueryTemplate,
     limit: int | None,
     clients: int,
     wrong: list[str],
-) -> Row:
+) -> CandidatesRow:
     announce(f"candidates: {query.name}, {plan}, limit {limit}")
     requests = [http_request("GET", path) for path in query.paths(limit)]
     warm = http_request("GET", "/")
 
-    def plan_round(service: Service, number: int) -> LoadPlan:
+    def plan_round(service: BenchService, number: int) -> LoadPlan:
         return LoadPlan(
             port=service.port,
             clients=clients,
@@ -111,7 +111,7 @@ def _row(
         wrong.append(f"{query.name}, {plan}, limit {limit}: {counts} candidates")
     ours, *peers = shown
     peer = peers[0] if peers else None
-    return Row(
+    return CandidatesRow(
         query=query.name,
         hosts=plan.hosts,
         limit="none" if limit is None else f"{limit:,}",
@@ -123,7 +123,7 @@ def _row(
     )
 
 
-def _candidates(service: Service, path: str) -> int:
+def _candidates(service: BenchService, path: str) -> int:
     answer = service.request("GET", path)
     answer.raise_for_status()
     return len(answer.json()["allocation_requests"])

@@ -6,20 +6,20 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from roost.bench.comparison import Setting, in_turns, running_services
+from roost.bench.comparison import ComparedSetting, in_turns, running_services
 from roost.bench.fleets import PROJECT, USER, FleetPlan, uuids
 from roost.bench.load_generator import LoadPlan
-from roost.bench.measurement import Figures, Measurement, figures, http_request
+from roost.bench.measurement import MeasuredFigures, Measurement, figures, http_request
 from roost.bench.progress import announce
-from roost.bench.report import Column, Report, report
-from roost.bench.services import Service
+from roost.bench.report import BenchReport, Column, report
+from roost.bench.services import BenchService
 from roost.bench.store import Store
 
 RESOURCES: Final = {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 2}
 POST_SIZE: Final = 100
 """Consumers in one POST."""
 PREPARED: Final = {"roost": 12_000, "upstream": 1_000}
-"""Claims that are encoded for each second of a round; more than each service reaches."""
+"""Claims that are encoded for each second of a round: more than the service can answer."""
 
 COLUMNS: Final = (
     Column("work", "work"),
@@ -37,13 +37,13 @@ COLUMNS: Final = (
 )
 
 
-class Row(msgspec.Struct, frozen=True):
+class ClaimsRow(msgspec.Struct, frozen=True):
     """The result of one kind of request. ``ratio``: claims per second of Roost, divided by the peer's."""
 
     work: str
     clients: int
-    roost: Figures
-    upstream: Figures | None
+    roost: MeasuredFigures
+    upstream: MeasuredFigures | None
     ratio: float | None
 
 
@@ -74,14 +74,14 @@ def claim(allocations: dict[str, dict[str, int]], generation: int | None = None)
     }
 
 
-def measure(setting: Setting, store: Store, plan: FleetPlan, clients: Sequence[int]) -> Report:
+def measure(setting: ComparedSetting, store: Store, plan: FleetPlan, clients: Sequence[int]) -> BenchReport:
     """Measure PUT with each number of clients, DELETE of the last claims, and POST.
 
     Raises:
         BenchError: A service does not start or does not answer.
     """
     roots = plan.roots()
-    rows: list[Row] = []
+    rows: list[ClaimsRow] = []
     with running_services(setting, store, plan) as entered:
         drawn = {service.name: Claims(roots, seed) for seed, service in enumerate(entered)}
         # For DELETE: the consumers prepared in each round of the last PUT, and the number of them sent.
@@ -89,7 +89,7 @@ def measure(setting: Setting, store: Store, plan: FleetPlan, clients: Sequence[i
         made: dict[str, Measurement] = {}
         warm = http_request("GET", "/")
 
-        def plans(service: Service, requests: list[bytes], clients: int) -> LoadPlan:
+        def plans(service: BenchService, requests: list[bytes], clients: int) -> LoadPlan:
             return LoadPlan(
                 port=service.port,
                 clients=clients,
@@ -101,22 +101,22 @@ def measure(setting: Setting, store: Store, plan: FleetPlan, clients: Sequence[i
                 timeout=setting.timeout,
             )
 
-        def prepared(service: Service) -> int:
+        def prepared(service: BenchService) -> int:
             return int(PREPARED[service.name] * max(1.0, setting.seconds))
 
-        def puts(service: Service, number: int) -> LoadPlan:
+        def puts(service: BenchService, number: int) -> LoadPlan:
             bodies = drawn[service.name].bodies(prepared(service))
             sent[service.name].append([consumer for consumer, _ in bodies])
             return plans(
                 service, [http_request("PUT", f"/allocations/{c}", body) for c, body in bodies], count
             )
 
-        def posts(service: Service, number: int) -> LoadPlan:
+        def posts(service: BenchService, number: int) -> LoadPlan:
             bodies = drawn[service.name].bodies(prepared(service))
             batches = [dict(bodies[at : at + POST_SIZE]) for at in range(0, len(bodies), POST_SIZE)]
             return plans(service, [http_request("POST", "/allocations", body) for body in batches], 1)
 
-        def deletes(service: Service, number: int) -> LoadPlan:
+        def deletes(service: BenchService, number: int) -> LoadPlan:
             consumers = sent[service.name][number][: made[service.name].rounds[number]]
             return plans(
                 service, [http_request("DELETE", f"/allocations/{each}") for each in consumers], count
@@ -135,8 +135,8 @@ def measure(setting: Setting, store: Store, plan: FleetPlan, clients: Sequence[i
     return report("claims", "Claims, durable when answered", COLUMNS, rows, settings)
 
 
-def _row(work: str, clients: int, loads: Sequence[Measurement], items: int = 1) -> Row:
+def _row(work: str, clients: int, loads: Sequence[Measurement], items: int = 1) -> ClaimsRow:
     ours, *peers = [figures(load, items) for load in loads]
     peer = peers[0] if peers else None
     ratio = ours.per_second / peer.per_second if peer is not None and peer.per_second else None
-    return Row(work, clients, ours, peer, ratio)
+    return ClaimsRow(work, clients, ours, peer, ratio)

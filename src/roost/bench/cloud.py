@@ -18,7 +18,7 @@ import httpx
 from roost.bench.errors import BenchError, DidNotStart
 from roost.bench.loopback import free_port
 from roost.bench.process_memory import descendants, processor_seconds
-from roost.bench.replay.workload import HostShape
+from roost.bench.replay.workload import WorkloadHostTree
 from roost.bench.server_process import die_with_parent
 from roost.bench.store import durable_server
 
@@ -26,7 +26,7 @@ START_SECONDS = 300.0
 STOP_SECONDS = 20.0
 ROOST = str(Path(sys.executable).with_name("roost"))
 TOKEN = {"x-auth-token": "admin"}
-"""What noauth2 takes for an administrator."""
+"""The headers that noauth2 accepts as an administrator's."""
 
 CONFIGURATION = """\
 [api]
@@ -46,7 +46,7 @@ disk_gb = {disk}
 """
 
 
-class Program:
+class BenchProgram:
     """A process of the cloud, killed with its parent."""
 
     def __init__(self, folder: Path, name: str, *command: str) -> None:
@@ -64,7 +64,7 @@ class Program:
             )
 
     def wait(self, said: str) -> None:
-        """Wait until its log has a text. Raises `DidNotStart`."""
+        """Wait until the log of the process has a text. Raises `DidNotStart`."""
         until = time.monotonic() + START_SECONDS
         while said not in self.log.read_text():
             if self.process.poll() is not None or time.monotonic() > until:
@@ -72,7 +72,7 @@ class Program:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """End it in order, or kill it if it does not end."""
+        """Stop the process by SIGTERM; kill it if it does not end."""
         self.process.terminate()
         try:
             self.process.wait(STOP_SECONDS)
@@ -81,7 +81,7 @@ class Program:
             self.process.wait(STOP_SECONDS)
 
     def processor_seconds(self) -> float:
-        """The processor time that it and its children have used."""
+        """Return the processor time of the process and its children, in seconds."""
         return sum(map(processor_seconds, self._pids()))
 
     def _pids(self) -> list[int]:
@@ -91,9 +91,9 @@ class Program:
 class Cloud:
     """A conductor, and ``cells`` with a conductor and one process of agents each, for ``hosts`` hosts in all.
 
-    ``together``: hosts of a process of agents at most, if a cell has several. ``profile``: of all hosts.
-    Agents reach their cell over HTTPS if ``tls``. Use it as a context manager; it starts all and waits until
-    each host has had its first poll and report, which took ``start_seconds``.
+    ``together``: most hosts of one process of agents; a cell may need several processes. ``profile``: the
+    profile of all hosts. ``tls``: agents reach their cell over HTTPS. The context manager starts all
+    processes and waits until each host has polled and reported once, which took ``start_seconds``.
 
     Raises:
         BenchError: PostgreSQL's account cannot reach the folder.
@@ -106,7 +106,7 @@ class Cloud:
         folder: Path,
         hosts: int,
         cells: int,
-        shape: HostShape,
+        shape: WorkloadHostTree,
         tls: bool = True,
         *,
         together: int | None = None,
@@ -123,13 +123,13 @@ class Cloud:
         self._stack = ExitStack()
         self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}"
-        self.conductor: Program
-        self.cell_conductors: list[Program] = []
-        self.agents: list[Program] = []
+        self.conductor: BenchProgram
+        self.cell_conductors: list[BenchProgram] = []
+        self.agents: list[BenchProgram] = []
         self.start_seconds = 0.0
         self.config = folder / "roost.conf"
         self.urls: dict[str, str] = {}
-        """Of the databases, by name."""
+        """The URL of each database, by its name."""
 
     def __enter__(self) -> Self:
         with self._stack:
@@ -143,13 +143,13 @@ class Cloud:
         self._stack.close()
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
-        """Ask the conductor. Raises httpx.HTTPError."""
+        """Send a request to the conductor. Raises `httpx.HTTPError`."""
         answer = httpx.request(method, self.url + path, json=body, headers=TOKEN, timeout=60.0)
         answer.raise_for_status()
         return answer.json() if answer.content else None
 
     def processor_seconds(self) -> Mapping[str, float]:
-        """The processor time so far, by kind of process."""
+        """Return the processor time so far in seconds, by kind of process."""
         return {
             "conductor": self.conductor.processor_seconds(),
             "cells": sum(each.processor_seconds() for each in self.cell_conductors),
@@ -205,20 +205,19 @@ class Cloud:
             raise BenchError(f"the books are wrong: {done.stdout[:1000]}{done.stderr[:1000]}")
 
     def restart_agents(self, number: int, profile: str) -> None:
-        """End a process of agents in order, and start it with another profile; wait for the first reports of
-        its hosts."""
+        """Restart a process of agents with another profile, and wait for the first reports of its hosts."""
         self.agents[number].stop()
         self._profile = profile
         self.agents[number] = self._agents(number)
         self.agents[number].wait("roost: agent of")
 
-    def _agents(self, number: int) -> Program:
+    def _agents(self, number: int) -> BenchProgram:
         name, command = self._groups[number]
         settings = () if self._profile is None else ("--set", f"simulated.profile={self._profile}")
         return self._run(f"{name}{self._profile or ''}", "agent", *command, *settings)
 
-    def _run(self, name: str, *command: str) -> Program:
-        program = Program(self.folder, name, *command)
+    def _run(self, name: str, *command: str) -> BenchProgram:
+        program = BenchProgram(self.folder, name, *command)
         self._stack.callback(program.stop)
         return program
 
@@ -260,5 +259,5 @@ class Cloud:
 
 
 def _shares(hosts: int, cells: list[str]) -> dict[str, int]:
-    """The number of hosts of each cell."""
+    """Return the number of hosts of each cell."""
     return {cell: hosts // len(cells) + (number < hosts % len(cells)) for number, cell in enumerate(cells)}

@@ -1,4 +1,4 @@
-"""How benchmarks measure, and Roost and OpenStack Placement (the peer) measured in turns.
+"""The options of a measurement, and Roost and OpenStack Placement (the peer) measured in turns.
 
 The services take turns because the speed of a machine changes over minutes, with its temperature and with the
 load of its other guests. Rounds of a few seconds, one service after the other, see the same speed. So the
@@ -13,22 +13,22 @@ import msgspec
 
 from roost.bench.fleets import FleetPlan
 from roost.bench.load_generator import LoadPlan
-from roost.bench.measurement import Figures, Measurement, run_load
+from roost.bench.measurement import MeasuredFigures, Measurement, run_load
 from roost.bench.peer import find_peer
 from roost.bench.progress import announce, announce_round
-from roost.bench.services import Roost, Service, Upstream
+from roost.bench.services import BenchService, Roost, Upstream
 from roost.bench.store import Store
 
-Planner = Callable[[Service, int], LoadPlan]
-"""Returns what a service is sent in a round. Rounds count from 0."""
+Planner = Callable[[BenchService, int], LoadPlan]
+"""Returns the load of a service in a round. Rounds count from 0."""
 
 
-class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """How to measure.
+class ComparedSetting(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of a measurement.
 
-    ``folder`` is the bench directory. Roost runs ``workers`` worker processes, the peer ``peer_processes``.
-    The peer takes part if ``peer`` is set and the fleet has at most ``peer_providers`` providers. A case has
-    ``rounds``, in each of which each service is measured for ``seconds``. An answer that takes longer than
+    ``folder``: the bench directory. ``workers``, ``peer_processes``: processes of Roost and of the peer. The
+    peer takes part if ``peer`` is set and the fleet has at most ``peer_providers`` providers. A case has
+    ``rounds``; in each of them each service is measured for ``seconds``. A response that takes longer than
     ``timeout`` seconds ends its case.
     """
 
@@ -42,7 +42,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float = 20.0
 
     def settings(self) -> dict[str, object]:
-        """Return the part of it that a report shows."""
+        """Return the options that a report shows."""
         shown: dict[str, object] = {
             "workers": self.workers,
             "rounds": self.rounds,
@@ -53,7 +53,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def running_services(setting: Setting, store: Store, plan: FleetPlan) -> Iterator[list[Service]]:
+def running_services(setting: ComparedSetting, store: Store, plan: FleetPlan) -> Iterator[list[BenchService]]:
     """Run Roost, and the peer if it takes part, each on a copy of the same fleet.
 
     Raises:
@@ -63,7 +63,7 @@ def running_services(setting: Setting, store: Store, plan: FleetPlan) -> Iterato
     with ExitStack() as stack:
         log = setting.folder / "roost.log"
         database = stack.enter_context(store.copy(plan, "roost"))
-        entered: list[Service] = [stack.enter_context(Roost(log, database, setting.workers))]
+        entered: list[BenchService] = [stack.enter_context(Roost(log, database, setting.workers))]
         if setting.peer and plan.providers <= setting.peer_providers:
             peer = find_peer(setting.folder)
             database = stack.enter_context(store.copy(plan, "upstream"))
@@ -72,8 +72,8 @@ def running_services(setting: Setting, store: Store, plan: FleetPlan) -> Iterato
         yield entered
 
 
-def in_turns(entered: Sequence[Service], planner: Planner, rounds: int) -> list[Measurement]:
-    """Measure the services in turns. One with an overdue answer is restarted and has no more rounds."""
+def in_turns(entered: Sequence[BenchService], planner: Planner, rounds: int) -> list[Measurement]:
+    """Measure the services in turns. After an overdue response a service is restarted and left out."""
     loads = [Measurement() for _ in entered]
     for number in range(rounds):
         for service, load in zip(entered, loads, strict=True):
@@ -89,6 +89,6 @@ def in_turns(entered: Sequence[Service], planner: Planner, rounds: int) -> list[
     return loads
 
 
-def speedup(ours: Figures, peer: Figures | None) -> float | None:
+def speedup(ours: MeasuredFigures, peer: MeasuredFigures | None) -> float | None:
     """Return the peer's median latency divided by ours; None without a peer or if ours is a lower bound."""
     return None if peer is None or ours.at_least else peer.p50_ms / ours.p50_ms

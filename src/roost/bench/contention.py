@@ -6,19 +6,19 @@ from typing import Final
 import msgspec
 
 from roost.bench.claims import RESOURCES, Claims
-from roost.bench.comparison import Setting, running_services
+from roost.bench.comparison import ComparedSetting, running_services
 from roost.bench.fleets import FleetPlan
 from roost.bench.load_generator import CONFLICT, LoadPlan
 from roost.bench.measurement import Measurement, figures, http_request, run_load
 from roost.bench.progress import announce
-from roost.bench.report import Column, Report, report
-from roost.bench.services import Service
+from roost.bench.report import BenchReport, Column, report
+from roost.bench.services import BenchService
 from roost.bench.store import Store
 from roost.fleet.fits import has_room
 from roost.model.inventory import Inventory
 
 CONFLICT_RETRIES: Final = 10
-"""Times that a client repeats a request after a conflict. Nova repeats fewer times."""
+"""Retries of a request after conflicts. Nova retries fewer times."""
 REFUSED: Final = "409 placement.undefined_code"
 """The outcome of a claim for which the host has no capacity."""
 
@@ -38,11 +38,12 @@ COLUMNS: Final = (
 )
 
 
-class Row(msgspec.Struct, frozen=True):
+class ContentionRow(msgspec.Struct, frozen=True):
     """The result of one service.
 
-    ``answers`` includes those to repeated requests. ``unaccounted`` is the difference between successful
-    claims and the usage that the hosts gained; None if a request got no answer.
+    ``answers``: responses, those to retries included. ``overfull``: hosts whose usage exceeds a capacity.
+    ``unaccounted``: the difference between successful claims and the usage that the hosts gained; None if a
+    request got no response.
     """
 
     service: str
@@ -59,8 +60,10 @@ class Row(msgspec.Struct, frozen=True):
     unaccounted: int | None
 
 
-def measure(setting: Setting, store: Store, plan: FleetPlan, clients: int, claims: int) -> Report:
-    """Claim on the hosts of ``plan`` until all claims are answered or the time is over, on each service.
+def measure(
+    setting: ComparedSetting, store: Store, plan: FleetPlan, clients: int, claims: int
+) -> BenchReport:
+    """Claim on the hosts of ``plan`` on each service, until all claims are answered or the time is over.
 
     Raises:
         BenchError: A service does not start or does not answer.
@@ -77,7 +80,9 @@ def measure(setting: Setting, store: Store, plan: FleetPlan, clients: int, claim
     return report("contention", "Claims on hosts that fill up", COLUMNS, rows, settings, wrong=wrong)
 
 
-def contend(setting: Setting, service: Service, roots: Sequence[str], clients: int, claims: int) -> Row:
+def contend(
+    setting: ComparedSetting, service: BenchService, roots: Sequence[str], clients: int, claims: int
+) -> ContentionRow:
     """Claim on the root providers ``roots`` of one service, and check their usage afterwards."""
     before = sum(_in_use(service, root)[0] for root in roots)
     bodies = Claims(roots, seed=7).bodies(claims)
@@ -100,7 +105,7 @@ def contend(setting: Setting, service: Service, roots: Sequence[str], clients: i
     conflicts = load.outcomes[CONFLICT]
     unanswered = load.outcomes["overdue"] + load.outcomes["cut off"]
     gained = (sum(used for used, _ in use) - before) // RESOURCES["VCPU"]
-    return Row(
+    return ContentionRow(
         service=service.name,
         answers=total.requests,
         claimed=claimed,
@@ -120,7 +125,7 @@ def contend(setting: Setting, service: Service, roots: Sequence[str], clients: i
     )
 
 
-def _in_use(service: Service, provider: str) -> tuple[int, bool]:
+def _in_use(service: BenchService, provider: str) -> tuple[int, bool]:
     """Return the VCPUs in use at a provider, and whether any usage exceeds its capacity."""
     used = service.request("GET", f"/resource_providers/{provider}/usages").json()["usages"]
     inventories = service.request("GET", f"/resource_providers/{provider}/inventories").json()["inventories"]

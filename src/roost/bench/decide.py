@@ -18,21 +18,21 @@ from roost.bench.errors import BenchError
 from roost.bench.fleets import SEED, FleetPlan, uuids
 from roost.bench.memory_fleet import build_fleet, build_node_table
 from roost.bench.progress import announce
-from roost.bench.report import Column, Report, report
-from roost.bench.requests import NEEDED_FLEETS, PROJECTS, Kind, Requests, Shapes, flavors
+from roost.bench.report import BenchReport, Column, report
+from roost.bench.requests import NEEDED_FLEETS, PROJECTS, BenchRequests, RequestKind, Shapes, flavors
 from roost.bench.store import Store
 from roost.fleet import Fleet
 from roost.ledger import Ledger, State, keep_what_is_loaded
 from roost.model.record import Attempt, Run, RunReasons
 from roost.model.spec import Flavor, RequestSpec
-from roost.records import RecordQueue, Retention
+from roost.records import RecordQueue, RecordRetention
 from roost.records.backend import open_sql_records
 from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import Decide, LocalGateway
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugins import filters, weighers
 from roost.scheduler.request.query import placement_queries
-from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.selection import Plugins
 from roost.storage import Database
@@ -55,25 +55,25 @@ COLUMNS: Final = (
 
 
 REFUSALS: Final = 1.0
-"""Refusals in a second, less what each takes."""
+"""Requests of the refused task a second, if a refusal took no time."""
 RECORDED: Final = ", recorded"
 REFUSING: Final = ", refusals"
-"""What is after the kind of a store whose decisions are recorded, or have refusals beside them."""
+"""Suffixes of the kind of store in rows of recorded decisions, and of decisions beside refusals."""
 TOO_MUCH_MEMORY: Final = 100_000_000
-"""MiB, more than any host of a fleet has."""
+"""Requested memory in MiB that no host of a fleet has."""
 
 
-class Row(msgspec.Struct, frozen=True):
+class DecideRow(msgspec.Struct, frozen=True):
     """The result for requests of ``instances`` each, by ``concurrent`` tasks.
 
-    ``fleet`` is the name of the plan. ``size``: members of each group or ignored hosts, 0 for other queries.
-    Milliseconds are those of a request; ``per_second`` counts instances. ``first_ms`` is the time of the
-    first request, before any equivalence class is cached. ``processor_us``: of the scheduler's process, all
-    of its threads, for one of the durable decisions; None for others.
+    ``fleet``: the name of the plan. ``size``: members of each group or ignored hosts, 0 for other queries.
+    Milliseconds are those of a request; ``per_second`` counts instances. ``first_ms``: the time of the first
+    request, before any equivalence class is cached. ``processor_us``: processor time of all threads of the
+    scheduler's process for one durable decision; None for decisions in memory.
     """
 
     fleet: str
-    query: Kind | Literal["refused"]
+    query: RequestKind | Literal["refused"]
     size: int
     hosts: int
     shapes: Shapes
@@ -92,12 +92,12 @@ def measure(
     instances: Sequence[int],
     alternates: int,
     seconds: float,
-    kinds: Sequence[Kind] = ("plain",),
+    kinds: Sequence[RequestKind] = ("plain",),
     size: int = 10,
-) -> list[Row]:
+) -> list[DecideRow]:
     """Measure decisions in memory, for each fleet, kind of requests, kind of flavors and number of instances.
 
-    Requests that need a fleet of their own (`NEEDED_FLEETS`) are measured on that one only.
+    Kinds of requests that need a certain fleet (`NEEDED_FLEETS`) are measured only on that one.
 
     Raises:
         BenchError: A fleet has too few hosts for groups or ignored hosts of ``size``.
@@ -114,7 +114,7 @@ def measure(
                 continue
             announce(f"decide: {plan}, {kind}")
             table = build_node_table(plan, PROJECTS if kind == "project" else 0)
-            requests = Requests(kind, table, size)
+            requests = BenchRequests(kind, table, size)
             deciding = InMemoryDecisions(fleet, table, alternates, requests)
             keep_what_is_loaded()
             for shapes in ("repeated", "fresh"):
@@ -128,10 +128,10 @@ class InMemoryDecisions:
     """A loop of decisions on a fleet of this process."""
 
     def __init__(
-        self, fleet: Fleet, table: NodeTable, alternates: int, requests: Requests | None = None
+        self, fleet: Fleet, table: NodeTable, alternates: int, requests: BenchRequests | None = None
     ) -> None:
-        """``requests``: plain ones if it is None."""
-        self._requests = requests or Requests("plain", table, 0)
+        """``requests``: None stands for plain ones."""
+        self._requests = requests or BenchRequests("plain", table, 0)
         default = SchedulerOptions()
         self._options = replace(
             default,
@@ -171,7 +171,7 @@ class InMemoryDecisions:
         return times
 
     def _request(self, spec: RequestSpec, instances: tuple[str, ...]) -> SchedulingRequest:
-        asked = placement_queries(spec, Facts(self._table, self._options))
+        asked = placement_queries(spec, FilterFacts(self._table, self._options))
         return SchedulingRequest(
             run="run",
             spec=spec,
@@ -186,7 +186,7 @@ class InMemoryDecisions:
 
 
 class _Durable:
-    """What has been measured of durable decisions, in all turns: seconds of each request, and of all."""
+    """Measurements of durable decisions in all turns: the seconds of each request, and of all together."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
@@ -202,12 +202,12 @@ def measure_durable(
     alternates: int,
     seconds: float,
     turns: int = 1,
-) -> list[Row]:
+) -> list[DecideRow]:
     """Measure plain decisions that are committed, for each fleet and number of concurrent tasks.
 
     Each is measured without records, with records in a SQLite file, and beside one task that is refused and
-    waits for its explanation, `REFUSALS` times a second: that one has a row of its own. They take ``turns``,
-    because other processes and the disk slow each of them down at another time.
+    waits for its explanation, `REFUSALS` times a second; that task has a row of its own. The three take
+    ``turns``, because other processes and the disk slow each of them down at another time.
 
     Raises:
         BenchError: The fleet's database cannot be made, or the fleet is full before the time is over.
@@ -224,7 +224,7 @@ def measure_durable(
                     table = build_node_table(plan)
                     refusing = beside == REFUSING
                     asyncio.run(_decide(durable, url, records, table, tasks, alternates, seconds, refusing))
-        plain = Requests("plain", build_node_table(plan), 0)
+        plain = BenchRequests("plain", build_node_table(plan), 0)
         for (beside, tasks), durable in found.items():
             name, times, took = f"{store.kind}{beside}", durable.times, durable.took
             row = _row(plan, plain, 0, "repeated", 1, name, tasks, times, took)
@@ -236,7 +236,7 @@ def measure_durable(
 
 
 class _DiscardedRecords:
-    """A record backend that discards everything, because the benchmark is of decisions alone."""
+    """A record backend that discards all records, so that only decisions are measured."""
 
     def put(
         self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
@@ -253,12 +253,14 @@ async def _decide(
     seconds: float,
     refusing: bool,
 ) -> None:
-    """Measure decisions, and the writing of records that still wait at the end.
+    """Measure decisions, and the writing of the records that are left in the queue at the end.
 
-    ``refusing``: one task is refused, again and again.
+    ``refusing``: one further task is refused repeatedly.
     """
     database = Database(url)
-    queue = None if records_url is None else RecordQueue(await open_sql_records(records_url, Retention()))
+    queue = (
+        None if records_url is None else RecordQueue(await open_sql_records(records_url, RecordRetention()))
+    )
     ledger = await Ledger.open(database)
     gateway = LocalGateway(ledger)
     options = SchedulerOptions(explain_seconds=60.0)
@@ -280,7 +282,7 @@ async def _decide(
             durable.times.append(time.perf_counter() - now)
 
     async def ask_for_too_much() -> None:
-        """Requests that no host has the memory for, each of another size."""
+        """Send requests that no host has the memory for, each of another size."""
         while (now := time.perf_counter()) < started + seconds:
             flavor = Flavor("refused", 1, TOO_MUCH_MEMORY + len(durable.refused))
             try:
@@ -307,15 +309,15 @@ async def _decide(
     await database.close()
 
 
-def report_on(rows: Sequence[Row], alternates: int, seconds: float) -> Report:
+def report_on(rows: Sequence[DecideRow], alternates: int, seconds: float) -> BenchReport:
     """Return the report of measured decisions."""
     title = f"Decisions with {alternates} alternates each"
     settings = {"seconds": seconds, "alternates": alternates}
     return report("decide", title, COLUMNS, rows, settings, _costs_beside(rows))
 
 
-def _costs_beside(rows: Sequence[Row]) -> list[str]:
-    """What records, and refusals, cost the durable decisions beside them."""
+def _costs_beside(rows: Sequence[DecideRow]) -> list[str]:
+    """Return notes on the cost of records and refusals for the durable decisions beside them."""
     durable = {
         (row.fleet, row.hosts, row.concurrent, row.store): row for row in rows if row.processor_us is not None
     }
@@ -334,7 +336,7 @@ def _costs_beside(rows: Sequence[Row]) -> list[str]:
 
 def _row(
     plan: FleetPlan,
-    requests: Requests,
+    requests: BenchRequests,
     size: int,
     shapes: Shapes,
     instances: int,
@@ -342,9 +344,9 @@ def _row(
     tasks: int,
     times: list[float],
     took: float,
-) -> Row:
+) -> DecideRow:
     p50, p99 = np.percentile(times, [50, 99]) * 1000
-    return Row(
+    return DecideRow(
         fleet=plan.name,
         query=requests.kind,
         size=size if requests.kind in ("group", "ignore") else 0,

@@ -19,7 +19,7 @@ from sqlalchemy.engine import Connection
 from roost.bench.fleets import COMMON_TRAITS, FleetPlan
 from roost.bench.progress import announce
 from roost.bench.queries import SIZES
-from roost.bench.report import Column, Report, report
+from roost.bench.report import BenchReport, Column, report
 from roost.bench.store import Store
 from roost.bench.timing import median_ms
 from roost.fleet import Fleet
@@ -33,7 +33,7 @@ from roost.storage import Database
 REQUIRED: Final = (COMMON_TRAITS[3], COMMON_TRAITS[17])
 DISK_GB: Final = 20
 MIN_CALLS: Final = 3
-"""Requests that are measured in each way, however long they take."""
+"""Requests that are measured in each way at least, however long they take."""
 
 COLUMNS: Final = (
     Column("hosts", "hosts", ","),
@@ -46,7 +46,7 @@ COLUMNS: Final = (
 )
 
 
-class Row(msgspec.Struct, frozen=True):
+class FiltersRow(msgspec.Struct, frozen=True):
     """Median milliseconds of a request in each way. ``found`` counts the hosts for the first flavor."""
 
     hosts: int
@@ -58,10 +58,10 @@ class Row(msgspec.Struct, frozen=True):
     where_ratio: float
 
 
-class HostQuery(msgspec.Struct, frozen=True):
-    """A request for hosts, in the ids of a database for SQL, and as a query for the fleet.
+class FilterQuery(msgspec.Struct, frozen=True):
+    """A request for hosts: with ids of the database for SQL, and as a query for the fleet.
 
-    ``amounts`` are by resource class id; ``required`` and ``forbidden`` are trait ids.
+    ``amounts``: resource class id -> amount. ``required``, ``forbidden``: trait ids.
     """
 
     amounts: dict[int, int]
@@ -70,7 +70,7 @@ class HostQuery(msgspec.Struct, frozen=True):
     query: CandidateQuery
 
 
-def host_queries(fleet: Fleet) -> list[HostQuery]:
+def host_queries(fleet: Fleet) -> list[FilterQuery]:
     """Return a request for each of `SIZES`."""
     found = []
     for vcpus, memory in SIZES:
@@ -78,11 +78,11 @@ def host_queries(fleet: Fleet) -> list[HostQuery]:
         group = RequestGroup(resources, required=all_of(*REQUIRED), forbidden=frozenset((DISABLED_TRAIT,)))
         amounts = {fleet.resource_classes[name]: amount for name, amount in resources.items()}
         required = tuple(fleet.traits[name] for name in REQUIRED)
-        found.append(HostQuery(amounts, required, fleet.traits[DISABLED_TRAIT], CandidateQuery((group,))))
+        found.append(FilterQuery(amounts, required, fleet.traits[DISABLED_TRAIT], CandidateQuery((group,))))
     return found
 
 
-def find_by_loop(connection: Connection, query: HostQuery) -> set[str]:
+def find_by_loop(connection: Connection, query: FilterQuery) -> set[str]:
     """Return the uuids of suitable hosts by loading all hosts and a loop over them."""
     held = allocations.c
     used = sa.select(held.provider_id, held.resource_class_id, sa.func.sum(held.used))
@@ -112,7 +112,7 @@ def find_by_loop(connection: Connection, query: HostQuery) -> set[str]:
     return found
 
 
-def find_by_where(connection: Connection, query: HostQuery) -> set[str]:
+def find_by_where(connection: Connection, query: FilterQuery) -> set[str]:
     """Return the uuids of suitable hosts by one SQL statement."""
     provider = resource_providers.c.id
     statement = sa.select(resource_providers.c.uuid)
@@ -131,12 +131,12 @@ def find_by_where(connection: Connection, query: HostQuery) -> set[str]:
     return set(connection.execute(statement.where(~_has_trait(query.forbidden))).scalars())
 
 
-def find_by_fleet(fleet: Fleet, query: HostQuery) -> set[str]:
+def find_by_fleet(fleet: Fleet, query: FilterQuery) -> set[str]:
     """Return the uuids of suitable hosts from the fleet."""
     return {fleet.uuid(row) for row in CandidateSearch(fleet, query.query).anchors.tolist()}
 
 
-def measure(store: Store, plans: Sequence[FleetPlan], seconds: float) -> Report:
+def measure(store: Store, plans: Sequence[FleetPlan], seconds: float) -> BenchReport:
     """Measure each way for ``seconds`` on each fleet, and compare the hosts that they find.
 
     Raises:
@@ -163,7 +163,7 @@ def measure(store: Store, plans: Sequence[FleetPlan], seconds: float) -> Report:
     )
 
 
-def _row(connection: Connection, plan: FleetPlan, seconds: float, wrong: list[str]) -> Row:
+def _row(connection: Connection, plan: FleetPlan, seconds: float, wrong: list[str]) -> FiltersRow:
     fleet = load(connection)
     queries = host_queries(fleet)
     for query in queries:
@@ -172,13 +172,13 @@ def _row(connection: Connection, plan: FleetPlan, seconds: float, wrong: list[st
         if not loop == where == in_memory:
             wrong.append(f"{plan}: loop {len(loop)}, where {len(where)}, fleet {len(in_memory)} hosts")
 
-    def timed(find: Callable[[HostQuery], object]) -> float:
+    def timed(find: Callable[[FilterQuery], object]) -> float:
         return median_ms(lambda number: find(queries[number % len(queries)]), seconds, MIN_CALLS)
 
     loop_ms = timed(lambda query: find_by_loop(connection, query))
     where_ms = timed(lambda query: find_by_where(connection, query))
     fleet_ms = timed(lambda query: find_by_fleet(fleet, query))
-    return Row(
+    return FiltersRow(
         hosts=plan.hosts,
         found=len(find_by_fleet(fleet, queries[0])),
         loop_ms=loop_ms,

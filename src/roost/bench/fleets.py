@@ -34,8 +34,8 @@ BATCH_HOSTS: Final = 20_000
 class ProviderPlan:
     """One provider of the tree that each host has.
 
-    ``parent`` is the index in the tree of its parent, None for the root. ``usage`` is the amount of each
-    resource class that the host's consumer allocates here, for each of its units.
+    ``parent``: the index of its parent in the tree; None for the root. ``usage``: the amount of each resource
+    class that the host's consumer allocates here, for each of its units.
     """
 
     name: str
@@ -153,7 +153,7 @@ def pinned(hosts: int) -> FleetPlan:
 
 
 def devices(hosts: int) -> FleetPlan:
-    """Pinned hosts with `GPUS` PCI devices in each NUMA cell, of which each host has others in use."""
+    """Pinned hosts with `GPUS` PCI devices in each NUMA cell; different ones are in use on each host."""
     return replace(pinned(hosts), name="devices")
 
 

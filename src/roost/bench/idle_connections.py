@@ -1,4 +1,4 @@
-"""Connections that do nothing: some never say a word, the others are kept alive after one request."""
+"""Idle connections: some never send anything, the others are kept alive after one request."""
 
 import contextlib
 import selectors
@@ -13,9 +13,10 @@ _LOOK_SECONDS: Final = 0.1
 
 
 class IdleConnections:
-    """Holds connections to a port of this machine open, in a thread. What the server cuts is opened again.
+    """Holds connections to a port of this machine open, in a thread.
 
-    ``cut``: the number of connections that the server has closed. The context manager opens and closes them.
+    ``silent``: the number of connections that send nothing. ``cut``: the number of connections that the
+    server has closed; they are opened again. The context manager opens and closes the connections.
     """
 
     def __init__(self, port: int, connections: int, silent: int) -> None:

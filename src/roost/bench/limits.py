@@ -1,8 +1,8 @@
 """Benchmark of limits: the limit of this machine for a kind of work, and the share of it that Roost reaches.
 
-A limit is the time or rate of only that part of the work that cannot be avoided: the scan of the columns, the
-encoding of the answer, the rows in the database, or an HTTP exchange of the same size. Both are measured in
-turns.
+A limit is the time or rate of the part of the work that cannot be avoided: the scan of the columns, the
+encoding of the response, the rows in the database, or an HTTP exchange of the same size. The limit and Roost
+are measured in turns.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.bench.claims import RESOURCES, Claims
-from roost.bench.comparison import Setting
+from roost.bench.comparison import ComparedSetting
 from roost.bench.decide import InMemoryDecisions
 from roost.bench.filters import host_queries
 from roost.bench.fleets import PROJECT, SEED, USER, FleetPlan
@@ -27,9 +27,9 @@ from roost.bench.measurement import Measurement, figures, http_request, run_load
 from roost.bench.memory_fleet import build_fleet, build_node_table
 from roost.bench.progress import announce
 from roost.bench.queries import QUERIES
-from roost.bench.report import Column, Report, report
+from roost.bench.report import BenchReport, Column, report
 from roost.bench.requests import Shapes
-from roost.bench.services import NullService, Roost, Service
+from roost.bench.services import BenchService, NullService, Roost
 from roost.bench.store import Store
 from roost.bench.timing import median_ms
 from roost.fleet.candidates import CandidateSearch
@@ -48,7 +48,7 @@ from roost.storage import Database
 
 LIMIT: Final = 1_000
 BATCH: Final = 64
-"""Claims of one commit when 64 clients wait for an answer."""
+"""Claims of one commit if 64 clients send claims."""
 STATE: Final = (resource_providers, inventories, provider_traits, provider_aggregates, allocations)
 """The tables that a fleet is loaded from."""
 
@@ -62,7 +62,7 @@ COLUMNS: Final = (
 )
 
 
-class Row(msgspec.Struct, frozen=True):
+class LimitsRow(msgspec.Struct, frozen=True):
     """One limit, and Roost's figure for the same work.
 
     ``share`` is 1 at the limit, for rates (1/s) as for times (ms, s).
@@ -76,7 +76,7 @@ class Row(msgspec.Struct, frozen=True):
     what: str
 
 
-def measure(setting: Setting, store: Store, plan: FleetPlan, clients: int) -> Report:
+def measure(setting: ComparedSetting, store: Store, plan: FleetPlan, clients: int) -> BenchReport:
     """Measure every limit, and Roost's figure for the same work, on a flat fleet.
 
     Raises:
@@ -97,7 +97,7 @@ def measure(setting: Setting, store: Store, plan: FleetPlan, clients: int) -> Re
     return report("limits", "What the machine allows", COLUMNS, rows, settings)
 
 
-def _scan(plan: FleetPlan, seconds: float) -> list[Row]:
+def _scan(plan: FleetPlan, seconds: float) -> list[LimitsRow]:
     fleet = build_fleet(plan)
     queries = host_queries(fleet)
     rng = np.random.default_rng(SEED)
@@ -112,15 +112,15 @@ def _scan(plan: FleetPlan, seconds: float) -> list[Row]:
     ours = median_ms(lambda n: CandidateSearch(fleet, queries[n % len(queries)].query).anchors, seconds)
     what = "six numpy comparisons of whole columns"
     deciding = InMemoryDecisions(fleet, build_node_table(plan), alternates=2)
-    rows = [Row("find the hosts, in process", "ms", alone, ours, alone / ours, what)]
+    rows = [LimitsRow("find the hosts, in process", "ms", alone, ours, alone / ours, what)]
     for shapes in get_args(Shapes):
         decided = float(np.median(deciding.run(shapes, 1, seconds))) * 1000
-        rows.append(Row(f"decide, {shapes} shapes", "ms", alone, decided, alone / decided, what))
+        rows.append(LimitsRow(f"decide, {shapes} shapes", "ms", alone, decided, alone / decided, what))
     return rows
 
 
-def _loading(plan: FleetPlan, store: Store) -> Row:
-    """Fetch all rows by the driver, and load the fleet from them."""
+def _loading(plan: FleetPlan, store: Store) -> LimitsRow:
+    """Measure the fetch of all rows by the driver, and the load of a fleet from the same database."""
     with store.copy(plan, "roost") as url:
         database = Database(url, read_only=True)
         try:
@@ -133,7 +133,7 @@ def _loading(plan: FleetPlan, store: Store) -> Row:
             asyncio.run(database.close())
     bare, ours = fetched - started, loaded - fetched
     what = "all rows of the tables, as the driver gives them"
-    return Row("load the fleet", "s", bare, ours, bare / ours, what)
+    return LimitsRow("load the fleet", "s", bare, ours, bare / ours, what)
 
 
 def _fetch_all(connection: Connection) -> None:
@@ -141,7 +141,7 @@ def _fetch_all(connection: Connection) -> None:
         connection.exec_driver_sql(f"SELECT * FROM {table.name}").fetchall()
 
 
-def _candidates(setting: Setting, roost: Service, null: Service) -> list[Row]:
+def _candidates(setting: ComparedSetting, roost: BenchService, null: BenchService) -> list[LimitsRow]:
     path = next(QUERIES[0].paths(LIMIT))
     answer = roost.request("GET", path)
     value = answer.json()
@@ -150,14 +150,19 @@ def _candidates(setting: Setting, roost: Service, null: Service) -> list[Row]:
     bare, ours = _in_turns(setting, [(null, f"/bytes/{size}"), (roost, path)])
     work = f"GET candidates, limit={LIMIT}"
     return [
-        Row(work, "ms", encoding, ours, encoding / ours, f"msgspec encoding the same {size:,} bytes"),
-        Row(work, "ms", bare, ours, bare / ours, "an empty handler sending as many bytes"),
+        LimitsRow(work, "ms", encoding, ours, encoding / ours, f"msgspec encoding the same {size:,} bytes"),
+        LimitsRow(work, "ms", bare, ours, bare / ours, "an empty handler sending as many bytes"),
     ]
 
 
 def _claims(
-    setting: Setting, plan: FleetPlan, store: Store, roost: Service, null: Service, clients: int
-) -> list[Row]:
+    setting: ComparedSetting,
+    plan: FleetPlan,
+    store: Store,
+    roost: BenchService,
+    null: BenchService,
+    clients: int,
+) -> list[LimitsRow]:
     draw = Claims(plan.roots(), seed=11)
     loads = {service.name: Measurement() for service in (null, roost)}
     for _ in range(setting.rounds):
@@ -170,8 +175,10 @@ def _claims(
         inserting = inserts(url, plan, setting.seconds)
     work = f"PUT claims, {clients} clients"
     return [
-        Row(work, "1/s", bare, ours, ours / bare, "an empty handler reading the same bodies"),
-        Row(work, "1/s", inserting, ours, ours / inserting, f"their rows alone, {BATCH} claims a commit"),
+        LimitsRow(work, "1/s", bare, ours, ours / bare, "an empty handler reading the same bodies"),
+        LimitsRow(
+            work, "1/s", inserting, ours, ours / inserting, f"their rows alone, {BATCH} claims a commit"
+        ),
     ]
 
 
@@ -216,7 +223,7 @@ def _insert(connection: Connection, plan: FleetPlan, number: int) -> None:
     )
 
 
-def _in_turns(setting: Setting, asked: Sequence[tuple[Service, str]]) -> list[float]:
+def _in_turns(setting: ComparedSetting, asked: Sequence[tuple[BenchService, str]]) -> list[float]:
     """Return the median milliseconds of a GET from one client for each service."""
     loads = [Measurement() for _ in asked]
     for _ in range(setting.rounds):
@@ -226,7 +233,7 @@ def _in_turns(setting: Setting, asked: Sequence[tuple[Service, str]]) -> list[fl
 
 
 def _plan(
-    setting: Setting, service: Service, requests: list[bytes], clients: int, cyclic: bool = True
+    setting: ComparedSetting, service: BenchService, requests: list[bytes], clients: int, cyclic: bool = True
 ) -> LoadPlan:
     return LoadPlan(
         port=service.port,

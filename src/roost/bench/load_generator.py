@@ -1,8 +1,8 @@
 """The load generator, a process that reads a `LoadPlan` and writes a `LoadResult`.
 
-It uses plain sockets because on two cores the client takes processor time from the service that it measures.
-Requests arrive encoded, of an answer only status and length are parsed, and one loop serves all connections.
-That costs some 20 µs a request, which each result shows.
+It uses plain sockets, because on two cores the client takes processor time from the service that it measures.
+Requests are encoded before, of a response only status and length are parsed, and one loop serves all
+connections. A request costs some 20 µs; each result has the processor time of the client.
 """
 
 import gc
@@ -36,8 +36,8 @@ class LoadPlan(msgspec.Struct, frozen=True):
 
     ``clients`` connections send encoded HTTP/1.1 ``requests``, each connection one at a time. All requests
     are sent in a cycle if ``cyclic``, else once. After ``seconds`` no more are sent if at least
-    ``min_requests`` were. The ``warm_up`` requests are sent first on each connection and not counted. An
-    answer that takes longer than ``timeout`` seconds ends the run. A request is repeated up to
+    ``min_requests`` were sent. Each connection first sends the ``warm_up`` requests, which are not counted.
+    A response that takes longer than ``timeout`` seconds ends the run. A request is repeated up to
     ``conflict_retries`` times while its outcome is `CONFLICT`.
     """
 
@@ -55,10 +55,10 @@ class LoadPlan(msgspec.Struct, frozen=True):
 class LoadResult(msgspec.Struct, frozen=True):
     """The answers to a load.
 
-    ``latencies``: float64 values, the seconds from the first byte sent to the last byte received of each
-    request. ``outcomes`` counts answers by status and, for errors, the code in the body; requests without
-    an answer are ``overdue`` or ``cut off``. ``received``: bytes of all bodies. ``cpu``: seconds of
-    processor time that the client took.
+    ``latencies``: float64 values, for each request the seconds from its first byte sent to the last byte
+    received. ``outcomes``: responses by status and, for errors, the code in the body; requests without a
+    response are ``overdue`` or ``cut off``. ``received``: bytes of all bodies. ``cpu``: processor time of
+    the client in seconds.
     """
 
     seconds: float

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from roost.bench.errors import BenchError
-from roost.bench.report import Report, format_cell
+from roost.bench.report import BenchReport, format_cell
 
 _BEGIN: Final = "<!-- bench {name} -->"
 _END: Final = "<!-- /bench -->"
@@ -30,7 +30,7 @@ def replace_report(page: str, name: str, block: str) -> str:
     return f"{before}{begin}\n{block}\n{_END}{after}"
 
 
-def render_report(found: Report) -> str:
+def render_report(found: BenchReport) -> str:
     """Return a report as a table, with settings, notes and failed checks below it."""
     columns = found.visible_columns()
     lines = [

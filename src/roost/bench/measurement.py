@@ -42,22 +42,22 @@ class Measurement:
 
     @property
     def succeeded(self) -> int:
-        """The number of requests with a 2xx answer."""
+        """The number of requests with a 2xx response."""
         return sum(count for outcome, count in self.outcomes.items() if outcome.startswith("2"))
 
     @property
     def overdue(self) -> bool:
-        """Whether an answer was overdue. Latencies are lower bounds then."""
+        """Return whether a response was overdue. Latencies are lower bounds then."""
         return self.outcomes["overdue"] > 0
 
 
-class Figures(msgspec.Struct, frozen=True):
+class MeasuredFigures(msgspec.Struct, frozen=True):
     """Figures of a measurement.
 
-    ``per_second`` counts successful requests or their items; ``size`` is the mean body in bytes;
-    ``client_us`` is the processor time that the load generator took for each request, in microseconds;
-    ``failed`` counts requests without a 2xx answer, by outcome. ``at_least``: the times are lower bounds,
-    because an answer was overdue.
+    ``per_second``: successful requests, or their items, a second. ``size``: the mean body in bytes.
+    ``client_us``: the processor time of the load generator for each request, in microseconds. ``failed``:
+    requests without a 2xx response, by outcome. ``at_least``: the times are lower bounds, because a response
+    was overdue.
     """
 
     requests: int
@@ -71,11 +71,11 @@ class Figures(msgspec.Struct, frozen=True):
     at_least: bool
 
 
-def figures(load: Measurement, items: int = 1) -> Figures:
+def figures(load: Measurement, items: int = 1) -> MeasuredFigures:
     """Return the figures of a measurement whose requests have ``items`` items each, such as consumers."""
     count = len(load.latencies)
     p50, p99 = np.percentile(load.latencies, [50, 99]) * 1000
-    return Figures(
+    return MeasuredFigures(
         requests=count,
         p50_ms=float(p50),
         p99_ms=float(p99),

@@ -78,7 +78,7 @@ def build_fleet(plan: FleetPlan) -> Fleet:
 def build_node_table(plan: FleetPlan, projects: int = 0) -> NodeTable:
     """Build the table of a plan's hosts. All are up, and spread over `CELLS` cells.
 
-    Every second host is open to one of ``projects`` only, if there are any.
+    With ``projects`` above 0, every second host is reserved for one of so many projects.
     """
     used = [units for batch in plan.host_batches() for units in batch.used.tolist()]
     rng = np.random.default_rng(SEED + 3)
@@ -93,7 +93,7 @@ def build_node_table(plan: FleetPlan, projects: int = 0) -> NodeTable:
         )
         for host, node in enumerate(plan.roots())
     )
-    # As the feed does, before the first request.
+    # The feed of a scheduler does the same before the first request.
     while table.decode(plan.hosts):
         pass
     closed = plan.roots()[1::2]
@@ -111,8 +111,10 @@ def build_node_table(plan: FleetPlan, projects: int = 0) -> NodeTable:
 
 
 def _numa_topology(plan: FleetPlan, used: int, rng: np.random.Generator) -> dict[str, object] | None:
-    """What a host of two NUMA cells with hyperthreads reports, None if it has no cells. ``used`` of its CPUs
-    are pinned: the first ones, or any if the hosts are all different."""
+    """Return the report of a host of two NUMA cells with hyperthreads; None if the plan has no cells.
+
+    ``used`` of its CPUs are pinned: the first ones, or random ones if each host of the plan is different.
+    """
     if plan.name not in ("pinned", "devices"):
         return None
     cells: list[dict[str, object]] = []
@@ -142,7 +144,7 @@ def _numa_topology(plan: FleetPlan, used: int, rng: np.random.Generator) -> dict
 
 
 def _devices(rng: np.random.Generator) -> tuple[dict[str, object], ...]:
-    """The pools of a host that reports each device with its address."""
+    """Return the device pools of a host that reports each device with its address."""
     free = np.flatnonzero(rng.random(2 * GPUS) < 0.7).tolist()
     return tuple(
         {

@@ -1,8 +1,8 @@
 """Benchmark of metrics: the processor time of a request with and without them.
 
 Two services run at the same time on copies of one fleet, one with ``--metrics-port``. They are loaded in
-turns, in the order ABBA, so that both see the same machine. The figure is the processor time of their
-processes: it does not depend on the disk, and less on other load than a latency does.
+turns, in the order ABBA, so that both see the same state of the machine. The figure is the processor time of
+their processes: it does not depend on the disk, and depends less on other load than a latency does.
 """
 
 import time
@@ -22,14 +22,14 @@ from roost.bench.loopback import free_port
 from roost.bench.measurement import http_request, run_load
 from roost.bench.progress import announce, announce_round
 from roost.bench.queries import queries_for
-from roost.bench.report import Column, Report, report
+from roost.bench.report import BenchReport, Column, report
 from roost.bench.services import Roost
 from roost.bench.store import Store
 
 LIMIT: Final = 10
 """Candidates of a query."""
 CLAIMS_PER_SECOND: Final = 6_000
-"""Claims that are encoded for each second of a round; more than a service reaches."""
+"""Claims that are encoded for each second of a round: more than a service can answer."""
 SCRAPES: Final = 20
 
 COLUMNS: Final = (
@@ -44,12 +44,12 @@ COLUMNS: Final = (
 )
 
 
-class Row(msgspec.Struct, frozen=True):
+class MetricsRow(msgspec.Struct, frozen=True):
     """The result of one kind of request.
 
     ``without_us``, ``with_us``: medians of the rounds, in microseconds of processor time for each request.
-    ``more_percent``: the median over all rounds of what the service with metrics took more than the other one
-    in the same round, with the quartiles. ``requests``: of both services together.
+    ``more_percent``: median over the rounds of the additional processor time of the service with metrics;
+    ``lower_percent``, ``upper_percent``: the quartiles. ``requests``: of both services together.
     """
 
     work: str
@@ -67,7 +67,7 @@ Planner = Callable[[Roost], LoadPlan]
 
 def measure(
     folder: Path, store: Store, plan: FleetPlan, clients: Sequence[int], rounds: int, seconds: float
-) -> Report:
+) -> BenchReport:
     """Measure claims with each number of clients, and candidates with one.
 
     Raises:
@@ -112,7 +112,7 @@ def _both(folder: Path, store: Store, plan: FleetPlan, port: int) -> Iterator[tu
         yield started("without-metrics"), started("with-metrics", "--metrics-port", str(port))
 
 
-def _row(work: str, clients: int, services: Sequence[Roost], planner: Planner, rounds: int) -> Row:
+def _row(work: str, clients: int, services: Sequence[Roost], planner: Planner, rounds: int) -> MetricsRow:
     announce(f"metrics: {work}, {clients} clients")
     used = np.zeros((rounds, 2))
     requests = 0
@@ -132,11 +132,11 @@ def _row(work: str, clients: int, services: Sequence[Roost], planner: Planner, r
     more = (used[:, 1] / used[:, 0] - 1) * 100
     lower, median, upper = np.percentile(more, [25, 50, 75]).tolist()
     without, with_metrics = np.median(used, axis=0).tolist()
-    return Row(work, clients, requests, without, with_metrics, median, lower, upper)
+    return MetricsRow(work, clients, requests, without, with_metrics, median, lower, upper)
 
 
 def _scrapes(port: int) -> str:
-    """The duration and size of a scrape, which the first process answers and not a worker."""
+    """Return the duration and size of a scrape, which the parent process answers, not a worker."""
     started = time.perf_counter()
     for _ in range(SCRAPES):
         size = len(httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).raise_for_status().text)

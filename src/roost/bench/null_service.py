@@ -2,7 +2,7 @@
 
 ``python -m roost.bench.null_service PORT`` runs it.
 
-GET ``/bytes/N`` is answered with N bytes. PUT ``/allocations/X`` is read and answered with 204.
+It answers GET ``/bytes/N`` with N bytes, and PUT ``/allocations/X`` with 204 after reading the body.
 """
 
 import sys
@@ -23,7 +23,7 @@ class Root:
 
 
 class Bytes:
-    """``/bytes/N``: an answer of N bytes, which is made once for each N."""
+    """``/bytes/N``: a response of N bytes, made once for each N."""
 
     def __init__(self) -> None:
         self._made: dict[int, bytes] = {}

@@ -10,25 +10,25 @@ from typing import Final
 import msgspec
 
 from roost.bench.claims import PREPARED, RESOURCES, Claims
-from roost.bench.comparison import Setting, running_services
+from roost.bench.comparison import ComparedSetting, running_services
 from roost.bench.fleets import PROJECT, FleetPlan
 from roost.bench.idle_connections import IdleConnections
 from roost.bench.load_generator import LoadPlan
-from roost.bench.measurement import Figures, Measurement, figures, http_request, run_load
+from roost.bench.measurement import MeasuredFigures, Measurement, figures, http_request, run_load
 from roost.bench.progress import announce
-from roost.bench.report import Column, Report, report
-from roost.bench.services import Service
+from roost.bench.report import BenchReport, Column, report
+from roost.bench.services import BenchService
 from roost.bench.store import Store
 from roost.web.limits import MIB, Limits
 
 LEAST_RATE: Final = 0.5
-"""The part of their quiet rate that claims should keep."""
+"""Least rate of claims under overload, as a part of the rate in the quiet round."""
 
 MOST_P99: Final = 3.0
-"""Times by which the p99 latency of claims should grow at most."""
+"""Most growth of the p99 latency of claims, as a multiple of that in the quiet round."""
 
 SPARE_BYTES: Final = 256 * MIB
-"""Memory for connections and requests beside the limits of answers and of expensive queries."""
+"""Memory for connections and requests, beyond the memory limits of responses and of expensive queries."""
 
 _LOOK_SECONDS: Final = 0.25
 
@@ -47,18 +47,18 @@ COLUMNS: Final = (
 )
 
 
-class Row(msgspec.Struct, frozen=True):
-    """The claims of one round, and what was beside them.
+class OverloadRow(msgspec.Struct, frozen=True):
+    """The claims of one round, and the load beside them.
 
-    ``rate`` and ``p99`` are parts of the quiet round's. ``queries``: figures of the flood. ``cut``: idle
-    connections that the service closed. ``peak_mib``: the most memory of all processes of the service.
+    ``rate`` and ``p99``: multiples of the quiet round's. ``queries``: figures of the flood. ``cut``: idle
+    connections that the service closed. ``peak_mib``: peak memory of all processes of the service.
     """
 
     beside: str
-    claims: Figures
+    claims: MeasuredFigures
     rate: float | None = None
     p99: float | None = None
-    queries: Figures | None = None
+    queries: MeasuredFigures | None = None
     cut: int | None = None
     peak_mib: float = 0.0
 
@@ -75,10 +75,12 @@ def expensive_queries(devices: int) -> list[str]:
 
 
 def measure(
-    setting: Setting, store: Store, plan: FleetPlan, clients: int, idle: int, silent: int, flood: int
-) -> Report:
-    """Measure claims alone, then beside ``idle`` connections, ``silent`` ones among them, then also beside
-    ``flood`` clients that send the most expensive queries.
+    setting: ComparedSetting, store: Store, plan: FleetPlan, clients: int, idle: int, silent: int, flood: int
+) -> BenchReport:
+    """Measure claims alone, then beside idle connections, then also beside a flood of queries.
+
+    ``idle``: the number of idle connections; ``silent`` of them send nothing. ``flood``: the number of
+    clients that send the most expensive queries.
 
     Raises:
         BenchError: The service does not start or does not answer.
@@ -94,7 +96,7 @@ def measure(
             with _peak_memory(service) as memory:
                 announce("overload: quiet")
                 quiet = figures(_claims(setting, service, draw, clients))
-                rows = [Row("nothing", quiet, peak_mib=memory.mib)]
+                rows = [OverloadRow("nothing", quiet, peak_mib=memory.mib)]
                 with IdleConnections(service.port, idle, silent) as held:
                     announce(f"overload: {idle} idle connections")
                     rows.append(
@@ -140,20 +142,25 @@ def measure(
 
 
 def _row(
-    beside: str, quiet: Figures, claims: Figures, queries: Figures | None, cut: int, peak_mib: float
-) -> Row:
+    beside: str,
+    quiet: MeasuredFigures,
+    claims: MeasuredFigures,
+    queries: MeasuredFigures | None,
+    cut: int,
+    peak_mib: float,
+) -> OverloadRow:
     rate = claims.per_second / quiet.per_second
-    return Row(beside, claims, rate, claims.p99_ms / quiet.p99_ms, queries, cut, peak_mib)
+    return OverloadRow(beside, claims, rate, claims.p99_ms / quiet.p99_ms, queries, cut, peak_mib)
 
 
-def _notes(rows: Sequence[Row]) -> list[str]:
+def _notes(rows: Sequence[OverloadRow]) -> list[str]:
     last = rows[-1]
     kept = (last.rate or 0.0) >= LEAST_RATE and (last.p99 or 0.0) <= MOST_P99
     aim = f"at least {LEAST_RATE:.0%} of the rate and at most {MOST_P99:g} times the p99 latency"
     return [f"Aim of the last row: {aim}: {'kept' if kept else 'not kept'}."]
 
 
-def _claims(setting: Setting, service: Service, draw: Claims, clients: int) -> Measurement:
+def _claims(setting: ComparedSetting, service: BenchService, draw: Claims, clients: int) -> Measurement:
     bodies = draw.bodies(int(PREPARED["roost"] * max(1.0, setting.seconds)))
     load = Measurement()
     load.add(
@@ -173,7 +180,7 @@ def _claims(setting: Setting, service: Service, draw: Claims, clients: int) -> M
     return load
 
 
-def _flood(setting: Setting, service: Service, clients: int) -> Measurement:
+def _flood(setting: ComparedSetting, service: BenchService, clients: int) -> Measurement:
     load = Measurement()
     load.add(
         run_load(
@@ -183,7 +190,7 @@ def _flood(setting: Setting, service: Service, clients: int) -> Measurement:
                 requests=[http_request("GET", path) for path in expensive_queries(devices=8)],
                 seconds=setting.seconds + 1.0,
                 min_requests=clients,
-                # The most expensive ones are still computed then.
+                # The most expensive queries are still being computed at the end of the round.
                 timeout=max(1.0, setting.seconds),
             )
         )
@@ -191,21 +198,21 @@ def _flood(setting: Setting, service: Service, clients: int) -> Measurement:
     return load
 
 
-def _in_use(service: Service) -> int:
+def _in_use(service: BenchService) -> int:
     usages = service.request("GET", f"/usages?project_id={PROJECT}").json()["usages"]
     return sum(each.get("VCPU", 0) for each in usages.values())
 
 
 class _Peak:
-    """``mib``: the most memory so far, in MiB."""
+    """``mib``: the peak memory so far, in MiB."""
 
     def __init__(self) -> None:
         self.mib = 0.0
 
 
 @contextmanager
-def _peak_memory(service: Service) -> Iterator[_Peak]:
-    """Follow the memory of all processes of a service."""
+def _peak_memory(service: BenchService) -> Iterator[_Peak]:
+    """Record the peak memory of all processes of a service while the block runs."""
     peak, stop = _Peak(), threading.Event()
 
     def follow() -> None:

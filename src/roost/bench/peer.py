@@ -14,7 +14,7 @@ REQUIREMENTS: Final = Path(__file__).with_name("peer-requirements.lock")
 VERSION: Final = "16.0.0"
 
 StepRunner = Callable[[str, list[str]], None]
-"""Executes a command of the installation, after a description for errors."""
+"""Executes a command of the installation. The first argument describes it in error messages."""
 
 
 class Peer(NamedTuple):
@@ -32,7 +32,7 @@ def find_peer(folder: Path) -> Peer:
     """Return the environment in a bench directory.
 
     Raises:
-        PeerMissing: It is not there, or its installation was interrupted.
+        PeerMissing: There is no such environment, or its installation was interrupted.
     """
     peer = Peer(folder / "peer")
     if not (peer.folder / "complete").exists():
@@ -41,7 +41,7 @@ def find_peer(folder: Path) -> Peer:
 
 
 def set_up_peer(folder: Path, run: StepRunner | None = None) -> Peer:
-    """Make the environment, unless it is there with the same pinned versions.
+    """Make the environment, unless it exists with the same pinned versions.
 
     ``run`` executes a step of the installation; the default is `run_step`.
 
@@ -65,7 +65,7 @@ def set_up_peer(folder: Path, run: StepRunner | None = None) -> Peer:
 
 
 def run_step(what: str, command: list[str]) -> None:
-    """Run a command that does ``what``.
+    """Run a command. ``what`` describes it in the error message.
 
     Raises:
         PeerMissing: The command failed. The text names a missing C compiler, the usual cause.

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from roost.bench.replay.plot import BLUE, ORANGE, VERMILION
-from roost.bench.report import Report
+from roost.bench.report import BenchReport
 
 _WAYS: Final = (
     ("loop_ms", "all hosts loaded, Python loop", VERMILION),
@@ -13,7 +13,7 @@ _WAYS: Final = (
 )
 
 
-def draw_filters(found: Report, path: Path) -> None:
+def draw_filters(found: BenchReport, path: Path) -> None:
     """Draw the time of a request in each way over the number of hosts, on logarithmic axes, as a PNG."""
     # Imported here because the import takes as long as that of all other modules.
     from matplotlib.figure import Figure

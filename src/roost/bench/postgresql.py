@@ -64,7 +64,7 @@ class PostgreSQL(ServerProcess):
 
     def create_database(self) -> str:
         name = new_name()
-        # Copies the files of the template: a quarter of the time of the default, which logs each page.
+        # file_copy takes a quarter of the time of the default, which logs each page of the template.
         self.ask(f"CREATE DATABASE {name} STRATEGY file_copy")
         return name
 

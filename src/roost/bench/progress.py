@@ -1,26 +1,26 @@
-"""What a benchmark measures now, for its command to show."""
+"""The current step of a benchmark, for the progress of its command."""
 
 import sys
 from collections.abc import Callable
 
 Show = Callable[[str, str, int, int | None, str], None]
-"""Called with the step, the unit of the numbers, the number done, the total if it is known, and a detail."""
+"""Called with the step, the unit of the numbers, the number done, the total or None, and a detail."""
 
 
 class _Shown:
-    """The step that is measured now, and the function that shows it; None: lines on standard error."""
+    """The current step, and the function that shows it; None: lines on standard error."""
 
     show: Show | None = None
     step = ""
 
 
 def show_with(show: Show | None) -> None:
-    """Have the progress of this process's benchmarks shown by a function; None: by lines."""
+    """Set the function that shows the progress of benchmarks in this process; None: lines."""
     _Shown.show = show
 
 
 def announce(step: str) -> None:
-    """Tell what is measured from now on; a benchmark takes minutes."""
+    """Show the step that is measured from now on; a benchmark takes minutes."""
     _Shown.step = step
     if _Shown.show is None:
         print(f"roost: {step}", file=sys.stderr, flush=True)
@@ -29,6 +29,6 @@ def announce(step: str) -> None:
 
 
 def announce_round(done: int, total: int, service: str, per_second: float) -> None:
-    """Tell the rate that a service had in a round."""
+    """Show the rate of a service in a round."""
     if _Shown.show is not None:
         _Shown.show(_Shown.step, "rounds", done, total, f"{service} {per_second:,.0f} requests/s")

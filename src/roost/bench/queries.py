@@ -8,13 +8,13 @@ from roost.model.vocabulary import DISABLED_TRAIT
 
 TRAITS: Final = f"{COMMON_TRAITS[3]},{COMMON_TRAITS[17]},!{DISABLED_TRAIT}"
 SIZES: Final = [(vcpus, vcpus * memory) for vcpus in (1, 2, 4, 8) for memory in (1_024, 2_048)]
-"""VCPUs and MiB of the flavors that a query goes through in turn."""
+"""VCPUs and MiB of the flavors of consecutive requests."""
 
 
 class QueryTemplate:
     """A query with placeholders for a flavor's VCPUs and memory.
 
-    ``fleet`` is the name of the plan whose fleet has an answer.
+    ``fleet``: the name of the plan whose fleet has candidates for it.
     """
 
     def __init__(self, name: str, fleet: str, text: str) -> None:

@@ -23,11 +23,11 @@ class Column(msgspec.Struct, frozen=True):
     bound: str = ""
 
 
-class Report(msgspec.Struct, frozen=True):
-    """The result of a benchmark, which ``question`` names.
+class BenchReport(msgspec.Struct, frozen=True):
+    """The result of a benchmark.
 
-    ``rows`` have builtin values only. ``notes`` are printed below the table. ``wrong`` are failed checks,
-    which make the exit status of the command 1.
+    ``question``: the name of the benchmark. ``rows``: builtin values only. ``notes``: printed below the
+    table. ``wrong``: failed checks, with which the exit status of the command is 1.
     """
 
     question: str
@@ -54,10 +54,10 @@ def report(
     settings: dict[str, Any],
     notes: Iterable[str] = (),
     wrong: Iterable[str] = (),
-) -> Report:
-    """Make a report of a benchmark's rows on this machine."""
+) -> BenchReport:
+    """Return the report of a benchmark's rows on this machine."""
     plain = tuple(msgspec.to_builtins(row) for row in rows)
-    return Report(
+    return BenchReport(
         question, title, tuple(columns), plain, settings, describe_machine(), tuple(notes), tuple(wrong)
     )
 

@@ -21,9 +21,9 @@ from roost.scheduler.request.demand.numa_groups import NumaModel
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 Shapes = Literal["repeated", "fresh"]
-"""Whether requests repeat four flavors or each has a flavor of its own."""
+"""The flavors of requests: four that are repeated, or a fresh one for each request."""
 
-Kind = Literal[
+RequestKind = Literal[
     "plain",
     "group",
     "ignore",
@@ -37,7 +37,9 @@ Kind = Literal[
     "splittable",
     "split",
 ]
-"""``plain``: a flavor alone. ``group``: an anti-affinity group with members. ``ignore``: hosts to ignore.
+"""The kinds of requests.
+
+``plain``: a flavor alone. ``group``: an anti-affinity group with members. ``ignore``: hosts to ignore.
 ``project``: `PROJECTS` projects in turn, and the filter that isolates projects. ``foreign``: a weigher that
 declares nothing. ``same_subtree``: a group of VCPU and memory for each of `NUMA_NODES` NUMA nodes, each with
 a VF below the same node. ``numa``: dedicated CPUs in one NUMA cell or two of the objects that hosts report.
@@ -54,7 +56,7 @@ NEEDED_FLEETS: Final[Mapping[str, str]] = {
     "splittable": "nested",
     "split": "nested",
 }
-"""Kind of requests -> the only fleet that has a place for them."""
+"""Kind of requests -> the only fleet whose hosts fit them."""
 PROJECTS: Final = 1_000
 NUMA_NODES: Final = 2
 REPEATED: Final = (
@@ -64,7 +66,7 @@ REPEATED: Final = (
     Flavor("huge", 16, 65_536, 160),
 )
 _SAMPLES = 64
-"""Different sets of hosts that groups have members on, or that requests ignore."""
+"""Number of different sets of hosts, with members of groups or ignored by requests."""
 _NODES = range(NUMA_NODES)
 
 
@@ -77,13 +79,13 @@ def flavors(shapes: Shapes) -> Iterator[Flavor]:
             yield Flavor(f"f{number}", 1 + number % 4, 1_024 + number % 2_039, 10 + number % 11)
 
 
-class Requests:
+class BenchRequests:
     """Requests of one kind for the hosts of a table.
 
     ``size``: the number of members of a group or of ignored hosts, at most all hosts but one.
     """
 
-    def __init__(self, kind: Kind, table: NodeTable, size: int) -> None:
+    def __init__(self, kind: RequestKind, table: NodeTable, size: int) -> None:
         self.kind = kind
         rng = np.random.default_rng(SEED)
         self._samples = [
@@ -92,7 +94,7 @@ class Requests:
         ]
 
     def specs(self, shapes: Shapes) -> Iterator[RequestSpec]:
-        """Yield requests without end."""
+        """Yield endless requests."""
         for number, flavor in enumerate(flavors(shapes)):
             yield self._spec(number, flavor)
 
@@ -108,7 +110,7 @@ class Requests:
 
     @property
     def numa_model(self) -> NumaModel:
-        """How the requests say that hosts have NUMA nodes."""
+        """The model of NUMA nodes that the requests are for."""
         return "trees" if self.kind in ("numa_trees", "splittable", "split") else "objects"
 
     def weighers(self) -> Sequence[Weigher]:
@@ -128,8 +130,10 @@ class Requests:
 
 
 def _group(number: int, hosts: tuple[str, ...]) -> ServerGroup:
-    """Make a group with a member on each host. It is a new one for each request: otherwise the claims of the
-    benchmark would make it larger."""
+    """Return a group with a member on each host.
+
+    Each request gets a new group: otherwise the claims of the benchmark would add members to it.
+    """
     return ServerGroup(f"group-{number}", "anti-affinity", hosts)
 
 
@@ -145,14 +149,14 @@ def _on_numa_nodes(flavor: Flavor) -> Flavor:
 
 
 def _pinned(flavor: Flavor) -> Flavor:
-    """Dedicate the processors, of a large flavor in two NUMA cells."""
+    """Dedicate the processors of a flavor; those of a large flavor in two NUMA cells."""
     cells = 2 if flavor.vcpus % 2 == 0 and flavor.memory_mb % 2 == 0 and flavor.vcpus > 2 else 1
     extra_specs = {"hw:cpu_policy": "dedicated", "hw:numa_nodes": str(cells)}
     return msgspec.structs.replace(flavor, extra_specs=extra_specs)
 
 
 def _on_two_nodes(flavor: Flavor) -> Flavor:
-    """Ask for two NUMA nodes, with processors and memory that both have alike."""
+    """Ask for two NUMA nodes, each with the processors and memory of the flavor."""
     return msgspec.structs.replace(
         flavor,
         vcpus=NUMA_NODES * flavor.vcpus,
@@ -192,13 +196,13 @@ _ON_CELLS: Final[Mapping[str, Callable[[Flavor], Flavor]]] = {
 
 
 class ForeignWeigher:
-    """A weigher as another package may have it: it declares nothing of what it looks at."""
+    """A weigher of another package: it does not declare the host data that it reads."""
 
     name = "bench_foreign"
     multiplier_key = "bench_foreign_weight_multiplier"
     default_multiplier = 0.5
 
-    def raw(self, hosts: HostView, question: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
+    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         """Return a number for each host."""
         number: Float64 = (hosts.index % 7).astype(np.float64)
         return number

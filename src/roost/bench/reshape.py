@@ -1,4 +1,4 @@
-"""Benchmark of reshapes: hosts become trees, some at a time, while instances run on them and others come."""
+"""Benchmark of reshapes: hosts become trees, some at a time, while instances run and others are built."""
 
 import statistics
 import tempfile
@@ -16,12 +16,12 @@ from roost.bench.agents import SHAPE
 from roost.bench.cloud import Cloud
 from roost.bench.errors import BenchError
 from roost.bench.progress import announce
-from roost.bench.report import Column, Report, report
+from roost.bench.report import BenchReport, Column, report
 from roost.ledger.tables import allocations, commits, inventories, resource_classes, resource_providers
 
 BEFORE: Final = "vgpu-flat"
 AFTER: Final = "vgpu-libvirt"
-"""The profiles of all hosts: their virtual GPUs go to a card."""
+"""The profile of hosts after the reshape: virtual GPUs are inventory of a card, a child provider."""
 
 FLAVOR: Final = {"name": "gpu", "vcpus": 1, "memory_mb": 512, "extra_specs": {"resources:VGPU": "1"}}
 AT_ONCE: Final = 20
@@ -45,13 +45,13 @@ COLUMNS: Final = (
 )
 
 
-class Row(msgspec.Struct, frozen=True):
+class ReshapeRow(msgspec.Struct, frozen=True):
     """The result of one cloud.
 
-    ``seconds``: from the first restart of agents until every host has its new shape; ``p50_s`` and
-    ``slowest_s`` of a restart of ``together`` hosts. ``commits``: of placement meanwhile; ``by_requests``: at
-    most so many of them by the claims and deletions of ``built`` instances, ``refused`` of which found no
-    host. ``p50_ms`` and ``slowest_ms``: until one of them runs.
+    ``seconds``: from the first restart of agents until every host is a tree. ``p50_s`` and ``slowest_s``:
+    times of a restart of ``together`` hosts. ``commits``: commits of placement meanwhile; at most
+    ``by_requests`` of them are due to claims and deletions of the ``built`` instances. ``refused``: instances
+    for which no host was found. ``p50_ms`` and ``slowest_ms``: times until an instance runs.
     """
 
     hosts: int
@@ -69,13 +69,14 @@ class Row(msgspec.Struct, frozen=True):
     slowest_ms: float
 
 
-def measure(folder: Path, hosts: int, together: int, instances: int) -> Report:
+def measure(folder: Path, hosts: int, together: int, instances: int) -> BenchReport:
     """Start a cloud with virtual GPUs at the roots of its hosts, fill it, and move them to cards.
 
-    ``together``: hosts whose agents are one process, restarted at once. ``instances``: with a GPU each.
+    ``together``: hosts whose agents are one process and restarted at once. ``instances``: instances with a
+    GPU each.
 
     Raises:
-        BenchError: A process does not start, an instance is lost or not built, or the books are wrong.
+        BenchError: A process does not start, an instance is lost or not built, or the databases differ.
     """
     folder.mkdir(parents=True, exist_ok=True)
     announce(f"reshape: {hosts:,} hosts")
@@ -87,7 +88,7 @@ def measure(folder: Path, hosts: int, together: int, instances: int) -> Report:
     return report("reshape", "Hosts reshaped while requests are served", COLUMNS, [row], settings)
 
 
-def _row(cloud: Cloud, hosts: int, together: int, instances: int) -> Row:
+def _row(cloud: Cloud, hosts: int, together: int, instances: int) -> ReshapeRow:
     there = _fill(cloud, hosts, instances)
     before = _moment(cloud)
     load = _Load(cloud)
@@ -107,7 +108,7 @@ def _row(cloud: Cloud, hosts: int, together: int, instances: int) -> Row:
     after = _moment(cloud)
     load.stop()
     _check(cloud, there, load)
-    return Row(
+    return ReshapeRow(
         hosts=hosts,
         together=together,
         instances=len(there),
@@ -162,7 +163,7 @@ class _Load:
 
 
 def _fill(cloud: Cloud, hosts: int, instances: int) -> set[str]:
-    """Build instances, when the scheduler knows all hosts."""
+    """Build instances once the scheduler has all hosts, and return their uuids."""
     until = time.monotonic() + SETTLE_SECONDS
     built: set[str] = set()
     while len(built) < instances:
@@ -173,7 +174,7 @@ def _fill(cloud: Cloud, hosts: int, instances: int) -> set[str]:
         built |= {uuid for uuid, state in states.items() if state == "active"}
         for uuid, state in states.items():
             if state != "active":
-                # The scheduler looks for new hosts from time to time.
+                # The scheduler searches for new hosts periodically.
                 cloud.request("DELETE", f"/v1/instances/{uuid}")
     return built
 
@@ -184,7 +185,7 @@ def _ask(cloud: Cloud, count: int) -> Mapping[str, Any]:
 
 
 def _settled(cloud: Cloud, asked: Mapping[str, Any], count: int) -> dict[str, str]:
-    """The states of the instances of a request when all run or are in error."""
+    """Return the states of the instances of a request once all are active or in error."""
     until = time.monotonic() + SETTLE_SECONDS
     path = f"/v1/instances?request_id={asked['request_id']}&limit={count}"
     while time.monotonic() < until:
@@ -199,7 +200,7 @@ _OF_ROOTS = (resource_classes.c.name == "VGPU", resource_providers.c.parent_id.i
 
 
 def _of_roots(table: sa.Table) -> sa.Select[Any]:
-    """Counts the rows of a table for virtual GPUs of roots."""
+    """Return a query that counts the rows of a table with virtual GPUs of root providers."""
     joined = table.join(resource_providers, resource_providers.c.id == table.c.provider_id).join(
         resource_classes, resource_classes.c.id == table.c.resource_class_id
     )
@@ -226,7 +227,7 @@ def _number(cloud: Cloud, query: sa.Select[Any]) -> int:
 
 
 def _check(cloud: Cloud, there: set[str], load: _Load) -> None:
-    """Nothing is lost and the books are right. Raises `BenchError`."""
+    """Check that no instance is lost and all databases agree. Raises `BenchError`."""
     marker, states = "", dict[str, str]()
     until = time.monotonic() + SETTLE_SECONDS
     while True:
@@ -237,7 +238,7 @@ def _check(cloud: Cloud, there: set[str], load: _Load) -> None:
         elif set(states) <= there or time.monotonic() > until:
             break
         else:
-            # The last deletions are under way.
+            # The last deletions may still be under way.
             marker, states = "", {}
             time.sleep(LOOK_SECONDS)
     lost = {uuid: states.get(uuid, "gone") for uuid in there if states.get(uuid) != "active"}

@@ -38,7 +38,8 @@ def find_program(*candidates: str) -> str | None:
 class ServerProcess(ABC):
     """One server process, which can be stopped, killed and started again on the same data and ports.
 
-    Servers refuse to run as root. So root runs them as ``account``, which must have access to ``folder``.
+    ``account``: the account that root runs the server as, because servers refuse to run as root. It must have
+    access to ``folder``.
     """
 
     def __init__(self, folder: Path, account: str) -> None:
@@ -58,10 +59,10 @@ class ServerProcess(ABC):
     @property
     @abstractmethod
     def _own_url(self) -> str:
-        """The URL of the database that every installation has."""
+        """Return the URL of the database that every installation has."""
 
     def start(self, *more: str) -> None:
-        """Start, and wait until it answers.
+        """Start the server, and wait until it answers.
 
         Raises:
             DidNotStart: The process ended or did not answer in time.
@@ -70,7 +71,7 @@ class ServerProcess(ABC):
         self.wait()
 
     def launch(self, *more: str) -> None:
-        """Start it, and do not wait for it."""
+        """Start the server without waiting for it."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*self._command, *more],
@@ -83,7 +84,7 @@ class ServerProcess(ABC):
             )
 
     def wait(self) -> None:
-        """Wait until it answers.
+        """Wait until the server answers.
 
         Raises:
             DidNotStart: The process ended or did not answer in time.
@@ -95,7 +96,7 @@ class ServerProcess(ABC):
             time.sleep(0.05)
 
     def answers(self) -> bool:
-        """Tell whether it answers a query now."""
+        """Return whether the server answers a query now."""
         try:
             self.ask("SELECT 1")
         except DBAPIError:
@@ -111,11 +112,11 @@ class ServerProcess(ABC):
             return list(answer) if answer.returns_rows else []
 
     def stop(self) -> None:
-        """Stop it with the signal for an orderly shutdown."""
+        """Stop the server with the signal for an orderly shutdown."""
         self._end(self._gentle)
 
     def kill(self) -> None:
-        """Kill it with SIGKILL, without an orderly shutdown."""
+        """Kill the server with SIGKILL, without an orderly shutdown."""
         self._end(signal.SIGKILL)
 
     def urls(self, database: str) -> list[str]:
@@ -140,7 +141,7 @@ class ServerProcess(ABC):
 
     @property
     def death(self) -> str | None:
-        """How the process ended by itself, with the end of its log. None if it runs or was ended by us."""
+        """Return the exit status and end of the log if the process ended by itself; else None."""
         if self._process is None or self._process.poll() is None:
             return None
         return f"{type(self).__name__} ended with {self._process.returncode}:\n{self.log.read_text()[-3000:]}"
@@ -160,7 +161,7 @@ class ServerProcess(ABC):
 
 
 def new_name() -> str:
-    """Draw the name of a database."""
+    """Return a random name for a database."""
     return f"t{uuid.uuid4().hex[:12]}"
 
 

@@ -35,7 +35,7 @@ HEADERS: Final = {
 }
 
 
-class Service(ABC):
+class BenchService(ABC):
     """A service in a process group of its own, on a free loopback port. The context manager starts it."""
 
     name: str
@@ -62,7 +62,7 @@ class Service(ABC):
         self.stop()
 
     def start(self) -> None:
-        """Start it, and wait for the first answer.
+        """Start the service, and wait for the first response.
 
         Raises:
             DidNotStart: The process ended or did not answer in time.
@@ -90,7 +90,7 @@ class Service(ABC):
         self.start_seconds = time.perf_counter() - started
 
     def stop(self) -> None:
-        """Stop all of its processes."""
+        """Stop all processes of the service."""
         if self._process is None:
             return
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -104,7 +104,7 @@ class Service(ABC):
         self._process = None
 
     def restart(self) -> None:
-        """Stop and start it, which abandons requests in progress."""
+        """Stop and start the service; requests in progress are abandoned."""
         self.stop()
         self.start()
 
@@ -116,17 +116,17 @@ class Service(ABC):
             return client.request(method, path, json=body)
 
     def resident(self) -> int:
-        """Return the memory of all its processes in bytes."""
+        """Return the memory of all processes of the service in bytes."""
         assert self._process is not None
         return sum(proportional_set_size(pid) for pid in (self._process.pid, *descendants(self._process.pid)))
 
     def peak(self) -> int:
-        """Return the peak memory of its largest process in bytes."""
+        """Return the peak memory of the largest process in bytes."""
         assert self._process is not None
         return max(peak_resident_size(pid) for pid in (self._process.pid, *descendants(self._process.pid)))
 
     def processor_seconds(self) -> float:
-        """Return the processor time that its processes have used."""
+        """Return the processor time of all processes in seconds."""
         assert self._process is not None
         processes = (self._process.pid, *descendants(self._process.pid))
         return sum(processor_seconds(pid) for pid in processes)
@@ -137,7 +137,7 @@ class Service(ABC):
         return False
 
 
-class Roost(Service):
+class Roost(BenchService):
     """``roost serve``."""
 
     name = "roost"
@@ -151,7 +151,7 @@ class Roost(Service):
         return [program, "serve", "--port", str(self.port), *self._arguments]
 
 
-class Upstream(Service):
+class Upstream(BenchService):
     """OpenStack Placement, served by uwsgi as its documentation recommends."""
 
     name = "upstream"
@@ -173,7 +173,7 @@ class Upstream(Service):
         }
 
     def _command(self) -> Sequence[str]:
-        # uwsgi's router keeps connections alive. A worker that kept one alive would serve only that client.
+        # uwsgi's router keeps connections alive. If a worker did so, it would serve only that client.
         (self._peer.folder / "etc").mkdir(exist_ok=True)
         (self._peer.folder / "etc" / "placement.conf").touch()
         options = {
@@ -184,7 +184,7 @@ class Upstream(Service):
             "listen": 128,
             "buffer-size": 65535,
         }
-        # no-orphans: without it, workers would continue after their master is killed together with us.
+        # no-orphans: without it, workers would continue after their master is killed with this process.
         flags = ("http-keepalive", "master", "die-on-term", "no-orphans", "lazy-apps", "need-app")
         return [
             str(self._peer.uwsgi),
@@ -193,7 +193,7 @@ class Upstream(Service):
         ]
 
 
-class NullService(Service):
+class NullService(BenchService):
     """`roost.bench.null_service`: the HTTP server and the framework alone."""
 
     name = "null"

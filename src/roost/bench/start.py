@@ -6,11 +6,11 @@ from typing import Final
 
 import msgspec
 
-from roost.bench.comparison import Setting
+from roost.bench.comparison import ComparedSetting
 from roost.bench.fleets import FleetPlan
 from roost.bench.progress import announce
 from roost.bench.queries import queries_for
-from roost.bench.report import Column, Report, report
+from roost.bench.report import BenchReport, Column, report
 from roost.bench.services import Roost
 from roost.bench.store import Store
 
@@ -28,11 +28,11 @@ COLUMNS: Final = (
 )
 
 
-class Row(msgspec.Struct, frozen=True):
+class StartRow(msgspec.Struct, frozen=True):
     """The result of one start.
 
-    Times are in seconds from the start of the process. ``resident_mib`` is the memory of all processes,
-    ``peak_mib`` that of the largest. ``fleet_mib`` is the difference to a fleet of one host.
+    Times are in seconds from the start of the process. ``resident_mib``: memory of all processes.
+    ``peak_mib``: peak memory of the largest one. ``fleet_mib``: the difference to a fleet of one host.
     """
 
     fleet: str
@@ -45,8 +45,10 @@ class Row(msgspec.Struct, frozen=True):
     peak_mib: float
 
 
-def measure(setting: Setting, store: Store, smallest: FleetPlan, plans: Sequence[FleetPlan]) -> Report:
-    """Start a service on each fleet. ``smallest`` is the fleet of one host that memory is compared with.
+def measure(
+    setting: ComparedSetting, store: Store, smallest: FleetPlan, plans: Sequence[FleetPlan]
+) -> BenchReport:
+    """Start a service on each fleet. ``smallest``: the fleet of one host that memory is compared with.
 
     Raises:
         BenchError: A service does not start or does not answer.
@@ -56,7 +58,7 @@ def measure(setting: Setting, store: Store, smallest: FleetPlan, plans: Sequence
     for plan in plans:
         listening, first, resident, peak = _start(setting, store, plan)
         rows.append(
-            Row(
+            StartRow(
                 fleet=plan.name,
                 providers=plan.providers,
                 listening_s=listening,
@@ -71,8 +73,8 @@ def measure(setting: Setting, store: Store, smallest: FleetPlan, plans: Sequence
     return report("start", "Cold start", COLUMNS, rows, settings)
 
 
-def _start(setting: Setting, store: Store, plan: FleetPlan) -> tuple[float, float, int, int]:
-    """Return seconds until it listens, seconds until it answers candidates, memory then, and peak memory."""
+def _start(setting: ComparedSetting, store: Store, plan: FleetPlan) -> tuple[float, float, int, int]:
+    """Return seconds until the service listens, and until it returns candidates, memory, and peak memory."""
     announce(f"start: {plan}")
     path = next(queries_for(plan)[0].paths(LIMIT))
     with store.copy(plan, "roost") as url:

@@ -50,7 +50,7 @@ class Store(ABC):
             self._drop(name)
 
     def original(self, plan: FleetPlan, product: Product) -> str:
-        """Return the name of the database that copies are made of. It is made if it is missing."""
+        """Return the name of the database that is copied, which is made if it is missing."""
         revision = SCHEMA.newest if product == "roost" else REVISION
         name = f"{product}_{plan.key}_{CONTENT_VERSION}_{revision}"
         if name not in self.database_names():
@@ -147,7 +147,7 @@ class SqliteStore(Store):
 
 
 class PostgresqlStore(Store):
-    """A store of databases on a PostgreSQL server. ``url`` has an account that may create databases."""
+    """A store of databases on a PostgreSQL server. ``url``: with an account that may create databases."""
 
     kind = "postgresql"
 
@@ -210,8 +210,10 @@ def open_store(folder: Path, database: str) -> Iterator[Store]:
 
 
 def durable_server(home: Path) -> PostgreSQL:
-    """A PostgreSQL server with all syncs on, as in production. Raises `BenchError` if its account cannot
-    reach the folder."""
+    """Return a PostgreSQL server with all syncs on, as in production.
+
+    Raises `BenchError` if its account cannot reach the folder.
+    """
     if os.geteuid() == 0:  # PostgreSQL refuses to run as root
         shutil.chown(home, "postgres")
         closed = [str(each) for each in home.parents if not each.stat().st_mode & 0o001]

@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from roost.bench import candidates, claims, contention, decide, filters, limits, overload, start
-from roost.bench.comparison import Setting
+from roost.bench.comparison import ComparedSetting
 from roost.bench.errors import BenchError
 from roost.bench.fleets import flat, nearly_full, nested, wide
 from roost.bench.progress import announce
-from roost.bench.report import Report
+from roost.bench.report import BenchReport
 from roost.bench.store import Store, open_store
 
 ALTERNATES: Final = 2
@@ -24,9 +24,9 @@ ALTERNATES: Final = 2
 class Extent(NamedTuple):
     """The extent of a suite.
 
-    Numbers of hosts are in ``sizes`` for HTTP, ``decided`` for decisions and ``filtered`` for filters.
-    ``limits`` are the limits of candidate queries. ``seconds`` is the length of a round, ``timeout`` the
-    seconds after which an answer is abandoned.
+    ``sizes``, ``decided``, ``filtered``: numbers of hosts for HTTP, for decisions and for filters.
+    ``limits``: limits of candidate queries. ``seconds``: the length of a round. ``timeout``: seconds after
+    which a response is abandoned.
     """
 
     sizes: tuple[int, ...]
@@ -64,15 +64,18 @@ FULL: Final = Extent(
 )
 
 
-class Step(NamedTuple):
-    """One report: the name of its file, the database that it needs, and the function that measures it."""
+class SuiteStep(NamedTuple):
+    """One report of the suite.
+
+    ``name``: of its file. ``database``: the kind of store that it needs. ``measure``: makes the report.
+    """
 
     name: str
     database: str
-    measure: Callable[[Store], Report]
+    measure: Callable[[Store], BenchReport]
 
 
-def steps(extent: Extent, setting: Setting) -> Iterator[Step]:
+def steps(extent: Extent, setting: ComparedSetting) -> Iterator[SuiteStep]:
     """Yield all steps of a suite in order."""
     seconds = extent.seconds
     small = [size for size in extent.sizes if size <= 10_000]
@@ -80,48 +83,48 @@ def steps(extent: Extent, setting: Setting) -> Iterator[Step]:
     limited = [limit for limit in extent.limits if limit]
     decided = [flat(size) for size in extent.decided]
     for database in extent.databases:
-        yield Step(
+        yield SuiteStep(
             f"candidates-{database}",
             database,
             lambda store: candidates.measure(
                 setting, store, [flat(size) for size in extent.sizes], extent.limits, clients=1
             ),
         )
-        yield Step(
+        yield SuiteStep(
             f"trees-{database}",
             database,
             lambda store: candidates.measure(setting, store, trees, limited, clients=1),
         )
-        yield Step(
+        yield SuiteStep(
             f"claims-{database}",
             database,
             lambda store: claims.measure(setting, store, flat(10_000), extent.clients),
         )
-        yield Step(
+        yield SuiteStep(
             f"contention-{database}",
             database,
             lambda store: contention.measure(
                 msgspec.structs.replace(setting, seconds=10 * seconds), store, nearly_full(20), 64, 2_000
             ),
         )
-        yield Step(
+        yield SuiteStep(
             f"start-{database}",
             database,
             lambda store: start.measure(setting, store, flat(1), [flat(size) for size in extent.sizes]),
         )
-        yield Step(
+        yield SuiteStep(
             f"limits-{database}",
             database,
             lambda store: limits.measure(setting, store, flat(10_000), 64),
         )
-        yield Step(
+        yield SuiteStep(
             f"overload-{database}",
             database,
             lambda store: overload.measure(
                 setting, store, wide(1_000), clients=16, idle=2_000, silent=200, flood=50
             ),
         )
-        yield Step(
+        yield SuiteStep(
             f"durable-{database}",
             database,
             lambda store: decide.report_on(
@@ -132,12 +135,12 @@ def steps(extent: Extent, setting: Setting) -> Iterator[Step]:
                 seconds,
             ),
         )
-    yield Step(
+    yield SuiteStep(
         "filters",
         "sqlite",
         lambda store: filters.measure(store, [flat(size) for size in extent.filtered], seconds),
     )
-    yield Step(
+    yield SuiteStep(
         "decide",
         "sqlite",
         lambda _: decide.report_on(
@@ -148,7 +151,7 @@ def steps(extent: Extent, setting: Setting) -> Iterator[Step]:
     )
 
 
-def run_suite(extent: Extent, setting: Setting, results: Path) -> Iterator[tuple[str, Report]]:
+def run_suite(extent: Extent, setting: ComparedSetting, results: Path) -> Iterator[tuple[str, BenchReport]]:
     """Measure each step that has no file in ``results``, and yield the reports of all steps.
 
     Raises:
@@ -172,13 +175,13 @@ def run_suite(extent: Extent, setting: Setting, results: Path) -> Iterator[tuple
             yield step.name, read_report(path)
 
 
-def read_report(path: Path) -> Report:
+def read_report(path: Path) -> BenchReport:
     """Read a report from its file.
 
     Raises:
         BenchError: The file cannot be read or is not a report.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Report)
+        return msgspec.json.decode(path.read_bytes(), type=BenchReport)
     except (OSError, msgspec.DecodeError) as error:
         raise BenchError(f"{path} is not the result of a benchmark: {error}") from error

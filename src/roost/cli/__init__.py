@@ -1,4 +1,42 @@
-"""The command line: `main` finds a command, one file for each command.
+"""The command line: `main` finds a command; each command, or group of commands, has a module.
 
 Exit status: 0 done, 1 found something wrong, 2 could not run.
+
+The program:
+
+main, command_group                           the group of all commands, and the help of groups
+failures, standard_streams, memory            errors and exit status, standard streams, freed memory
+completion, man, config, metrics              shell completion, manual pages, lists of options and metrics
+
+Commands that serve:
+
+serve, scheduler, neighbours                  the Placement API, the scheduler, ports and accelerators
+conductor, cell_conductor, agent, up          conductors, agents, the whole system in one process
+
+Commands that call services:
+
+host, cell, aggregate                         hosts with their nodes, cells, host aggregates
+instance, server_group                        instances, server groups
+ask, what_if_output                           requests to the scheduler for hosts
+service, events, audit                        processes, events, the audit of conductors
+status/, top/                                 problems of a cloud, a running service in the terminal
+
+Commands on files and databases:
+
+db, backup, exchange, verification            databases, backups, import and export, verification
+records, archived_records, replay_decision    recorded decisions, their archives, and replays
+doctor/                                       checks of a configuration
+token, redfish                                service tokens, bare metal nodes of an agent
+
+Shared parts:
+
+connection, profiles, keystone_token          address and token of a service
+service_client                                the HTTP client of services
+serving_programs, workers, listen_options     options of commands that serve
+options, numbers, moments, watch_option       options and parameter types
+configuration, placement_config, read_groups  options of configuration files
+databases, record_sources                     the databases and records that commands read
+output, tables, progress                      printed results, tables as text, progress
+instance_history, instance_names              histories as text, names of instances
+reasons_text                                  reasons of refusals as text
 """

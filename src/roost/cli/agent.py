@@ -115,7 +115,7 @@ def agent(
             )
         chosen = driver or read_driver(source)
         if chosen in BUILT_IN:
-            # The options of other drivers are known to these alone.
+            # Only the chosen driver knows its options.
             tell_options(source, "agent", schedules=True, driver=chosen)
         if (exposure := exposure_of(endpoint)) is not None:
             print_warnings([f"{exposure}: {CHANGE}"])
@@ -160,8 +160,8 @@ async def _run(plan: AgentPlan, tracing_from: tracing.TracingOptions, metrics: P
 def _check(
     directories: Mapping[str, Path], endpoint: str, token_file: Path, source: Source, **named: Any
 ) -> NoReturn:
-    """Check what an agent is told, and end."""
-    # Imported only here: an agent itself needs none of it.
+    """Check the configuration of an agent, and exit."""
+    # Imported only here: an agent that runs does not need it.
     from roost.cli.doctor import print_findings, status_of
     from roost.cli.doctor.agent import CHECKS, CheckedAgent
     from roost.cli.doctor.check import run_checks
@@ -175,7 +175,7 @@ def _check(
 
 
 def _check_url(endpoint: str) -> None:
-    """Raises UsageError if the endpoint is no URL that can be asked."""
+    """Raise `UsageError` if the endpoint is not a usable URL."""
     try:
         parts = urlsplit(endpoint)
         is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -186,5 +186,5 @@ def _check_url(endpoint: str) -> None:
 
 
 def host_names(number: int, prefix: str) -> list[str]:
-    """The names of simulated hosts: ``host-0001`` and so on."""
+    """Return the names of simulated hosts: ``host-0001`` and so on."""
     return [f"{prefix}{each:04}" for each in range(1, number + 1)]

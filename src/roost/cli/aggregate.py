@@ -9,7 +9,7 @@ from roost.cli.command_group import CommandGroup
 from roost.cli.numbers import WholeNumber
 from roost.cli.options import key_values
 from roost.cli.output import action_as_json, as_json, print_facts, print_further, print_json, print_table
-from roost.cli.service_client import ServiceClient, ServiceRefused, part_of_path, with_conductor
+from roost.cli.service_client import RequestRefused, ServiceClient, part_of_path, with_conductor
 from roost.cli.watch_option import watched, watching
 from roost.model.aggregate import AVAILABILITY_ZONE
 
@@ -180,16 +180,16 @@ def _change_members(
 
 
 def _found(conductor: ServiceClient, name: str) -> dict[str, Any]:
-    """The aggregate of a uuid or a name. Raises `ServiceRefused` if there is none."""
+    """Return the aggregate with a uuid or a name. Raises `RequestRefused` if there is none."""
     if _is_uuid(name):
         try:
             return _shown(conductor, name)
-        except ServiceRefused as error:
+        except RequestRefused as error:
             if error.status != NOT_FOUND:
                 raise
     named = conductor.ask("GET", PATH, query={"name": name})["aggregates"]
     if not named:
-        raise ServiceRefused(NOT_FOUND, f"no aggregate {name}")
+        raise RequestRefused(NOT_FOUND, f"no aggregate {name}")
     return _shown(conductor, named[0]["uuid"])
 
 

@@ -1,4 +1,4 @@
-"""``roost archive-records`` and ``roost restore-records``: old runs out of the way, and back."""
+"""``roost archive-records`` and ``roost restore-records``: old runs into an archive, and back."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""``roost ask``: asks a scheduler for hosts, and says where they are or why there are none."""
+"""``roost ask``: requests hosts from a scheduler, and prints them or the reasons of the refusal."""
 
 import sys
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from roost.cli.connection import Connection, connected_to
+from roost.cli.connection import ServiceConnection, connected_to
 from roost.cli.numbers import WholeNumber
 from roost.cli.options import key_lists, key_values
 from roost.cli.output import (
@@ -20,15 +20,15 @@ from roost.cli.output import (
     print_table,
     print_warnings,
 )
-from roost.cli.service_client import ServiceClient, ServiceRefused
+from roost.cli.service_client import RequestRefused, ServiceClient
 from roost.cli.what_if_output import Addition, print_what_if
 from roost.model.errors import OperatorError
 
 SECONDS = 90.0
-"""Seconds that the scheduler has for its answer: longer than a run may take by default."""
+"""Seconds that the scheduler has for its response: longer than a run may take by default."""
 
 REFUSED = 1
-"""The exit status if no host, or not enough of them, can take the request."""
+"""The exit status if too few hosts fit the request."""
 
 
 @click.command(epilog="Example: roost ask --vcpus 4 --memory-mb 8192 --count 2 --alternates 1")
@@ -73,7 +73,7 @@ REFUSED = 1
 @action_as_json
 @connected_to("scheduler", "--scheduler")
 def ask(
-    connection: Connection,
+    connection: ServiceConnection,
     vcpus: int,
     memory_mb: int,
     disk_gb: int,
@@ -164,10 +164,13 @@ def _read(path: Path) -> Any:
 
 
 def _select(scheduler: ServiceClient, body: object) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
-    """The answer, and the error in it if a run found no host. Raises `ServiceRefused` for other refusals."""
+    """Return the response, and the error in it if no host was found.
+
+    Raises `RequestRefused` for other refusals.
+    """
     try:
         return scheduler.ask("POST", "/v1/select_destinations", body), None
-    except ServiceRefused as refused:
+    except RequestRefused as refused:
         if "run" not in refused.error:
             raise
         return refused.answer, refused.error

@@ -1,4 +1,4 @@
-"""``roost audit``: what the conductors' audit found, repaired, and asks."""
+"""``roost audit``: findings and repairs of the conductors' audit, and permission for repairs."""
 
 import time
 from typing import Any
@@ -12,7 +12,7 @@ from roost.model.errors import OperatorError
 
 PATH = "/v1/audit"
 LOOK_SECONDS = 1.0
-"""Seconds between two looks at whether a round has ended."""
+"""Seconds between two checks whether a round has ended."""
 
 
 @click.command(

@@ -10,21 +10,21 @@ import click
 from roost.cli.databases import DatabaseChoice, choosing_database
 from roost.cli.failures import FOUND_WRONG
 from roost.cli.output import action_as_json, note, print_further, print_json, print_table
-from roost.cli.progress import Meter, no_progress, progress
+from roost.cli.progress import ProgressMeter, no_progress, progress
 from roost.cli.verification import Verified, verdict, verify_database
 from roost.conductor.verify import Unread
 from roost.ledger import SCHEMA as LEDGER
 from roost.ledger.findings import Finding
 from roost.server.all_in_one.lock import locked
 from roost.server.all_in_one.system import API_DB
-from roost.server.backup.creation import Source, make_backup
+from roost.server.backup.creation import BackupSource, make_backup
 from roost.server.backup.data_directory import back_up_directory, restore_directory
 from roost.server.backup.restore import restore_database
 from roost.server.backup.roles import schemas_in
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseIdentity, DatabaseUrl
 
 DATABASE = "database"
-"""The name in a backup of a database that is backed up by itself."""
+"""The name, in a backup, of a single database."""
 
 _data_dir = click.option(
     "--data-dir",
@@ -52,7 +52,7 @@ def backup_command(folder: Path, choice: DatabaseChoice, data_dir: Path | None, 
         if isinstance(chosen, Path):
             made = back_up_directory(chosen, folder, meter.show)
         else:
-            made = make_backup([Source(DATABASE, chosen)], folder, meter.show)
+            made = make_backup([BackupSource(DATABASE, chosen)], folder, meter.show)
     findings = [
         Finding(each.kind, f"{name}: {each.subject}" if data_dir else each.subject, each.detail)
         for name, each in made.findings
@@ -141,7 +141,7 @@ def _row(name: str, identity: DatabaseIdentity | None) -> tuple[str, str, str]:
 
 
 def _named(choice: DatabaseChoice, data_dir: Path | None) -> DatabaseUrl | Path:
-    """The databases that a command works on. Raises `UsageError` if both are named."""
+    """Return the database or data directory of a command. Raises `UsageError` if both are named."""
     if data_dir is None:
         return choice.find("--database or --data-dir").url
     if choice.is_named:
@@ -149,8 +149,10 @@ def _named(choice: DatabaseChoice, data_dir: Path | None) -> DatabaseUrl | Path:
     return data_dir
 
 
-def _verify(url: DatabaseUrl | str, meter: Meter) -> tuple[list[Finding], list[Unread], Verified | None]:
-    """Verify a restored database; one without a ledger has been checked by its own means."""
+def _verify(
+    url: DatabaseUrl | str, meter: ProgressMeter
+) -> tuple[list[Finding], list[Unread], Verified | None]:
+    """Verify a restored database. The restore itself has checked a database without a ledger."""
     database = Database(url, read_only=True, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
         ledger = LEDGER in schemas_in(database)

@@ -1,4 +1,4 @@
-"""``roost cell``: the cells of a cloud, while all runs."""
+"""``roost cell``: the cells of a running cloud."""
 
 import click
 

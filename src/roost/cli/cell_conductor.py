@@ -2,7 +2,7 @@
 
 import click
 
-from roost.cli.serving_programs import Serving, serve_program, serving_at
+from roost.cli.serving_programs import ServingOptions, serve_program, serving_at
 from roost.server.conductor.programs import cell_kind
 from roost.web.auth import Source
 
@@ -12,7 +12,7 @@ PORT = 8781
 @click.command(epilog="Example: roost cell-conductor rack1 --config-file roost.conf")
 @click.argument("name")
 @serving_at(PORT)
-def cell_conductor(name: str, serving: Serving, source: Source) -> None:
+def cell_conductor(name: str, serving: ServingOptions, source: Source) -> None:
     """Serve the agents of the cell NAME, and finish its builds and deletions.
 
     It runs the scheduler itself, on the ledger of [placement_database], or asks one over HTTP, by

@@ -1,13 +1,13 @@
-"""Groups of commands, whose help says of each command what it does in a whole sentence."""
+"""Groups of commands, whose help has a whole sentence about each command."""
 
 import click
 
 
 class CommandGroup(click.Group):
-    """A group whose help folds the sentences about its commands, where click cuts them off."""
+    """A group whose help folds the sentences about its commands; click would cut them off."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the section of commands. Hidden ones are left out."""
+        """Write the section of commands, without hidden ones."""
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         rows = [
             (name, command.get_short_help_str(limit=1000))

@@ -5,7 +5,7 @@ from click.shell_completion import get_completion_class
 
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_ROOST_COMPLETE"
-"""The environment variable by which a script asks `roost` for completions. click derives it from the name."""
+"""The environment variable with which a script requests completions. click derives it from the name."""
 
 
 @click.command(epilog="Example: roost completion bash > /etc/bash_completion.d/roost")

@@ -2,7 +2,7 @@
 
 import click
 
-from roost.cli.serving_programs import Serving, serve_program, serving_at
+from roost.cli.serving_programs import ServingOptions, serve_program, serving_at
 from roost.server.conductor.programs import conductor_kind
 from roost.web.auth import Source
 
@@ -11,7 +11,7 @@ PORT = 8780
 
 @click.command(epilog="Example: roost conductor --config-file roost.conf")
 @serving_at(PORT)
-def conductor(serving: Serving, source: Source) -> None:
+def conductor(serving: ServingOptions, source: Source) -> None:
     """Serve the API of instances, aggregates and groups, and bring accepted requests to their cells.
 
     It runs the scheduler itself, on the ledger of [placement_database], or asks one over HTTP, by

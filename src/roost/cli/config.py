@@ -1,4 +1,4 @@
-"""``roost config``: all options of configuration files, as a table or as a file to fill in."""
+"""``roost config``: all options of configuration files, as a table or as a sample file."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,19 +15,19 @@ from roost.web.auth import Source
 from roost.web.auth.source import Setting
 
 _WIDTH = 100
-"""Characters of a line of a sample."""
+"""Characters of a line of a sample file."""
 
 _KEYSTONE = "keystone_authtoken"
 
 _AUTH_TYPE = "password"
-"""The authentication plugin whose options a sample has; others have other options."""
+"""The authentication plugin whose options are in a sample file; others have other options."""
 
 _TYPES = {"floating point value": "number", "multi valued": "list", "dict value": "pairs"}
 """Clearer names for some of oslo.config's types."""
 
 
 class Described(NamedTuple):
-    """An option as operators see it. ``default`` is empty if there is none."""
+    """An option as operators see it. ``default``: empty if there is none."""
 
     group: str
     option: str
@@ -63,15 +63,15 @@ def sample() -> None:
 
 
 def all_groups() -> Mapping[str, Sequence[cfg.Opt]]:
-    """The options of Roost's own, by group."""
+    """Return Roost's own options, by group."""
     from roost.state.api_database.cell_mappings import CELL0, OPTIONS, section_of
 
     return {**GROUPS, **system_options(), **dict.fromkeys((CELL0, section_of("NAME")), OPTIONS)}
 
 
 def keystone_groups() -> Mapping[str, Sequence[cfg.Opt]]:
-    """The options of keystonemiddleware and keystoneauth1, by group, and those of Roost's own in the same."""
-    # Imported only here: their imports take as long as all others together.
+    """Return the options of keystonemiddleware and keystoneauth1, and Roost's own in the same groups."""
+    # Imported only here: this import takes as long as all others together.
     from roost.web.auth.keystone_credentials import client_options
     from roost.web.auth.token_check import known_options
 
@@ -85,7 +85,7 @@ def keystone_groups() -> Mapping[str, Sequence[cfg.Opt]]:
 
 
 def sample_file(groups: Mapping[str, Sequence[cfg.Opt]]) -> str:
-    """A configuration file with options, each commented out."""
+    """Return a configuration file with options, each commented out."""
     parts = []
     for group, options in groups.items():
         parts.append(f"[{group}]\n")
@@ -104,7 +104,7 @@ def describe_options() -> Iterator[Described]:
 
 
 def markdown(described: Sequence[Described]) -> str:
-    """Return a table of options. A group is named in its first row."""
+    """Return a table of options. Only the first row of a group names it."""
     lines = ["| group | option | type | default | |", "|---|---|---|---|---|"]
     shown = ""
     for each in described:

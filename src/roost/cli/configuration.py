@@ -1,4 +1,4 @@
-"""Options of configuration files: which groups there are, and warnings of options without effect."""
+"""Options of configuration files: their groups, and warnings of options without effect."""
 
 import importlib
 from collections.abc import Mapping, Sequence
@@ -24,21 +24,21 @@ SYSTEM_GROUPS = {
     "scheduler": "roost.server.scheduler.options",
     "simulated": "roost.agent.drivers.simulated_options",
 }
-"""The groups of options that the Placement API alone does not use, and the module of each; without those of
-the scheduler, whose filters and weighers have sections of their own.
+"""The groups of options that the Placement API does not use: group -> module of its options.
 
-The modules are imported when they are needed: importing the scheduler is a tenth of a start of the API.
+The groups of filters and weighers are missing. The modules are imported when they are needed: importing the
+scheduler takes a tenth of a start of the API.
 """
 
 
 PLACEMENT = "placement"
-"""The group whose options of keystoneauth1 say how `roost scheduler` reaches placement over HTTP."""
+"""The group with keystoneauth1's options, by which `roost scheduler` reaches placement over HTTP."""
 
 SCHEDULER_SERVICE = "scheduler_service"
-"""The group whose options of keystoneauth1 say how conductors reach a scheduler over HTTP."""
+"""The group with keystoneauth1's options, by which conductors reach a scheduler over HTTP."""
 
 CLIENTS = (PLACEMENT, SCHEDULER_SERVICE, "cyborg", "neutron")
-"""The groups with options of keystoneauth1 alone; those of the last two say how agents reach neighbours."""
+"""The groups with only keystoneauth1's options. By the last two agents reach neighbours."""
 
 
 def system_options() -> Mapping[str, Sequence[cfg.Opt]]:
@@ -68,7 +68,7 @@ def options_without_effect(
     """
     if not schedules and not unsupported_options(source, auth_strategy, dict.fromkeys(SYSTEM_GROUPS, ())):
         return []
-    # Imported only here: its import takes as long as all others together.
+    # Imported only here: this import takes as long as all others together.
     from roost.web.auth.keystone_credentials import client_options
 
     groups = {group: [*options] for group, options in system_options().items()}
@@ -79,7 +79,7 @@ def options_without_effect(
 
 
 def cell_sections(source: Source) -> Mapping[str, list[cfg.Opt]]:
-    """Return the groups of files that may be those of cells' databases, with their options."""
+    """Return the groups of files that may be sections of cells' databases, with their options."""
     from roost.state.api_database.cell_mappings import CELL0, OPTIONS, section_of
 
     names = {CELL0, *(group for group in groups_in(source) if group.startswith(section_of("")))}
@@ -89,12 +89,12 @@ def cell_sections(source: Source) -> Mapping[str, list[cfg.Opt]]:
 def tell_options(source: Source, command: str, *, schedules: bool = False, driver: str | None = None) -> None:
     """Print a line for each option that has no effect, before anything else is read.
 
-    A start often fails for what is misspelt, and then its error is not the cause.
+    A misspelt option often makes a start fail with an error that does not name the cause.
 
     Args:
-        command: the command that reads the source, as `check_settings` knows it.
+        command: the command that reads the source, as in `READ_GROUPS`.
         schedules: as for `options_without_effect`.
-        driver: that of an agent.
+        driver: the driver of an agent.
 
     Raises:
         OperatorError: an option of the command line has no effect, or a file cannot be read.
@@ -105,7 +105,7 @@ def tell_options(source: Source, command: str, *, schedules: bool = False, drive
         lines = options_without_effect(source, strategy, schedules=schedules)
     except OperatorError as error:
         try:
-            # The options of Keystone cannot be known: what that is follows when they are read.
+            # Keystone's options cannot be loaded. The error is raised when they are read.
             lines = options_without_effect(source, schedules=schedules)
         except OperatorError:
             raise error from None
@@ -113,7 +113,7 @@ def tell_options(source: Source, command: str, *, schedules: bool = False, drive
 
 
 def _auth_strategy(source: Source) -> str | None:
-    """The strategy with which tokens are checked; None if the option has another value."""
+    """Return the strategy with which tokens are checked; None if the option is invalid."""
     conf = source.open()
     options = [option for option in GROUPS["api"] if option.dest == "auth_strategy"]
     try:

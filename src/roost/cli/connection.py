@@ -1,4 +1,4 @@
-"""Connections: the options by which every command that asks a service says where it is and who asks."""
+"""Connections: the options of commands for the address of a service, and for the token that they show it."""
 
 import os
 import ssl
@@ -21,7 +21,7 @@ DEFAULTS: Mapping[Service, str] = {
     "scheduler": "http://127.0.0.1:8779",
     "placement": "http://127.0.0.1:8778",
 }
-"""The addresses of services that are started without further options."""
+"""The address of each service that is started without further options."""
 
 _END = "-----END CERTIFICATE-----\n"
 
@@ -29,13 +29,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
-class Connection:
-    """Where a service is, and what a command shows it.
+class ServiceConnection:
+    """The address of a service, the credentials for it, and the authorities that are trusted.
 
-    ``origin`` says where the address is from: ``by_option`` from the command line, ``by_default`` from
-    nobody. Without ``token`` Keystone is asked with ``keystone``. ``socket``: the path of the UNIX socket
-    at which the service listens. ``certificate``: without ``ca_file``, a file with the one certificate that
-    is trusted, whatever names it has.
+    ``origin``: where the address is from, as text. ``by_option``: it is from the command line;
+    ``by_default``: it is one of `DEFAULTS`. ``keystone``: options with which Keystone issues a token if
+    ``token`` is None. ``socket``: the path of the UNIX socket at which the service listens. ``certificate``:
+    if there is no ``ca_file``, a file with the one trusted certificate, whose names are not checked.
     """
 
     service: Service
@@ -55,22 +55,22 @@ class Connection:
 
     @property
     def place(self) -> str:
-        """The address, for people."""
+        """The address as messages show it."""
         return safe_url(self.url) if self.socket is None else f"the UNIX socket {self.socket}"
 
     def bearer(self) -> str:
-        """The token to show. Raises `OperatorError` if there is none that a header can carry."""
+        """Return the token. Raises `OperatorError` if there is none that a header can carry."""
         token = self.token or keystone_token(self.keystone)
         if not (token.isascii() and token.isprintable()):
             raise OperatorError("the token has characters that a header cannot carry, such as line ends")
         return token
 
     def headers(self) -> dict[str, str]:
-        """The headers of a request. Raises `OperatorError` as `bearer` does."""
+        """Return the headers of a request. Raises `OperatorError` as `bearer` does."""
         return {"x-auth-token": self.bearer()}
 
     def trusted(self) -> ssl.SSLContext | bool:
-        """Trusted authorities, as httpx takes them. Raises `OperatorError` for a file that has none."""
+        """Return the trusted authorities for httpx. Raises `OperatorError` for a file that has none."""
         if self.ca_file is None and self.certificate is not None:
             return _trusting(self.certificate)
         if self.ca_file is None:
@@ -81,7 +81,7 @@ class Connection:
             raise OperatorError(f"{self.ca_file} has no authorities that can be read: {error}") from error
 
     def way(self, trusted: ssl.SSLContext | bool | None = None) -> dict[str, Any]:
-        """The options of an httpx client for the service. ``trusted``: what `trusted` has returned.
+        """Return the options of an httpx client for the service. ``trusted``: a result of `trusted`.
 
         Raises `OperatorError` as `trusted` does.
         """
@@ -93,7 +93,7 @@ class Connection:
         return {"transport": httpx.HTTPTransport(verify=trusted, uds=str(self.socket))}
 
     def async_way(self) -> dict[str, Any]:
-        """As `way`, for asyncio."""
+        """Return the options of `way` for an asynchronous client."""
         if self.socket is None:
             return {"verify": self.trusted()}
         import httpx
@@ -108,14 +108,14 @@ def connection_to(
     ca_file: Path | None = None,
     profile: str | None = None,
     environment: Mapping[str, str] | None = None,
-) -> Connection:
-    """The connection that options, the environment and profiles make, in this order.
+) -> ServiceConnection:
+    """Return the connection by options, the environment and profiles, in this order of precedence.
 
-    ``profile`` counts as an option. A profile that no option names has no part in a connection whose address
-    is an option's or the environment's, so that its token goes to its own addresses alone.
+    ``profile`` counts as an option. A profile that no option names is not used if the address is from an
+    option or the environment, so that its token goes to its own addresses only.
 
     Raises:
-        OperatorError: an address is none, or the profile is not there or cannot be read.
+        OperatorError: an address is invalid, or the profile does not exist or cannot be read.
     """
     environment = os.environ if environment is None else environment
     named = next((name for name in _variables(service) if environment.get(name)), None)
@@ -137,10 +137,10 @@ def connection_to(
         Path(ca) if (ca := environment.get("ROOST_CA_FILE")) else None,
         keystone_options(environment),
     )
-    # A profile that is named counts more than the environment, one that is found counts less.
+    # A profile named by an option precedes the environment; a default profile follows it.
     first, second = (from_profile, from_environment)[:: -1 if profile is None else 1]
     access = second if first.proves_nobody else first
-    return Connection(
+    return ServiceConnection(
         service,
         address.rstrip("/"),
         origin,
@@ -156,7 +156,7 @@ def connection_to(
 
 @dataclass(frozen=True)
 class _Access:
-    """Credentials and trusted authorities, as one of the places has them."""
+    """Credentials and trusted authorities from one origin: options, the environment or a profile."""
 
     token: str | None = None
     ca_file: Path | None = None
@@ -184,11 +184,11 @@ def _certificate(found: FoundProfile) -> Path | None:
 
 
 def _trusting(certificate: Path) -> ssl.SSLContext:
-    """A context that trusts one certificate, the first of a file. Raises `OperatorError` if it has none."""
+    """Return a context that trusts the first certificate of a file. Raises `OperatorError` without one."""
     try:
         [first, *_] = certificate.read_text().partition(_END)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        # No authority is trusted: the name of a certificate that is known itself tells nothing more.
+        # Only this certificate is trusted, not an authority, so its names need no check.
         context.check_hostname = False
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         context.load_verify_locations(cadata=first + _END)
@@ -205,12 +205,12 @@ def _address(found: FoundProfile, service: Service) -> str:
 
 
 def _variables(service: Service) -> tuple[str, str]:
-    """The environment variables with the address of a service, the first one first."""
+    """Return the environment variables with the address of a service, in order of precedence."""
     return f"ROOST_{service.upper()}_URL", "ROOST_URL"
 
 
 def connected_to(service: Service, *names: str) -> Callable[[F], F]:
-    """Give a command the options of a service, and what they come to as the argument ``connection``.
+    """Add the options of a service to a command, which gets the argument ``connection``.
 
     ``names``: older names of its option ``--url``.
     """
@@ -218,9 +218,9 @@ def connected_to(service: Service, *names: str) -> Callable[[F], F]:
 
 
 def connected_to_all(command: F) -> F:
-    """Give a command the options of the conductor, and the connections to all services as ``connections``.
+    """Add the options of the conductor to a command, which gets ``connections``, one for each service.
 
-    An address by option is that of all of them, as `roost up` serves them.
+    An address by option is that of all services, as `roost up` serves them.
     """
 
     def connections(*chosen: Any) -> Mapping[str, Any]:
@@ -232,7 +232,7 @@ def connected_to_all(command: F) -> F:
 def _with_options(
     service: Service, names: Sequence[str], arguments_of: Callable[..., Mapping[str, Any]]
 ) -> Callable[[F], F]:
-    """Give a command the options of a service, and the arguments that they come to."""
+    """Add the options of a service to a command, which gets the arguments that they result in."""
     options = (
         click.option(
             "--url",
@@ -278,7 +278,7 @@ def _with_options(
 
 
 def _check(address: str, origin: str) -> None:
-    """Raises `OperatorError` for an address that is no URL of HTTP."""
+    """Raise `OperatorError` for an address that is not an HTTP URL."""
     try:
         parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

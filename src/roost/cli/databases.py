@@ -1,4 +1,4 @@
-"""The database that a command of `roost db` works on, by its URL or by the configuration of the services."""
+"""The database of a command of `roost db`, by its URL or by the configuration of the services."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce, wraps
@@ -24,7 +24,7 @@ from roost.web.auth import Source
 from roost.web.auth.source import MAIN_DATABASE, refused_value
 
 _ROLES = {MAIN_DATABASE: "api", API_DATABASE: "api", RECORDS: "records", NEIGHBOURS: "neighbours"}
-"""The role of the database of each section. All others are those of cells."""
+"""The role of the database of each section. All other sections are those of cells."""
 
 _url_option = click.option(
     "--database",
@@ -40,8 +40,8 @@ _section_option = click.option(
 )
 
 
-class NamedDatabase(NamedTuple):
-    """The database of a command. ``role``: that of its section, None if it has none."""
+class CommandDatabase(NamedTuple):
+    """The database of a command. ``role``: the role of its section; None if a URL named it."""
 
     url: DatabaseUrl
     role: str | None
@@ -60,16 +60,16 @@ class DatabaseChoice(NamedTuple):
         """Return whether the command line itself names a database."""
         return self.database is not None or self.section is not None
 
-    def find(self, options: str = "--database") -> NamedDatabase:
-        """The database. ``options``: the command's options that can name one, for its messages.
+    def find(self, options: str = "--database") -> CommandDatabase:
+        """Return the database. ``options``: the command's options that can name one, for messages.
 
-        Raises `OperatorError` if there is none, and `UsageError` if there are two.
+        Raises `OperatorError` if none is named, and `UsageError` if two are.
         """
         if self.database is not None and self.section is not None:
             raise click.UsageError("give either --database or --section")
         tell_options(self.source, "db", schedules=True)
         if self.database is not None:
-            return NamedDatabase(DatabaseUrl(self.database), None, self.source)
+            return CommandDatabase(DatabaseUrl(self.database), None, self.source)
         section = self.section or MAIN_DATABASE
         role = _ROLES.get(section, "cell")
         if role == "cell" and section != CELL0 and not section.startswith(section_of("")):
@@ -81,7 +81,7 @@ class DatabaseChoice(NamedTuple):
                 f"no database: give {options}, or set connection in [{section}] of a configuration file "
                 "(--config-file) or in the environment"
             )
-        return NamedDatabase(url, role, self.source)
+        return CommandDatabase(url, role, self.source)
 
 
 def _configured(source: Source, section: str) -> DatabaseUrl | None:
@@ -115,7 +115,7 @@ def choosing_database(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_database(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options to a command, which gets the database as ``named``: `NamedDatabase`."""
+    """Add the options to a command, which gets the database as ``named``: `CommandDatabase`."""
 
     @wraps(command)
     def with_named(choice: DatabaseChoice, **others: Any) -> None:

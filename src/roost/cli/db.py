@@ -10,7 +10,7 @@ import click
 
 from roost.cli.backup import backup_command, restore_command
 from roost.cli.command_group import CommandGroup
-from roost.cli.databases import NamedDatabase, with_database
+from roost.cli.databases import CommandDatabase, with_database
 from roost.cli.exchange import export_command, import_command
 from roost.cli.failures import COULD_NOT_RUN, FOUND_WRONG
 from roost.cli.numbers import Number, WholeNumber
@@ -24,7 +24,7 @@ from roost.server.backup.roles import ROLES, schemas_in
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseFull, Schema, make_room
 
 TRIM_SLOWED = 10
-"""Divisor of the number of commits that are removed at once, after a transaction that found no space."""
+"""Divisor of the number of commits in a transaction, applied after one for which the disk has no space."""
 
 
 @click.group(cls=CommandGroup)
@@ -40,7 +40,7 @@ for command in (import_command, export_command, backup_command, restore_command)
 @with_database
 @no_progress
 @as_json
-def verify(named: NamedDatabase, as_json: bool) -> None:
+def verify(named: CommandDatabase, as_json: bool) -> None:
     """Check a database for contradictions; it may be in use.
 
     The tables are compared with a fleet loaded from them and with all commits in the database, allocations
@@ -80,7 +80,7 @@ def verify(named: NamedDatabase, as_json: bool) -> None:
 )
 @no_progress
 @action_as_json
-def upgrade(named: NamedDatabase, role: str | None, rolling: bool, as_json: bool) -> None:
+def upgrade(named: CommandDatabase, role: str | None, rolling: bool, as_json: bool) -> None:
     """Create the tables, or bring them to this program's revision.
 
     Stop every process that uses the database first, unless `roost db version` says that the upgrade is
@@ -110,7 +110,7 @@ def upgrade(named: NamedDatabase, role: str | None, rolling: bool, as_json: bool
 @db.command(epilog="Example: roost db version --database sqlite:///roost-data/api.db")
 @with_database
 @as_json
-def version(named: NamedDatabase, as_json: bool) -> None:
+def version(named: CommandDatabase, as_json: bool) -> None:
     """Show the revision of the tables, and the one that this program needs. An upgrade is rolling if the
     processes that run go on working with the tables that it makes.
 
@@ -150,7 +150,7 @@ def version(named: NamedDatabase, as_json: bool) -> None:
 )
 @no_progress
 @document_as_json
-def trim(named: NamedDatabase, keep: int, days: float, as_json: bool) -> None:
+def trim(named: CommandDatabase, keep: int, days: float, as_json: bool) -> None:
     """Remove old commits of the ledger: all but the newest --keep, and all that are older than --days.
 
     The newest commit always stays. The state itself is in the tables and is not touched. On a full disk the
@@ -175,7 +175,7 @@ def trim(named: NamedDatabase, keep: int, days: float, as_json: bool) -> None:
 
 
 def _trimmed(database: Database, keep: int, older_than: float) -> Iterator[int]:
-    """Remove commits, and yield the number of each transaction.
+    """Remove commits, and yield the number that each transaction removed.
 
     Raises:
         OperatorError: the disk is so full that not even one commit can be removed.
@@ -202,7 +202,7 @@ def _trimmed(database: Database, keep: int, older_than: float) -> Iterator[int]:
 
 
 def _check_rolling(database: Database, schemas: Sequence[Schema], before: Sequence[str | None]) -> None:
-    """Raises `OperatorError` if a program of now would not work after an upgrade."""
+    """Raise `OperatorError` if running programs would not work after the upgrade."""
     for schema, was in zip(schemas, before, strict=True):
         if not schema.leaves_working(was):
             raise OperatorError(

@@ -1,4 +1,4 @@
-"""``roost events``: what happened in a cloud, and what happens."""
+"""``roost events``: past and current events of a cloud."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ import msgspec
 
 from roost.cli.numbers import Number
 from roost.cli.output import as_json, output, print_json, print_table, utc
-from roost.cli.service_client import PAGE, ServiceClient, ServiceRefused, with_conductor
+from roost.cli.service_client import PAGE, RequestRefused, ServiceClient, with_conductor
 from roost.cli.tables import one_line
 from roost.model.errors import OperatorError
 from roost.state.api_database.event_types import EVENT_KINDS
@@ -17,7 +17,7 @@ from roost.state.api_database.event_types import EVENT_KINDS
 PATH = "/v1/events"
 
 POLL_SECONDS = 1.0
-"""Seconds between two questions for what follows."""
+"""Seconds between two requests for new events."""
 
 _HEADER = ("time (UTC)", "event", "cell", "about", "detail", "by")
 _UNAUTHORIZED = 401
@@ -75,7 +75,7 @@ def events(conductor: ServiceClient, follow: bool, since: float, as_json: bool, 
 def _pages(
     conductor: ServiceClient, query: Mapping[str, object], marker: str | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The pages of what is there, after a marker."""
+    """Yield the pages of existing events after a marker."""
     more = True
     while more:
         page = conductor.ask("GET", PATH, query={**query, "limit": PAGE, "marker": marker})
@@ -84,7 +84,7 @@ def _pages(
 
 
 def _followed(conductor: ServiceClient, query: Mapping[str, object]) -> Iterator[dict[str, Any]]:
-    """All events, for ever. Only the first answer must come at once."""
+    """Yield all events, without end. Only the first request must succeed at once."""
     marker: str | None = None
     away = False
     silent: list[str] = []
@@ -97,8 +97,8 @@ def _followed(conductor: ServiceClient, query: Mapping[str, object]) -> Iterator
                 silent = _told_silent(silent, _silent(page))
                 yield from page["events"]
                 marker = page["next"]
-        except ServiceRefused as error:
-            # A token that has expired is not asked for again by the client that has it.
+        except RequestRefused as error:
+            # A client does not renew its token when it expires.
             if error.status != _UNAUTHORIZED or marker is None or away:
                 raise
             conductor, away = ServiceClient(conductor.connection), True
@@ -113,12 +113,12 @@ def _followed(conductor: ServiceClient, query: Mapping[str, object]) -> Iterator
 
 
 def _silent(page: Mapping[str, Any]) -> list[str]:
-    """The cells that a page says nothing of. An earlier conductor tells nothing of any."""
+    """Return the cells that a page has no events of. An earlier version of the conductor names none."""
     return list(page.get("cells_down", ()))
 
 
 def _told_silent(before: list[str], now: list[str]) -> list[str]:
-    """Tell which cells cannot be asked, and which can again; returns those that cannot."""
+    """Print the cells that have stopped or resumed answering, and return those that do not answer."""
     if gone := [name for name in now if name not in before]:
         click.echo(f"roost: {_cells(gone)} cannot be asked; what instances do there comes later", err=True)
     if back := [name for name in before if name not in now]:
@@ -144,7 +144,7 @@ def _row(event: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _subject(event: Mapping[str, Any]) -> str:
-    """The one thing that an event is about: an instance rather than the host that it is on."""
+    """Return the subject of an event: an instance rather than the host that it is on."""
     named = (event[name] for name in ("instance", "node", "host", "name", "cell", "kind"))
     return next(str(each) for each in named if each)
 

@@ -6,12 +6,12 @@ import sys
 import click
 
 from roost.cli.configuration import warn_of_options
-from roost.cli.databases import NamedDatabase, with_database
+from roost.cli.databases import CommandDatabase, with_database
 from roost.cli.failures import FOUND_WRONG
 from roost.cli.options import database_url
 from roost.cli.output import action_as_json, note, print_further, print_json, print_table
 from roost.cli.progress import no_progress, progress
-from roost.placement.exchange import Report, export_placement, import_placement
+from roost.placement.exchange import ExchangeReport, export_placement, import_placement
 from roost.placement.options import read_options
 from roost.storage import COMMAND_ANSWER_SECONDS, Database
 
@@ -59,7 +59,7 @@ def import_command(source: str, url: str, config_file: str | None, as_json: bool
 @with_database
 @no_progress
 @action_as_json
-def export_command(target: str, named: NamedDatabase, as_json: bool) -> None:
+def export_command(target: str, named: CommandDatabase, as_json: bool) -> None:
     """Copy a database of Roost into an empty database of OpenStack Placement 16.0.
 
     The target has no tables, or those of 'placement-manage db sync'. The copy is one transaction: after an
@@ -77,7 +77,7 @@ def export_command(target: str, named: NamedDatabase, as_json: bool) -> None:
     _print(report, as_json)
 
 
-def _print(report: Report, as_json: bool) -> None:
+def _print(report: ExchangeReport, as_json: bool) -> None:
     if as_json:
         print_json(report)
     else:

@@ -1,4 +1,4 @@
-"""The end of a command that fails: what it says of each kind of error, and its exit status."""
+"""The end of a failed command: the message and the exit status of each kind of error."""
 
 import io
 import signal
@@ -10,18 +10,18 @@ from typing import Any
 import click
 import msgspec
 
-from roost.cli.service_client import ServiceRefused
+from roost.cli.service_client import RequestRefused
 from roost.cli.standard_streams import OutputLost, OutputUnread, drop_standard_output
 from roost.model.errors import OperatorError
 from roost.model.secrets import safe_message
 from roost.process.durable_file import why_no_directory
 
 FOUND_WRONG = 1
-"""Exit status: the request was refused, or something is wrong."""
+"""Exit status: the request was refused, or the command found something wrong."""
 COULD_NOT_RUN = 2
-"""The command line is wrong, or what it needs is not there."""
+"""Exit status: the command line is wrong, or a file or service that it needs is missing."""
 INTERRUPTED = 130
-"""A person ended it: 128 and the number of SIGINT, as shells have it."""
+"""Exit status after an interrupt: 128 plus the number of SIGINT, as in shells."""
 
 MEANINGS = {
     0: "Done.",
@@ -32,9 +32,9 @@ MEANINGS = {
 
 
 def tell_failure(error: BaseException, words: Sequence[str]) -> int:
-    """Print what ended a process, and let a second interrupt end it at once. Returns its exit status.
+    """Print the error that ended a process, and return its exit status.
 
-    ``words`` are those of the command line.
+    From now on a second interrupt ends the process at once. ``words``: the words of the command line.
     """
     # A second interrupt during the end of the interpreter ends it at once.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -45,14 +45,14 @@ def tell_failure(error: BaseException, words: Sequence[str]) -> int:
 
 
 def describe_failure(error: BaseException, words: Sequence[str]) -> int:
-    """Print what ended a command to standard error, without secrets. Returns the exit status.
+    """Print the error that ended a command to standard error, without secrets. Return the exit status.
 
-    The faults that people can correct have a line each: a wrong command line, an `OperatorError`, a refusal
-    of the operating system. Anything else is a defect in Roost and has its traceback. With ``--json`` among
-    the words of the command line, faults are JSON.
+    Errors that people can correct have a line each: a wrong command line, an `OperatorError`, an error of the
+    operating system. Any other error is a defect in Roost and is printed with its traceback. With ``--json``
+    among the words of the command line, errors are JSON.
     """
     faults = list(_faults(error))
-    status = FOUND_WRONG if all(isinstance(each, ServiceRefused) for each in faults) else COULD_NOT_RUN
+    status = FOUND_WRONG if all(isinstance(each, RequestRefused) for each in faults) else COULD_NOT_RUN
     lines = dict.fromkeys(map(_line, faults))
     text = "\n".join(line for line in lines if line is not None)
     if None in lines:
@@ -69,30 +69,30 @@ def describe_failure(error: BaseException, words: Sequence[str]) -> int:
 
 
 def _json(status: int, faults: Sequence[BaseException]) -> str:
-    """Errors in the form in which services answer them."""
+    """Return errors as JSON, in the form of services."""
     errors = [described for each in faults for described in _described(each)]
     return msgspec.json.format(msgspec.json.encode({"exit_status": status, "errors": errors})).decode()
 
 
 def _described(error: BaseException) -> Sequence[Mapping[str, Any]]:
-    if isinstance(error, ServiceRefused) and error.answer.get("errors"):
+    if isinstance(error, RequestRefused) and error.answer.get("errors"):
         errors: Sequence[Mapping[str, Any]] = error.answer["errors"]
         return errors
     if isinstance(error, click.ClickException):
         return [{"code": "roost.usage", "detail": error.format_message()}]
-    code = "roost.refused" if isinstance(error, ServiceRefused) else "roost.could_not_run"
+    code = "roost.refused" if isinstance(error, RequestRefused) else "roost.could_not_run"
     detail = (_line(error) or "").removeprefix("roost: ")
     return [{"code": code, "detail": detail}] if detail else []
 
 
 def _wants_json(words: Sequence[str]) -> bool:
-    """Return whether a command line asks for JSON, also one that is wrong elsewhere."""
+    """Return whether a command line requests JSON, even if it is wrong elsewhere."""
     place = [*words].index("--format") + 1 if "--format" in words else len(words)
     return "--json" in words or "--format=json" in words or [*words[place : place + 1]] == ["json"]
 
 
 def _faults(error: BaseException) -> Iterator[BaseException]:
-    """The errors in a group of errors, or the one error."""
+    """Yield the errors in a group of errors, or the one error."""
     if isinstance(error, BaseExceptionGroup):
         for each in error.exceptions:
             yield from _faults(each)
@@ -101,7 +101,7 @@ def _faults(error: BaseException) -> Iterator[BaseException]:
 
 
 def _line(error: BaseException) -> str | None:
-    """Return the line that tells of an error, empty if none does; None: the error is a defect."""
+    """Return the message of an error in one line, perhaps empty; None: the error is a defect."""
     match error:
         case OutputUnread() | KeyboardInterrupt():
             return ""

@@ -1,4 +1,4 @@
-"""``roost host`` and ``roost node``: hosts and their nodes, while all runs."""
+"""``roost host`` and ``roost node``: the hosts of a running cloud, and their nodes."""
 
 import os
 import time
@@ -11,14 +11,14 @@ import click
 from roost.cli.command_group import CommandGroup
 from roost.cli.numbers import WholeNumber
 from roost.cli.output import action_as_json, as_json, note, print_facts, print_json, print_table
-from roost.cli.service_client import ServiceClient, ServiceRefused, part_of_path, with_conductor
+from roost.cli.service_client import RequestRefused, ServiceClient, part_of_path, with_conductor
 from roost.cli.watch_option import watched, watching
 from roost.model.errors import OperatorError
 
 CONFLICT = 409
 STATES = ("up", "down", "unknown")
 WAIT_SECONDS = 2.0
-"""Seconds between two looks at what is waited for."""
+"""Seconds between two checks of a condition that a command waits for."""
 
 of_cell = click.option("--cell", help="The cell, if several have a host of this name.")
 token_file = click.option(
@@ -32,7 +32,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def drain_options(command: F) -> F:
-    """The options of what drains."""
+    """Add the options of a drain to a command."""
     reason = click.option("--reason", default="it is drained", show_default=True, help="Why.")
     wait = click.option("--wait", is_flag=True, help="Wait until no instance is left.")
     return reason(wait(command))
@@ -216,7 +216,7 @@ def remove(
         try:
             answer = conductor.ask("DELETE", f"/v1/hosts/{part_of_path(name)}", query=query)
             break
-        except ServiceRefused as error:
+        except RequestRefused as error:
             if not force or error.status != CONFLICT or time.monotonic() > until:
                 raise
             time.sleep(WAIT_SECONDS)
@@ -375,10 +375,10 @@ def tell_left(
     drained: dict[str, str],
     node: str | None = None,
 ) -> None:
-    """Tell which instances are left where it is drained, once they are gone if ``wait``.
+    """Print the instances that are left at a drained place; with ``wait`` first wait until they are gone.
 
-    ``where`` chooses them from the list of instances, ``drained`` names the place in JSON. ``node``: only
-    those on this node. Ends with status 1 if instances are left.
+    ``where``: the query of the list of instances. ``drained``: names the place in JSON. ``node``: only
+    instances on this node. Exits with status 1 if instances are left.
     """
     while True:
         left = [
@@ -404,7 +404,7 @@ def _path_of_node(host: str, node: str) -> str:
 
 
 def warn_of_cells(down: set[str]) -> None:
-    """Print a line to standard error for cells that cannot be asked."""
+    """Print a line to standard error for cells that do not answer."""
     if down:
         click.echo(f"roost: cannot be asked: {', '.join(sorted(down))}", err=True)
 
@@ -436,7 +436,7 @@ def _print_removed(answer: dict[str, Any], as_json: bool) -> None:
 
 
 def told_of(place: dict[str, Any]) -> str:
-    """Return `yes` if a place gets new instances, or why not. Unknown of a cell that cannot be asked."""
+    """Return `yes` if a place gets new instances, or why not; `unknown` if its cell does not answer."""
     if place["enabled"] is not False:
         return "unknown" if place["enabled"] is None else "yes"
     return f"disabled: {place['reason']}" if place["reason"] else "disabled"

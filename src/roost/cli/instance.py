@@ -1,4 +1,4 @@
-"""``roost instance``: asks for instances, lists, watches and deletes them, and tells their histories."""
+"""``roost instance``: requests, lists, watches and deletes instances, and shows their histories."""
 
 import sys
 import time
@@ -23,14 +23,14 @@ from roost.cli.output import (
     print_table,
     print_warnings,
 )
-from roost.cli.service_client import ServiceClient, ServiceRefused, part_of_path, with_conductor
+from roost.cli.service_client import RequestRefused, ServiceClient, part_of_path, with_conductor
 from roost.cli.watch_option import watched, watching
 
 SETTLED = frozenset(("active", "error", "lost"))
-"""States that an instance does not leave by itself."""
+"""States that an instance leaves only by a request."""
 
 LOOK_SECONDS = 1.0
-"""Seconds between two looks at an instance that is watched."""
+"""Seconds between two reads of an instance that is watched."""
 
 FORBIDDEN = 403
 NOT_FOUND = 404
@@ -230,12 +230,12 @@ def give_up(conductor: ServiceClient, name: str, evidence: str, as_json: bool) -
 
 
 def _check_places(conductor: ServiceClient, query: Mapping[str, Any]) -> None:
-    """Raises `ServiceRefused` for a host or cell that is not there, and so is no empty one."""
+    """Raise `RequestRefused` for a host or cell that does not exist; it would look like an empty one."""
     for kind in ("host", "cell"):
         if query[kind]:
             try:
                 conductor.ask("GET", f"/v1/{kind}s/{part_of_path(query[kind])}")
-            except ServiceRefused as error:
+            except RequestRefused as error:
                 if error.status != FORBIDDEN:
                     raise
 
@@ -267,7 +267,7 @@ def _find(conductor: ServiceClient, uuid: str) -> dict[str, Any]:
     try:
         found: dict[str, Any] = conductor.ask("GET", f"/v1/instances/{part_of_path(uuid)}")
         return found
-    except ServiceRefused as error:
+    except RequestRefused as error:
         if error.status != NOT_FOUND:
             raise
         return {"uuid": uuid, "state": "gone", "host": None, "reason": None}

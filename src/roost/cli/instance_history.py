@@ -9,13 +9,13 @@ from rich.table import Table
 from roost.cli.output import console
 
 WORDS = {"bury": "put into cell0", "give_up": "given up"}
-"""Events in the words of people, where their names in the API are none."""
+"""Texts for events whose names in the API are not plain words."""
 
 HEADER = ("time (UTC)", "took", "event", "result", "host", "why")
 
 
 def print_history(found: dict[str, Any]) -> None:
-    """Print a history as `GET /v1/instances/{uuid}/history` answers it."""
+    """Print a history, which is a response of `GET /v1/instances/{uuid}/history`."""
     shown = console()
     facts = [f"{name} {found[name]}" for name in ("flavor", "cell") if found[name]]
     shown.print(", ".join([f"{found['uuid']} is {found['state']}", *facts]))
@@ -35,7 +35,7 @@ def print_history(found: dict[str, Any]) -> None:
 
 
 def heading(action: dict[str, Any]) -> str:
-    """An action in one line: when it began, what came of it, who asked for it, and why it failed."""
+    """Return an action as one line: its start, its result, its user, and the reason of its failure."""
     result = action["result"] or "not at its end"
     took = _took(action) if action["finished_at"] is not None else ""
     parts = [f"{_began(action):%Y-%m-%d} {action['kind']}: {result}{f' after {took}' if took else ''}"]
@@ -49,7 +49,7 @@ def heading(action: dict[str, Any]) -> str:
 
 
 def lines(action: dict[str, Any]) -> list[tuple[str, ...]]:
-    """The lines of the events of an action, in the columns of `HEADER`."""
+    """Return the rows of an action's events, in the columns of `HEADER`."""
     day = _began(action).date()
     return [_line(event, day) for event in action["events"]]
 
@@ -75,6 +75,6 @@ def _began(entry: dict[str, Any]) -> datetime:
 
 
 def _took(entry: dict[str, Any]) -> str:
-    """How long something took; empty if it took no time."""
+    """Return the duration of an event as text; empty if it took no time."""
     seconds = entry["finished_at"] - entry["started_at"]
     return "" if seconds <= 0 else f"{seconds:.3f} s" if seconds < 100 else f"{seconds:.0f} s"

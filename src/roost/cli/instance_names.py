@@ -1,13 +1,13 @@
-"""Instances as people name them: by a uuid, the beginning of one, or a name."""
+"""Names of instances on the command line: a uuid, the beginning of one, or a name."""
 
 import re
 from typing import Any
 
-from roost.cli.service_client import ServiceClient, ServiceRefused
+from roost.cli.service_client import RequestRefused, ServiceClient
 
 PATH = "/v1/instances"
 MOST_LISTED = 10
-"""Instances that an error lists at most."""
+"""Most instances that an error message lists."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _PREFIX = re.compile(r"[0-9a-f-]{4,35}", re.IGNORECASE)
@@ -18,12 +18,13 @@ _CONFLICT = 409
 
 
 def uuid_of(conductor: ServiceClient, named: str) -> str:
-    """The uuid of the one instance that is named: of the token's project, else of all that it may see.
+    """Return the uuid of the one instance with a name, a uuid or the beginning of one.
 
-    A name counts before the beginning of a uuid.
+    Instances of the token's project come first, then all that the token may see. A name precedes the
+    beginning of a uuid.
 
     Raises:
-        ServiceRefused: none is named so, or several are.
+        RequestRefused: no instance matches, or several do.
     """
     if _UUID.fullmatch(named):
         return named.lower()
@@ -38,11 +39,11 @@ def uuid_of(conductor: ServiceClient, named: str) -> str:
             if found:
                 listed = ", ".join(f"{each['uuid']} ({each['state']})" for each in found)
                 more = " or more" if len(found) == MOST_LISTED else ""
-                raise ServiceRefused(
+                raise RequestRefused(
                     _CONFLICT,
                     f"{len(found)}{more} instances are named {named}: {listed}. Give the uuid of one",
                 )
-    raise ServiceRefused(_NOT_FOUND, f"no instance {named!r}{_SHORT if _is_short(named) else ''}")
+    raise RequestRefused(_NOT_FOUND, f"no instance {named!r}{_SHORT if _is_short(named) else ''}")
 
 
 def _is_short(named: str) -> bool:
@@ -53,7 +54,7 @@ def _listed(conductor: ServiceClient, query: dict[str, object]) -> list[dict[str
     try:
         found: list[dict[str, Any]] = conductor.ask("GET", PATH, query=query)["instances"]
         return found
-    except ServiceRefused as error:
+    except RequestRefused as error:
         if query["all_projects"] and error.status == _FORBIDDEN:
             return []
         raise

@@ -6,23 +6,24 @@ from typing import Any
 from roost.model.errors import OperatorError
 
 SECONDS = 60.0
-"""Seconds that Keystone has for an answer."""
+"""Seconds that Keystone has for a response."""
 
 NO_TOKEN = "admin"
-"""The token for services that check none."""
+"""The token for services that do not check tokens."""
 
 
 def keystone_options(environment: Mapping[str, str]) -> dict[str, str]:
-    """The options in the environment variables OS_AUTH_URL, OS_USERNAME and so on."""
+    """Return the options in the environment variables OS_AUTH_URL, OS_USERNAME and so on."""
     return {
         name[3:].lower(): value for name, value in environment.items() if name.startswith("OS_") and value
     }
 
 
 def keystone_token(options: Mapping[str, str]) -> str:
-    """A token that Keystone gives for these options: `token` as it is, `NO_TOKEN` without `auth_url`.
+    """Return a token of Keystone for these options.
 
-    Raises `OperatorError` if Keystone gives none.
+    Without `auth_url`, or with `token` and no other secret, return the option `token`, else `NO_TOKEN`.
+    Raises `OperatorError` if Keystone issues no token.
     """
     secrets = ("auth_type", "password", "application_credential_secret")
     if "auth_url" not in options or ("token" in options and not any(name in options for name in secrets)):

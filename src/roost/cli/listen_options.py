@@ -1,4 +1,4 @@
-"""Where a service listens: the options that ``roost serve`` and ``roost up`` share."""
+"""The address where a service listens, and its TLS: options of all commands that serve."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ from roost.server.workers.tls import Tls
 
 
 @dataclass(frozen=True)
-class Listening:
-    """Where and how a service listens, as the command line says it."""
+class ListenOptions:
+    """The address of a service, and its TLS, by the command line."""
 
     address: Address | UnixAddress
     tls: Tls | None
 
     @property
     def host(self) -> str | None:
-        """The host, None for a UNIX socket, which other machines cannot reach."""
+        """The host; None for a UNIX socket, which other machines cannot reach."""
         return self.address.host if isinstance(self.address, Address) else None
 
     def __str__(self) -> str:
-        """The URL, for people. That of a UNIX socket is its path."""
+        """Return the URL for messages; for a UNIX socket its path."""
         if isinstance(self.address, UnixAddress):
             return f"the UNIX socket {self.address}"
         return f"{'http' if self.tls is None else 'https'}://{self.address}"
@@ -64,7 +64,10 @@ _OPTIONS = (
 
 
 def listening_at(port: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add the options to a command, which gets their values as ``listening``. ``port``: the default."""
+    """Return a decorator that adds the options to a command, which gets them as ``listening``.
+
+    ``port``: the default of the port.
+    """
     return partial(_listening, port)
 
 
@@ -82,7 +85,7 @@ def _listening(default: int, command: Callable[..., None]) -> Callable[..., None
         **others: Any,
     ) -> None:
         address = Address(host, port) if uds is None else UnixAddress(uds.absolute(), uds_mode)
-        command(listening=Listening(address, _tls(tls_cert, tls_key, tls_client_ca)), **others)
+        command(listening=ListenOptions(address, _tls(tls_cert, tls_key, tls_client_ca)), **others)
 
     for option in reversed((_port(default), *_OPTIONS)):
         with_listening = option(with_listening)
@@ -100,7 +103,7 @@ def _port(default: int) -> Callable[..., Any]:
 
 
 def _tls(certificate: Path | None, key: Path | None, client_authority: Path | None) -> Tls | None:
-    """Return the files of TLS, None if there are none. Raises `OperatorError` if one is missing or wrong."""
+    """Return the files of TLS; None if none is given. Raises `OperatorError` if one is missing or wrong."""
     if certificate is None and key is None and client_authority is None:
         return None
     if certificate is None or key is None:

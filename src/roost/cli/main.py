@@ -92,7 +92,7 @@ class _Commands(CommandGroup):
 
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
-    """Import without garbage collection, which would look at what is imported again and again."""
+    """Import without garbage collection, which would traverse the imported modules repeatedly."""
     gc.disable()
     try:
         yield
@@ -128,7 +128,7 @@ def main() -> None:
 
 
 def _run() -> int:
-    """Run a command. Returns its exit status, and raises what ends it."""
+    """Run a command, and return its exit status. Raises the error that ends it."""
     try:
         status = roost_command.main(prog_name="roost", standalone_mode=False)
     except SystemExit as ended:

@@ -1,4 +1,4 @@
-"""``roost man``: the manual pages, made from the commands, their options and help texts.
+"""``roost man``: manual pages, made from the commands with their options and help texts.
 
 Source: man-pages(7) for the sections and their order, groff_man(7) for the macros.
 """
@@ -41,7 +41,7 @@ def man(directory: Path) -> None:
 def manual_pages(
     command: click.Command, path: Sequence[str], parent: click.Context | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Make the pages of a command and of the commands below it.
+    """Yield the manual pages of a command and of the commands below it.
 
     Args:
         path: the words of the command, as in ``("roost", "db", "verify")``.
@@ -110,11 +110,11 @@ def _paragraphs(text: str) -> list[str]:
 
 
 def _text(text: str) -> str:
-    r"""Escape text for roff. A hyphen is written as ``\-``, so that options can be copied from a terminal."""
+    r"""Escape text for roff. Hyphens become ``\-``, so that options can be copied from a terminal."""
     return text.replace("\\", r"\e").replace("-", r"\-").replace("'", r"\(aq").replace("`", r"\(ga")
 
 
 def _line(text: str) -> str:
-    r"""Escape a line for roff: in addition, a dot at its beginning starts no macro."""
+    r"""Escape a line for roff, and a dot at its beginning, which would start a macro."""
     text = _text(text)
     return rf"\&{text}" if text.startswith(".") else text

@@ -10,13 +10,13 @@ _M_TRIM_THRESHOLD = -1
 _M_TOP_PAD = -2
 _M_MMAP_THRESHOLD = -3
 _KEPT_BYTES = 64 * 2**20
-"""Free bytes that glibc keeps at the top of the heap, and size from which an array has its own mapping."""
+"""Free bytes that glibc keeps at the top of the heap; also the size from which an array is mapped alone."""
 _GROWTH_BYTES = 2**20
-"""Bytes by which the heap grows at least."""
+"""Least growth of the heap in bytes."""
 
 
 def keep_freed_memory() -> None:
-    """Make glibc keep freed memory. Does nothing with another C library."""
+    """Have glibc keep freed memory. Does nothing with another C library."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return

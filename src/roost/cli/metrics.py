@@ -1,4 +1,4 @@
-"""``roost metrics``."""
+"""``roost metrics``: the list of all metrics."""
 
 import click
 

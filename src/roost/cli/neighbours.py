@@ -2,7 +2,7 @@
 
 import click
 
-from roost.cli.serving_programs import Serving, serve_program, serving_at
+from roost.cli.serving_programs import ServingOptions, serve_program, serving_at
 from roost.server.neighbours.program import neighbours_kind
 from roost.web.auth import Source
 
@@ -12,7 +12,7 @@ PORT = 9696
 @click.command(epilog="Example: roost neighbours --database sqlite:///neighbours.db --config-file roost.conf")
 @click.option("--database", metavar="URL", help="SQLAlchemy URL; else [neighbours] connection.")
 @serving_at(PORT)
-def neighbours(serving: Serving, source: Source, database: str | None) -> None:
+def neighbours(serving: ServingOptions, source: Source, database: str | None) -> None:
     """Serve ports and accelerators, for platforms without Neutron and Cyborg.
 
     It has the parts of their APIs that agents use: networks with pools of addresses and ports below /v2.0,

@@ -1,4 +1,4 @@
-"""Numbers on the command line, within bounds; what is none is told in plain words."""
+"""Numbers on the command line, within bounds, with errors in plain words."""
 
 import math
 import re
@@ -7,11 +7,11 @@ import click
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _LONGEST = 40
-"""Characters of a mistaken value that are shown."""
+"""Most characters of an invalid value that an error shows."""
 
 
 def _bounds(least: float | None, most: float | None, *, is_open: bool = False) -> str:
-    """The bounds as words. ``is_open``: the least number is too small itself."""
+    """Return the bounds in words. ``is_open``: ``least`` itself is not allowed."""
     if least is None:
         return "" if most is None else f"at most {most}"
     if most is None:
@@ -25,7 +25,7 @@ class WholeNumber(click.IntRange):
     name = "number"
 
     def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number. Raises `BadParameter`, with the value and what is meant."""
+        """Return the number. Raises `BadParameter`, which names the value and the bounds."""
         if isinstance(value, str) and not _WHOLE.fullmatch(value.strip()):
             self.fail(f"{value[:_LONGEST]!r} is not a whole number", param, ctx)
         try:
@@ -43,7 +43,7 @@ class Number(click.FloatRange):
     name = "number"
 
     def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number. Raises `BadParameter`, with the value and what is meant."""
+        """Return the number. Raises `BadParameter`, which names the value and the bounds."""
         try:
             number = float(value)
         except ValueError:

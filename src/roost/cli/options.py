@@ -44,7 +44,7 @@ no_authentication = click.option(
 
 
 def key_values(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """The callback of an option that is given several times, as KEY=VALUE. Raises `BadParameter`."""
+    """Return the pairs of a repeatable option KEY=VALUE; a callback of click. Raises `BadParameter`."""
     pairs: dict[str, str] = {}
     for value in values:
         key, equals, text = value.partition("=")
@@ -57,7 +57,10 @@ def key_values(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
 
 
 def key_lists(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, list[str]]:
-    """As `key_values`, for keys that may have several values: each has the list of its values."""
+    """Return the values of each key of a repeatable option KEY=VALUE, whose keys may be repeated too.
+
+    A callback of click. Raises `BadParameter`.
+    """
     lists: dict[str, list[str]] = {}
     for value in values:
         [(key, text)] = key_values(ctx, param, (value,)).items()

@@ -13,7 +13,7 @@ from rich.console import Console
 from roost.cli.tables import one_line, screen_width, table_lines
 
 _ANY_WIDTH = 100_000
-"""Characters of a line that is written to no terminal, at most."""
+"""Most characters of a line that is not written to a terminal."""
 
 _CHOSEN = "roost.cli.output"
 _TIMES = frozenset(("since", "last_seen", "until"))
@@ -22,9 +22,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Output(NamedTuple):
-    """The form of a printed result, and the part of it that is wanted.
+    """The form of a printed result, and the selected part of it.
 
-    ``columns``: those that are wanted, in this order; none: all. ``quiet``: names alone, one a line.
+    ``columns``: the selected columns, in this order; empty: all. ``quiet``: only names, one a line.
     """
 
     form: Literal["table", "json", "value"] = "table"
@@ -33,22 +33,22 @@ class Output(NamedTuple):
 
     @property
     def is_for_people(self) -> bool:
-        """Return whether sentences and further tables are printed beside the one that was asked for."""
+        """Return whether sentences and further tables are printed beside the requested one."""
         return self == Output()
 
 
 def as_json(command: F) -> F:
-    """Give a command the options of its output, and whether it is JSON as the argument ``as_json``."""
+    """Add the options of output to a command, which gets ``as_json``: whether the output is JSON."""
     return _with_output(command, columns=True)
 
 
 def action_as_json(command: F) -> F:
-    """As `as_json`, for a command that changes something: it has no columns to choose wrongly."""
+    """As `as_json`, for a command that changes something: without the option of columns."""
     return _with_output(command, columns=False)
 
 
 def document_as_json(command: F) -> F:
-    """As `as_json`, for a command that prints a text that is more than one table."""
+    """As `as_json`, for a command whose text is more than one table."""
 
     @wraps(command)
     def run(*arguments: Any, json: bool, form: str | None, **named: Any) -> Any:
@@ -106,13 +106,13 @@ def _choose(output: Output) -> None:
 
 
 def output() -> Output:
-    """Return the choice of the command line."""
+    """Return the output that the command line selects."""
     context = click.get_current_context(silent=True)
     return Output() if context is None else context.meta.get(_CHOSEN, Output())
 
 
 def print_json(document: object) -> None:
-    """Print a document as indented JSON, of the columns that were chosen."""
+    """Print a document as indented JSON, with the selected columns only."""
     if columns := output().columns:
         document = _of_columns(msgspec.to_builtins(document), columns)
     click.echo(msgspec.json.format(msgspec.json.encode(document)))
@@ -121,11 +121,11 @@ def print_json(document: object) -> None:
 def print_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0, *, named_by: str | None = None
 ) -> None:
-    """Print rows under a header, or what was chosen of them.
+    """Print rows under a header, or their selected columns.
 
-    On a terminal long sentences are folded, elsewhere each row is one line. ``numbers``: the number of last
-    columns that are aligned to the right. ``named_by``: the column of names, which --quiet prints alone; the
-    first one by default.
+    On a terminal long sentences are folded, elsewhere each row is one line. ``numbers``: so many last columns
+    are aligned to the right. ``named_by``: the column of names, the only one that --quiet prints; by default
+    the first one.
     """
     chosen = output()
     if chosen.quiet:
@@ -149,7 +149,7 @@ def print_table(
 
 
 def print_facts(found: Mapping[str, Any]) -> None:
-    """Print the fields of one thing: as a table without those that are empty, or the values of some."""
+    """Print the fields of one object: as a table without empty ones, or the selected values."""
     chosen = output()
     texts = {name: text_of(name, value) for name, value in found.items()}
     if chosen.columns:
@@ -170,31 +170,31 @@ def print_facts(found: Mapping[str, Any]) -> None:
 
 
 def print_further(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0) -> None:
-    """Print a table beside the one that was asked for: for people alone, and if it has rows."""
+    """Print a further table beside the requested one, if it has rows and the output is for people."""
     if rows and output().is_for_people:
         click.echo()
         print_table(header, rows, numbers)
 
 
 def console() -> Console:
-    """A console for results that are more than tables: as wide as the screen, else as they are."""
+    """Return a console for results that are more than tables: as wide as the screen, or unlimited."""
     return Console(markup=False, highlight=False, width=screen_width() or _ANY_WIDTH)
 
 
 def print_warnings(answer: Mapping[str, Any]) -> None:
-    """Print what of a request has no effect, as its answer tells, on the standard error."""
+    """Print the warnings of a response to standard error: parts of the request without effect."""
     for each in answer.get("warnings", ()):
         click.echo(f"warning: {each['text']}", err=True)
 
 
 def note(text: str) -> None:
-    """Print a sentence beside a result, for people alone."""
+    """Print a sentence beside a result, if the output is for people."""
     if output().is_for_people:
         click.echo(text)
 
 
 def text_of(name: str, value: object) -> str:
-    """A field's value in words; empty if it has none."""
+    """Return the value of a field as text; empty for None."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -211,12 +211,12 @@ def text_of(name: str, value: object) -> str:
 
 
 def amounts_text(amounts: Mapping[str, object]) -> str:
-    """Amounts of resource classes in words, as ``4 VCPU, 8192 MEMORY_MB``."""
+    """Return amounts of resource classes as text: ``4 VCPU, 8192 MEMORY_MB``."""
     return ", ".join(f"{amount} {name}" for name, amount in sorted(amounts.items()))
 
 
 def utc(seconds: float) -> str:
-    """A time as tables show it. ``seconds``: since the epoch."""
+    """Return a time as tables show it. ``seconds``: since the epoch."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
@@ -231,7 +231,7 @@ def _print_values(rows: Iterable[Sequence[str]]) -> None:
 
 
 def _places(columns: Sequence[str], names: Sequence[str]) -> list[int]:
-    """The places of columns among names. Raises `UsageError` for one that is not there."""
+    """Return the positions of columns among names. Raises `UsageError` for an unknown column."""
     known = {_plain(name): place for place, name in enumerate(names)}
     for column in columns:
         if _plain(column) not in known:
@@ -242,12 +242,12 @@ def _places(columns: Sequence[str], names: Sequence[str]) -> list[int]:
 
 
 def _plain(name: str) -> str:
-    """A column as it is named on the command line: ``since (UTC)`` is ``since``."""
+    """Return the name of a column on the command line: ``since (UTC)`` is ``since``."""
     return re.sub(r"\s*\(.*\)$", "", name).lower().replace(" ", "_").replace("-", "_")
 
 
 def _of_columns(document: Any, columns: Sequence[str]) -> Any:
-    """The fields of the entries of a list, or else of the document itself."""
+    """Return a document with the selected fields only: those of the entries of a list, or its own."""
     if isinstance(document, list):
         return [_of_columns(each, columns) if isinstance(each, dict) else each for each in document]
     first, entries = next(iter(document.items()), ("", None))

@@ -1,4 +1,4 @@
-"""Where the options of a placement service come from: those of its commands, and upstream's environment."""
+"""The source of the options of a placement service: its command line, or upstream's environment variable."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ from roost.web.auth.source import Setting
 
 
 def placement_source(config_files: tuple[str, ...], settings: tuple[str, ...]) -> Source:
-    """Return where the options ``--config-file`` and ``--set`` say that options come from.
+    """Return the source of options that ``--config-file`` and ``--set`` make.
 
     Without a file it is the one in the folder that upstream's OS_PLACEMENT_CONFIG_DIR names, if that is set.
 

@@ -23,7 +23,7 @@ from roost.model.wrong_value import field_names, wrong_value
 Service = Literal["conductor", "scheduler", "placement"]
 
 RUNNING = "up"
-"""The name of the profile of a running `roost up`."""
+"""The name of the profile that a running `roost up` writes."""
 
 PROFILE = "profile.toml"
 """The file of this profile in the data directory."""
@@ -31,14 +31,14 @@ PROFILE = "profile.toml"
 _HEAD = "# Written by roost up when it starts, removed when it ends. Commands without another address ask it."
 
 
-class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the services of a cloud are, and with what a command asks them.
+class ClientProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The addresses of a cloud's services, and the credentials of commands.
 
-    ``url`` is the address of services that have none of their own, and ``socket`` the UNIX socket at which
-    these listen. ``certificate`` has the one certificate that is trusted, whatever names it has.
+    ``url``: the address of services without an address of their own; ``socket``: the UNIX socket at which
+    these listen. ``certificate``: a file with the one trusted certificate, whose names are not checked.
     ``token_file``, ``ca_file``, ``socket`` and ``certificate`` are relative to the file of the profile.
     ``keystone``: options of keystoneauth1, as ``auth_url`` and ``password``, for clouds with Keystone.
-    ``pid``: the process of `roost up`; its profile counts while it lives.
+    ``pid``: the process of `roost up`; its profile is used while the process lives.
     """
 
     url: str | None = None
@@ -54,23 +54,23 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pid: int | None = None
 
     def address(self, service: Service) -> str | None:
-        """The URL of a service, None if the profile has none."""
+        """Return the URL of a service; None if the profile has none."""
         own: str | None = getattr(self, service)
         return own or self.url or (None if self.socket is None else "http://localhost")
 
     def socket_of(self, service: Service) -> str | None:
-        """The path of the UNIX socket of a service, None if it has an address of its own or no socket."""
+        """Return the UNIX socket of a service; None if it has its own address or no socket."""
         return None if getattr(self, service) else self.socket
 
     @property
     def holds_secrets(self) -> bool:
-        """Return whether nobody but the owner of the file may read it."""
+        """Return whether the profile has secrets, so that only the owner of the file may read it."""
         return self.token is not None or bool(self.keystone)
 
 
 class _Profiles(msgspec.Struct, frozen=True):
     default: str | None = None
-    profiles: dict[str, Profile] = {}
+    profiles: dict[str, ClientProfile] = {}
 
 
 class FoundProfile(msgspec.Struct, frozen=True):
@@ -78,17 +78,20 @@ class FoundProfile(msgspec.Struct, frozen=True):
 
     name: str
     file: Path
-    profile: Profile
+    profile: ClientProfile
 
     def __str__(self) -> str:
         return f"profile {self.name} in {self.file}"
 
     def path(self, name: str) -> Path:
-        """A path that the profile names."""
+        """Return a path that the profile names, relative to its file."""
         return self.file.parent / Path(name).expanduser()
 
     def token(self) -> str | None:
-        """The token of the profile, None if it has none. Raises `OperatorError` for an unreadable file."""
+        """Return the token of the profile; None if it has none.
+
+        Raises `OperatorError` for an unreadable file.
+        """
         if self.profile.token_file is None:
             return self.profile.token
         file = self.path(self.profile.token_file)
@@ -99,7 +102,7 @@ class FoundProfile(msgspec.Struct, frozen=True):
 
 
 def chosen_profile(name: str | None, environment: Mapping[str, str]) -> FoundProfile | None:
-    """The profile of a name; without one the default of the user's file, or that of a running `roost up`.
+    """Return the profile with a name; without a name the default, or that of a running `roost up`.
 
     Raises:
         OperatorError: a file cannot be read, or there is no such profile.
@@ -122,10 +125,10 @@ def chosen_profile(name: str | None, environment: Mapping[str, str]) -> FoundPro
 
 
 @contextlib.contextmanager
-def announced(data_dir: Path, profile: Profile, environment: Mapping[str, str]) -> Iterator[None]:
-    """Write the profile of a `roost up` into its data directory, and lead commands to it until it ends.
+def announced(data_dir: Path, profile: ClientProfile, environment: Mapping[str, str]) -> Iterator[None]:
+    """Write the profile of a `roost up` into its data directory, and link it for commands until it ends.
 
-    A home that is missing or cannot be written is no error: commands find the system by ``--url`` then.
+    A home directory that is missing or read-only is no error: commands then need ``--url``.
     """
     file = data_dir.absolute() / PROFILE
     link = _link(environment)
@@ -155,7 +158,7 @@ def announced(data_dir: Path, profile: Profile, environment: Mapping[str, str]) 
 
 
 def _running(environment: Mapping[str, str]) -> FoundProfile | None:
-    """The profile of the `roost up` that was started last, None if it has ended."""
+    """Return the profile of the `roost up` that was started last; None if it has ended."""
     link = _link(environment)
     if link is None or not link.exists():
         return None
@@ -181,7 +184,7 @@ def _link(environment: Mapping[str, str]) -> Path | None:
 
 
 def _below(environment: Mapping[str, str], variable: str, default: str, name: str) -> Path | None:
-    """A file of Roost in a folder of the XDG Base Directory Specification; None without a home."""
+    """Return a file of Roost in a folder of the XDG Base Directory Specification; None without a home."""
     if base := environment.get(variable):
         return Path(base) / "roost" / name
     home = environment.get("HOME")
@@ -189,7 +192,7 @@ def _below(environment: Mapping[str, str], variable: str, default: str, name: st
 
 
 def _read(file: Path) -> _Profiles:
-    """The profiles of a file, none if it is missing. Raises `OperatorError`, which names file and key."""
+    """Read the profiles of a file; none if it is missing. Raises `OperatorError` with file and key."""
     try:
         document = tomllib.loads(file.read_text())
     except (FileNotFoundError, NotADirectoryError):
@@ -206,11 +209,11 @@ def _read(file: Path) -> _Profiles:
     return _Profiles(default, {name: _profile(file, name, each) for name, each in profiles.items()})
 
 
-def _profile(file: Path, name: str, document: object) -> Profile:
+def _profile(file: Path, name: str, document: object) -> ClientProfile:
     try:
-        return msgspec.convert(document, Profile)
+        return msgspec.convert(document, ClientProfile)
     except msgspec.ValidationError as error:
-        known = partial(field_names, Profile)
+        known = partial(field_names, ClientProfile)
         text = wrong_value(error, document, prefix=f"profiles.{name}", known=known)
         raise OperatorError(f"profiles in {file}: {text}") from error
 
@@ -222,8 +225,8 @@ def _warn_of_readers(found: FoundProfile) -> None:
         )
 
 
-def _toml(profile: Profile) -> str:
-    # A string of JSON is one of TOML.
+def _toml(profile: ClientProfile) -> str:
+    # A JSON string is also a TOML string.
     facts = [
         f"{name} = {msgspec.json.encode(value).decode()}"
         for name, value in msgspec.structs.asdict(profile).items()
@@ -233,7 +236,7 @@ def _toml(profile: Profile) -> str:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file at once, for its owner alone."""
+    """Write a file atomically, readable by its owner only."""
     made = file.with_name(f".{file.name}.{os.getpid()}")
     made.unlink(missing_ok=True)
     with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:

@@ -43,8 +43,8 @@ def no_progress(command: F) -> F:
     return option(command)
 
 
-class Meter:
-    """How far a command is: its present step, what is done of it, and the rate.
+class ProgressMeter:
+    """The progress of a command: its current step, the part of it that is done, and the rate.
 
     ``clock`` returns seconds. A rate counts from the start of the step.
     """
@@ -55,24 +55,24 @@ class Meter:
         self.begin(step)
 
     def begin(self, step: str, unit: str = "", done: int = 0, total: int | None = None) -> None:
-        """Begin a step, of which ``done`` is done already."""
+        """Begin a step. ``done``: the part of it that is done already."""
         self.step, self.unit, self.done, self.total = step, unit, done, total
         self._first, self._since = done, self._clock()
         self.detail = ""
 
     def show(self, step: str, unit: str, done: int, total: int | None, detail: str = "") -> None:
-        """Note what is done of a step, and begin the step if it is a new one."""
+        """Set the done part of a step, and begin the step if it is a new one."""
         if step != self.step or unit != self.unit:
-            # The time of the first part is not known.
+            # When the first part began is not known.
             self.begin(step, unit, done, total)
         self.done, self.total, self.detail = done, total, detail
 
     def count(self, done: int, total: int | None) -> None:
-        """Note what is done of the present step."""
+        """Set the done part of the current step."""
         self.done, self.total = done, total
 
     def text(self) -> str:
-        """The progress as a line: step, numbers, rate, and seconds in the step."""
+        """Return the progress as a line: step, numbers, rate, and seconds in the step."""
         done, total = self.done, self.total
         seconds = self._clock() - self._since
         rate = (done - self._first) / seconds if seconds > 0 else 0.0
@@ -95,16 +95,18 @@ class Display(Protocol):
     """Shows a meter."""
 
     def tick(self) -> None:
-        """Show it if it is time."""
+        """Show the meter if it is time."""
 
     def close(self) -> None:
-        """Show it for the last time, if it was shown at all."""
+        """Show the meter for the last time, if it was shown at all."""
 
 
 class Lines:
-    """A line every few seconds. ``write`` prints one."""
+    """Shows a meter as a line every few seconds. ``write`` prints a line."""
 
-    def __init__(self, meter: Meter, write: Callable[[str], None], clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self, meter: ProgressMeter, write: Callable[[str], None], clock: Clock = time.monotonic
+    ) -> None:
         self._meter = meter
         self._write = write
         self._clock = clock
@@ -124,9 +126,9 @@ class Lines:
 
 
 class Bar:
-    """A bar that moves, on a terminal."""
+    """Shows a meter as a moving bar on a terminal."""
 
-    def __init__(self, meter: Meter, console: Console, clock: Clock = time.monotonic) -> None:
+    def __init__(self, meter: ProgressMeter, console: Console, clock: Clock = time.monotonic) -> None:
         self._meter = meter
         self._clock = clock
         self._bar = RichProgress(
@@ -156,13 +158,13 @@ class Bar:
 
 
 @contextmanager
-def progress(step: str, clock: Clock = time.monotonic) -> Iterator[Meter]:
+def progress(step: str, clock: Clock = time.monotonic) -> Iterator[ProgressMeter]:
     """Show the progress of a command while the block runs, unless --no-progress is given."""
-    meter = Meter(step, clock)
+    meter = ProgressMeter(step, clock)
     context = click.get_current_context(silent=True)
 
     def shown() -> bool:
-        # A group shows the progress of its commands, whose options are read later.
+        # A group shows the progress of its commands before their options are read.
         return context is None or not context.meta.get(_OFF)
 
     console = Console(stderr=True)

@@ -1,4 +1,4 @@
-"""The groups of options that each command reads: one on its command line that it does not read is refused."""
+"""The groups of options that each command reads; other groups on its command line are refused."""
 
 from collections.abc import Mapping, Set
 
@@ -29,16 +29,16 @@ READ_GROUPS: Mapping[str, Set[str]] = {
     "token": {"DEFAULT", "api", "oslo_policy"},
     "up": {*_SERVES, *_DECIDES, *_CONDUCTS, *_CELLS},
 }
-"""The groups by command. ``cell_NAME`` stands for those of all cells."""
+"""Command -> groups that it reads. ``cell_NAME`` stands for the groups of all cells."""
 
 
 def check_settings(source: Source, command: str, driver: str | None = None) -> None:
     """Check that a command reads each option of its command line.
 
-    ``driver``: that of an agent, which reads the group of no other one.
+    ``driver``: the driver of an agent, which does not read the groups of other drivers.
 
     Raises:
-        OperatorError: it does not read one of them.
+        OperatorError: the command does not read one of the options.
     """
     for setting in source.settings:
         if reason := unread(command, setting.group, driver):
@@ -46,7 +46,7 @@ def check_settings(source: Source, command: str, driver: str | None = None) -> N
 
 
 def unread(command: str, group: str, driver: str | None = None) -> str | None:
-    """Return why a command does not read a group, None if it does or if no command has the group."""
+    """Return why a command does not read a group; None if it does, or if no command has the group."""
     wanted = section_of("NAME") if group.startswith(section_of("")) else group
     if command == "agent" and wanted in _DRIVERS and driver in _DRIVERS and wanted != driver:
         return f"the driver {driver} does not read [{group}]"

@@ -1,4 +1,4 @@
-"""The reasons of a run as text: the funnel, near misses, relaxations, and what makes up weights."""
+"""The reasons of a run as text: the funnel, near misses, relaxations, and the parts of weights."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,11 +9,11 @@ from rich.text import Text
 from roost.model.reasons import HostNames, Reasons, WeighedHost
 
 MOST_SHOWN = 5
-"""Names of hosts in a row, near misses and relaxations that are shown. JSON has all that is recorded."""
+"""Most hosts in a row, near misses and relaxations in the text. JSON has all recorded ones."""
 
 
 def reasons_text(reasons: Reasons) -> Iterator[RenderableType]:
-    """The parts of a refusal's reasons, those that there are."""
+    """Yield the parts of a refusal's reasons; missing ones are left out."""
     yield Text(reasons.sentence)
     if reasons.query:
         yield Text("asked of placement: " + "; ".join(reasons.query))
@@ -32,7 +32,7 @@ def reasons_text(reasons: Reasons) -> Iterator[RenderableType]:
 
 
 def weights_table(weighed: Sequence[WeighedHost]) -> Table:
-    """The numbers that make up weights, a column for each host: raw number and normalised number."""
+    """Return the table of weights, with a column for each host: raw and normalised number of each weigher."""
     table = Table(box=None, pad_edge=False)
     table.add_column("weigher × multiplier")
     for one in weighed:
@@ -42,7 +42,7 @@ def weights_table(weighed: Sequence[WeighedHost]) -> Table:
         {(each.weigher, each.multiplier): f"{each.raw:,.6g} → {each.normalised:.3f}" for each in one.numbers}
         for one in weighed
     ]
-    # Multipliers of aggregates differ from host to host: each has a row of its own.
+    # Multipliers of aggregates differ between hosts: each multiplier has a row.
     for weigher, multiplier in dict.fromkeys(key for one in told for key in one):
         shown = (one.get((weigher, multiplier), "") for one in told)
         table.add_row(Text(f"{weigher} × {multiplier:g}"), *shown)

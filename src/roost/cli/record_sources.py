@@ -1,4 +1,4 @@
-"""Where commands read records: a data directory, what a configuration names, a server, or an archive."""
+"""Sources of records for commands: a data directory, a configured database, a server, or an archive."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,10 +9,10 @@ import httpx
 import msgspec
 from oslo_config import cfg
 
-from roost.cli.connection import Connection
+from roost.cli.connection import ServiceConnection
 from roost.model.errors import OperatorError
 from roost.model.transport_faults import fault_of
-from roost.records import Retention, RunWithAttempts, Search, SearchableRecords
+from roost.records import RecordRetention, RunWithAttempts, Search, SearchableRecords
 from roost.records.archive import find_in_archive
 from roost.records.backend import open_sql_records
 from roost.records.jsonl import JsonLinesRecords
@@ -22,15 +22,15 @@ from roost.web.auth import Source as OptionSource
 from roost.web.auth.source import refused_value
 
 ANSWER_SECONDS = 60.0
-"""Seconds that a server may take to answer."""
+"""Seconds that a server has for a response."""
 
 LARGEST_PAGE = 1000
 
-FOREVER = Retention(0, 0)
+FOREVER = RecordRetention(0, 0)
 
 
-class Source(Protocol):
-    """Something that records are read from."""
+class RecordSource(Protocol):
+    """A source of records."""
 
     async def find(self, search: Search, limit: int = 100) -> list[RunWithAttempts]:
         """Return the last ``limit`` of the runs that are searched for."""
@@ -48,7 +48,7 @@ class Archive:
         return find_in_archive(self._path, search, limit)
 
 
-class Page(msgspec.Struct):
+class RunPage(msgspec.Struct):
     """A page of `/v1/scheduler/records`."""
 
     records: list[RunWithAttempts]
@@ -79,7 +79,7 @@ class Server:
         found: list[RunWithAttempts] = []
         while len(found) < limit:
             query = {**criteria, "limit": str(min(limit - len(found), LARGEST_PAGE))}
-            page = msgspec.json.decode(await self._get(self._url, query) or b"", type=Page)
+            page = msgspec.json.decode(await self._get(self._url, query) or b"", type=RunPage)
             found += page.records
             if page.next is None:
                 break
@@ -87,7 +87,7 @@ class Server:
         return found
 
     async def _get(self, url: str, query: dict[str, str]) -> bytes | None:
-        """The body of an answer, None for a run that is not there."""
+        """Return the body of a response; None for a run that does not exist."""
         try:
             answer = await self._client.get(url, params=query)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -101,11 +101,11 @@ class Server:
 
 @asynccontextmanager
 async def opened(
-    data_dir: Path | None, config_file: Path | None, archive: Path | None, scheduler: Connection
-) -> AsyncIterator[Source]:
-    """Open the one source that is named: by an option, else by the environment or a profile.
+    data_dir: Path | None, config_file: Path | None, archive: Path | None, scheduler: ServiceConnection
+) -> AsyncIterator[RecordSource]:
+    """Open the source that an option names, or else the environment or a profile.
 
-    Without a name these are the records that the configuration names.
+    If none is named, open the records that the configuration names.
 
     Raises:
         OperatorError: several are named, or the source cannot be opened.
@@ -137,7 +137,7 @@ async def open_backend(data_dir: Path | None, config_file: Path | None) -> Searc
     """Open the records of a data directory, or else those that the configuration names.
 
     Raises:
-        OperatorError: they are not there or cannot be opened.
+        OperatorError: the records do not exist or cannot be opened.
     """
     if data_dir is not None:
         if (data_dir / "records.db").exists():
@@ -162,7 +162,7 @@ async def open_backend(data_dir: Path | None, config_file: Path | None) -> Searc
 
 
 def _check_there(path: Path) -> None:
-    """Opening would make a missing file, and show no records where the operator named the wrong place."""
+    """Raise `OperatorError` if a file is missing. Opening would create it, and show no records."""
     if not path.exists():
         raise OperatorError(
             f"records file {path} does not exist: name the records by --data-dir, --config-file or --url"

@@ -12,12 +12,12 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from roost.cli.connection import Connection, connected_to
-from roost.cli.moments import Moment
+from roost.cli.connection import ServiceConnection, connected_to
+from roost.cli.moments import TimeParameter
 from roost.cli.numbers import WholeNumber
 from roost.cli.output import as_json, console, output, print_facts, print_json, print_table, utc
 from roost.cli.reasons_text import reasons_text, weights_table
-from roost.cli.record_sources import Source, opened
+from roost.cli.record_sources import RecordSource, opened
 from roost.model.errors import OperatorError
 from roost.model.record import BUILT, PENDING, RESULTS, Run
 from roost.records import RunWithAttempts, Search
@@ -47,16 +47,18 @@ from roost.records import RunWithAttempts, Search
 @click.option("--project", help="Only runs of this project.")
 @click.option("--user", help="Only runs of this user.")
 @click.option(
-    "--since", type=Moment(), help="Only runs that started at this time or later, UTC, as 2026-11-26T08:00."
+    "--since",
+    type=TimeParameter(),
+    help="Only runs that started at this time or later, UTC, as 2026-11-26T08:00.",
 )
-@click.option("--until", type=Moment(), help="Only runs that started before this time.")
+@click.option("--until", type=TimeParameter(), help="Only runs that started before this time.")
 @as_json
 @connected_to("scheduler")
 def records(
     name: str | None,
     data_dir: Path | None,
     config_file: Path | None,
-    connection: Connection,
+    connection: ServiceConnection,
     archive: Path | None,
     last: int,
     refused: bool,
@@ -107,7 +109,7 @@ def _seconds(time: datetime | None) -> float | None:
     return None if time is None else time.replace(tzinfo=UTC).timestamp()
 
 
-async def _read(source: Source, search: Search, name: str | None, last: int) -> list[RunWithAttempts]:
+async def _read(source: RecordSource, search: Search, name: str | None, last: int) -> list[RunWithAttempts]:
     if name is None:
         return await source.find(search, last)
     for criterion in ("request_id", "instance", "run"):
@@ -182,7 +184,7 @@ def _detailed(each: RunWithAttempts) -> Group:
 
 
 def _without_nothing(spec: Mapping[str, object]) -> dict[str, object]:
-    """What a request spec says, without the fields that are empty."""
+    """Return the fields of a request spec that are not empty."""
     return {
         name: _without_nothing(value) if isinstance(value, dict) else value
         for name, value in spec.items()

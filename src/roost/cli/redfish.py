@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from roost.agent.drivers.redfish.words import NodeStatus, Word, read_told, say
+from roost.agent.drivers.redfish.words import NodeOrder, NodeStatus, read_statuses, send_order
 from roost.cli.command_group import CommandGroup
 from roost.cli.output import as_json, print_json, print_table
 
@@ -34,7 +34,7 @@ def redfish() -> None:
 @as_json
 def nodes(state_dir: Path, reserved: bool, as_json: bool) -> None:
     """List nodes as the agent saw them last. Other commands take a name or uuid of this list as NODE."""
-    found = [each for each in read_told(state_dir).nodes if each.phase != "free" or not reserved]
+    found = [each for each in read_statuses(state_dir).nodes if each.phase != "free" or not reserved]
     if as_json:
         print_json({"nodes": [msgspec.to_builtins(each) for each in found]})
         return
@@ -69,12 +69,12 @@ def release(state_dir: Path, node: str) -> None:
     _say(state_dir, node, "release")
 
 
-def _say(state_dir: Path, node: str, word: Word) -> None:
-    status = say(state_dir, node, word)
+def _say(state_dir: Path, node: str, word: NodeOrder) -> None:
+    status = send_order(state_dir, node, word)
     told = {"clean": "is cleaned", "release": "is offered as it is"}[word]
     click.echo(f"node {status.name} {told} at the next look of the agent")
 
 
 def _why(status: NodeStatus) -> str:
-    # That it has an instance is in the column before.
+    # The column before shows that it has an instance.
     return "" if status.phase in ("building", "starting", "running", "ending") else status.why

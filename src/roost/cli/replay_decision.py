@@ -1,4 +1,4 @@
-"""``roost replay-decision``: a recorded decision made again, as it was or with something changed."""
+"""``roost replay-decision``: makes a recorded decision again, unchanged or with a changed request."""
 
 import asyncio
 import sys
@@ -14,7 +14,7 @@ from rich.text import Text
 from roost.cli.failures import FOUND_WRONG
 from roost.cli.numbers import WholeNumber
 from roost.cli.output import console, document_as_json, print_json
-from roost.cli.progress import Meter, no_progress, progress
+from roost.cli.progress import ProgressMeter, no_progress, progress
 from roost.cli.record_sources import FOREVER, open_backend
 from roost.cli.verification import check_ledger
 from roost.ledger.past_fleet import PastFleet
@@ -23,7 +23,7 @@ from roost.model.record import Step
 from roost.model.spec import Destination
 from roost.records import RunWithAttempts, Search, SearchableRecords, spec_of
 from roost.records.backend import open_sql_records
-from roost.scheduler.replay import Difference, NotReproducible, Replay, Replayed, in_order
+from roost.scheduler.replay import DecisionDifference, DecisionReplay, NotReproducible, Replayed, in_order
 from roost.scheduler.replay.changed import Changes
 from roost.scheduler.replay.flavors import flavor_from
 from roost.server.scheduler.options import read_scheduling_options
@@ -32,14 +32,14 @@ from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseUrl
 from roost.web.auth import Source
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one run. ``impossible``: why it could not be decided again."""
+class ReplayedDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a replayed run. ``impossible``: why it could not be decided again."""
 
     run: str
     request_id: str
     same: bool | None = None
     impossible: str | None = None
-    differences: list[Difference] = []
+    differences: list[DecisionDifference] = []
     notes: list[str] = []
     steps: tuple[Step, ...] = ()
     refusal: str | None = None
@@ -149,8 +149,8 @@ async def _answers(
     last: int | None,
     changes: Changes,
     flavor: str | None,
-    meter: Meter,
-) -> list[Answer]:
+    meter: ProgressMeter,
+) -> list[ReplayedDecision]:
     async with opened_records as records:
         runs = await _runs(records, name, last)
     async with AsyncExitStack() as stack:
@@ -158,7 +158,7 @@ async def _answers(
         placement = api if ledger in (None, database) else _database(stack, ledger)
         check_ledger(placement)
         meter.begin("ledger", "commits")
-        replay = Replay(await PastFleet.open(placement, meter.count), NodeJournals(api))
+        replay = DecisionReplay(await PastFleet.open(placement, meter.count), NodeJournals(api))
         answers = []
         for each in in_order(runs):
             other = None if flavor is None else flavor_from(spec_of(each.run).flavor, flavor)
@@ -173,13 +173,13 @@ def _database(stack: AsyncExitStack, url: DatabaseUrl | str) -> Database:
     return database
 
 
-async def _answer(replay: Replay, recorded: RunWithAttempts, changes: Changes) -> Answer:
+async def _answer(replay: DecisionReplay, recorded: RunWithAttempts, changes: Changes) -> ReplayedDecision:
     run = recorded.run
     try:
         made: Replayed = await replay.again(recorded, changes)
     except NotReproducible as error:
-        return Answer(run=run.id, request_id=run.request_id, impossible=str(error))
-    return Answer(
+        return ReplayedDecision(run=run.id, request_id=run.request_id, impossible=str(error))
+    return ReplayedDecision(
         run=run.id,
         request_id=run.request_id,
         same=None if changes != Changes() else not made.differences,
@@ -214,7 +214,7 @@ async def _runs(records: SearchableRecords, name: str | None, last: int | None) 
     raise OperatorError(f"there is no record of a run, a request or an instance {name}")
 
 
-def _print(answers: list[Answer], changed: bool, *, one: bool) -> None:
+def _print(answers: list[ReplayedDecision], changed: bool, *, one: bool) -> None:
     shown = console()
     if not one:
         same = sum(each.same is True for each in answers)
@@ -232,7 +232,7 @@ def _print(answers: list[Answer], changed: bool, *, one: bool) -> None:
                 shown.print(Text(f"note: {note}"))
 
 
-def _shown(each: Answer, changed: bool) -> Table | Text:
+def _shown(each: ReplayedDecision, changed: bool) -> Table | Text:
     if each.differences:
         table = Table("part", "recorded", "again", title=f"run {each.run} differs", box=None)
         for one in each.differences:

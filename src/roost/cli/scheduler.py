@@ -3,7 +3,7 @@
 import click
 
 from roost.cli.options import placement_database
-from roost.cli.serving_programs import Serving, serve_program, serving_at
+from roost.cli.serving_programs import ServingOptions, serve_program, serving_at
 from roost.server.scheduler.server import scheduler_kind
 from roost.web.auth import Source
 
@@ -13,7 +13,7 @@ PORT = 8779
 @click.command(epilog="Example: roost scheduler --database sqlite:///placement.db --config-file roost.conf")
 @placement_database
 @serving_at(PORT)
-def scheduler(serving: Serving, source: Source, database: str | None) -> None:
+def scheduler(serving: ServingOptions, source: Source, database: str | None) -> None:
     """Serve the scheduler: it chooses hosts for instances and claims them in placement.
 
     With a database it decides on the ledger there. Without one it asks a placement service over HTTP, Roost's

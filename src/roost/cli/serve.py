@@ -6,12 +6,12 @@ import click
 
 from roost.cli.configuration import print_warnings, tell_options
 from roost.cli.options import placement_database
-from roost.cli.serving_programs import Serving, serving_at
+from roost.cli.serving_programs import ServingOptions, serving_at
 from roost.model.errors import OperatorError
 from roost.placement.options import proxy_warnings, read_options
 from roost.process.logs import configure_logs
 from roost.process.metrics.switch import exposed
-from roost.server.placement.server import PlacementService, check_exposure, check_options, prepare_database
+from roost.server.placement.server import PlacementProgram, check_exposure, check_options, prepare_database
 from roost.server.placement.server import serve as serve_placement
 from roost.server.workers.database_wait import prepare_unless_away
 from roost.server.workers.listeners import listen
@@ -24,7 +24,7 @@ from roost.web.auth import Source
 )
 @placement_database
 @serving_at(8778)
-def serve(serving: Serving, source: Source, database: str | None) -> None:
+def serve(serving: ServingOptions, source: Source, database: str | None) -> None:
     """Serve the Placement API, microversions 1.0 to 1.39.
 
     The tables of a new SQLite file are created; other databases need 'roost db upgrade' first. Options come
@@ -48,7 +48,7 @@ def serve(serving: Serving, source: Source, database: str | None) -> None:
         prepare_unless_away(partial(prepare_database, url, options.upgrade_database), (url,))
         print_warnings(proxy_warnings(options))
         announcement = f"roost: Placement API on {listening} with {rules.workers} worker(s)"
-        service = PlacementService(
+        service = PlacementProgram(
             url, options, serving.insecure, rules, listening.host, listening.tls, metrics
         )
         serve_placement(listeners, service, lambda: click.echo(announcement, err=True))

@@ -1,4 +1,4 @@
-"""The client by which commands ask a service, and the errors that it answers with."""
+"""The client of commands for a service over HTTP, and its errors."""
 
 import ssl
 import time
@@ -10,42 +10,42 @@ from urllib.parse import quote
 
 import msgspec
 
-from roost.cli.connection import Connection, connected_to
+from roost.cli.connection import ServiceConnection, connected_to
 from roost.model.errors import OperatorError
 from roost.model.transport_faults import fault_of
 
 SECONDS = 60.0
-"""Seconds that a service has for an answer."""
+"""Seconds that a service has for a response."""
 
 PAGE = 1000
-"""Entries of a list that are read at once."""
+"""Entries of a page of a list."""
 
 ATTEMPTS = 4
-"""Times that a request with a key is sent in all, while nobody tells whether it was carried out."""
+"""Most attempts of a request with an idempotency key, while no response tells its outcome."""
 
 _NOT_FOUND = 404
 _SERVER_ERROR = 500
 
 _UNTOLD = ("roost.outcome_unknown", "roost.idempotency_key_in_work")
-"""Codes of answers that do not tell whether the request was carried out."""
+"""Codes of responses that do not tell whether the request was carried out."""
 
 _NO_OPERATION = "roost.no_operation"
-"""The code of an answer to a path that the service does not have. Outside of ``/v1`` there is no code."""
+"""The code of the response to an unknown path. Outside of ``/v1`` it has no code."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def part_of_path(name: str) -> str:
-    """A name as a part of a path. Raises `OperatorError` for one that would lead to another path."""
+    """Quote a name as a part of a path. Raises `OperatorError` for one that would lead to another path."""
     if name in ("", ".", ".."):
         raise OperatorError(f"{name!r} is no name")
     return quote(name, safe="")
 
 
-class ServiceRefused(OperatorError):
-    """A service refuses what is asked.
+class RequestRefused(OperatorError):
+    """A service refused a request.
 
-    ``status`` is that of its response, ``answer`` its body, ``error`` the first error in it.
+    ``status``: of the response. ``answer``: its body. ``error``: the first error in the body.
     """
 
     def __init__(self, status: int, text: str, answer: Mapping[str, Any] | None = None) -> None:
@@ -60,15 +60,15 @@ class ServiceRefused(OperatorError):
 
 
 class _Untold(OperatorError):
-    """A service has not told whether it carried a request out."""
+    """No response tells whether the service carried out a request."""
 
 
 class Unreached(OperatorError):
-    """A service was not reached, so that it has not carried a request out."""
+    """A service was not reached, so it has not carried out the request."""
 
 
 class ServiceFailed(OperatorError):
-    """A service answers that it cannot do what is asked now. ``answer`` is the body of its response."""
+    """A service responds that it cannot carry out a request now. ``answer``: the body of the response."""
 
     def __init__(self, text: str, answer: Any) -> None:
         super().__init__(text)
@@ -76,16 +76,21 @@ class ServiceFailed(OperatorError):
 
 
 class ServiceClient:
-    """Asks a service over HTTP. ``seconds``: the time that it has for an answer. ``pause`` waits for seconds.
+    """Sends requests to a service over HTTP.
 
-    Each POST has a key (`roost.web.idempotency`), and is sent again with it while nobody tells whether it was
-    carried out.
+    ``seconds``: the time that the service has for a response. ``pause`` waits for seconds.
 
-    Raises `ServiceRefused`, `ServiceFailed`, `Unreached`, and `OperatorError` if it does not answer so.
+    Each POST has an idempotency key (`roost.web.idempotency`). It is sent again with its key while no
+    response tells whether it was carried out.
+
+    Raises `RequestRefused`, `ServiceFailed`, `Unreached`, and `OperatorError` for any other failure.
     """
 
     def __init__(
-        self, connection: Connection, seconds: float = SECONDS, pause: Callable[[float], None] = time.sleep
+        self,
+        connection: ServiceConnection,
+        seconds: float = SECONDS,
+        pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self.connection = connection
         self._seconds = seconds
@@ -96,7 +101,7 @@ class ServiceClient:
     def ask(
         self, method: str, path: str, body: object = None, query: Mapping[str, object] | None = None
     ) -> Any:
-        """The JSON of the response, None if it has none. Parameters that are None are left out."""
+        """Send a request, and return the JSON of the response, or None. Parameters of None are left out."""
         if self._headers is None:
             self._headers = self.connection.headers()
             self._trusted = self.connection.trusted()
@@ -107,7 +112,7 @@ class ServiceClient:
     def _keyed(
         self, path: str, body: object, query: Mapping[str, object] | None, headers: Mapping[str, str]
     ) -> Any:
-        """The JSON of the response to a POST with a key, which is sent until its fate is told."""
+        """Send a POST with a key until a response tells its outcome, and return the JSON of that."""
         untold = False
         failure: OperatorError
         for left in reversed(range(ATTEMPTS)):
@@ -116,7 +121,7 @@ class ServiceClient:
             except _Untold as error:
                 untold, failure = True, error
             except (Unreached, ServiceFailed) as error:
-                # Of the attempt that was sent before, this one tells nothing.
+                # This attempt was not sent, which tells nothing of earlier ones.
                 if not untold:
                     raise
                 failure = error
@@ -157,7 +162,7 @@ class ServiceClient:
         try:
             decoded = msgspec.json.decode(answer.content) if answer.content else None
         except msgspec.DecodeError as error:
-            # A proxy may give up a request that the service behind it carries out.
+            # A proxy may fail a request that the service behind it still carries out.
             is_untold = answer.status_code >= _SERVER_ERROR and method == "POST"
             text = f"{self.connection.place} is no {self.connection.service}: {error}"
             raise (_Untold(text) if is_untold else OperatorError(text)) from error
@@ -174,10 +179,10 @@ class ServiceClient:
                 f"{self.connection.place} ({self.connection.origin}) is no "
                 f"{self.connection.service}, or an older one: it has no {method} {path}"
             )
-        raise ServiceRefused(answer.status_code, text, decoded if errors else None)
+        raise RequestRefused(answer.status_code, text, decoded if errors else None)
 
     def pages(self, path: str, key: str, query: Mapping[str, object]) -> Iterator[dict[str, Any]]:
-        """The pages of a list, whose entries are under ``key``; the most at once that the query asks for."""
+        """Yield the pages of a list, whose entries are under ``key``, up to the limit of the query."""
         wanted = query.get("limit")
         left = wanted if isinstance(wanted, int) else None
         marker = None
@@ -192,15 +197,15 @@ class ServiceClient:
 
 
 def _is_of_operation(errors: Sequence[Mapping[str, Any]] | None) -> bool:
-    """Return whether an operation of the service made these errors, and not the lack of one."""
+    """Return whether an operation of the service made these errors, not a path without operation."""
     return bool(errors) and errors[0].get("code") not in (None, _NO_OPERATION)  # type: ignore[index]
 
 
 def with_conductor(command: F) -> F:
-    """Give a command the options of a conductor, and its client as the argument ``conductor``."""
+    """Add the options of a conductor to a command, which gets its client as ``conductor``."""
 
     @wraps(command)
-    def run(*arguments: Any, connection: Connection, **named: Any) -> Any:
+    def run(*arguments: Any, connection: ServiceConnection, **named: Any) -> Any:
         return command(*arguments, conductor=ServiceClient(connection), **named)
 
     return connected_to("conductor")(run)  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""How commands serve: placement, the scheduler and the conductors have the same options of serving."""
+"""Commands that serve a program: the options that they share, and the start of the program."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,46 +8,46 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from roost.cli.configuration import print_warnings, tell_options
-from roost.cli.listen_options import Listening, listening_at
+from roost.cli.listen_options import ListenOptions, listening_at
 from roost.cli.options import config_files, metrics_host, metrics_port, no_authentication, settings
 from roost.cli.placement_config import placement_source
 from roost.cli.workers import MIB, with_workers
 from roost.placement.options import proxy_warnings, read_options
 from roost.process.logs import configure_logs
 from roost.process.metrics.switch import exposed
-from roost.server.scheduler.program import Kind, Program, ProgramOptions, serve
+from roost.server.scheduler.program import Program, ProgramKind, ProgramOptions, serve
 from roost.server.workers.database_wait import prepare_unless_away
 from roost.server.workers.listeners import listen
-from roost.server.workers.supervision import Rules
+from roost.server.workers.supervision import SupervisionRules
 from roost.web.auth import Source
 
 Options = TypeVar("Options", bound=ProgramOptions)
 
 
-class Serving(NamedTuple):
-    """The options of a command line about serving.
+class ServingOptions(NamedTuple):
+    """The options of a command that serves a program.
 
-    ``rules``: those of its worker processes. ``metrics_port``: None: no metrics. ``insecure``: other machines
-    may be served without authentication.
+    ``rules``: the limits of its worker processes. ``metrics_port``: None: no metrics. ``insecure``: other
+    machines may be served without authentication.
     """
 
-    listening: Listening
-    rules: Rules
+    listening: ListenOptions
+    rules: SupervisionRules
     metrics_host: str
     metrics_port: int | None
     insecure: bool
 
 
 def serving_at(port: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add the options of serving and of the configuration to a command.
+    """Return a decorator that adds the options of serving and of the configuration to a command.
 
-    It gets them as ``serving``: `Serving`, and ``source``: `Source`. ``port``: the default.
+    The command gets ``serving``: `ServingOptions`, and ``source``: `Source`. ``port``: the default port.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def with_serving(
-            listening: Listening,
+            listening: ListenOptions,
             workers: int,
             memory_limit: int | None,
             drain_seconds: float,
@@ -59,9 +59,9 @@ def serving_at(port: int) -> Callable[[Callable[..., None]], Callable[..., None]
             **others: Any,
         ) -> None:
             limit = None if memory_limit is None else memory_limit * MIB
-            rules = Rules(workers, drain_seconds=drain_seconds, memory_limit=limit)
+            rules = SupervisionRules(workers, drain_seconds=drain_seconds, memory_limit=limit)
             command(
-                serving=Serving(listening, rules, metrics_host, metrics_port, insecure),
+                serving=ServingOptions(listening, rules, metrics_host, metrics_port, insecure),
                 source=placement_source(config_files, settings),
                 **others,
             )
@@ -81,11 +81,11 @@ def serving_at(port: int) -> Callable[[Callable[..., None]], Callable[..., None]
 
 
 def serve_program(
-    command: str, kind: Kind[Options], source: Source, serving: Serving, name: str | None = None
+    command: str, kind: ProgramKind[Options], source: Source, serving: ServingOptions, name: str | None = None
 ) -> None:
-    """Serve a program until it is told to end. Raises `OperatorError`.
+    """Serve a program until SIGTERM or SIGINT. Raises `OperatorError`.
 
-    ``command``: that of the command line. ``name``: what is announced, if it is another.
+    ``command``: the command of the command line. ``name``: the announced name, if it differs.
     """
     listening = serving.listening
     tell_options(source, command, schedules=True)

@@ -1,4 +1,4 @@
-"""The standard streams of a command, also where they are closed, full, or read by nobody."""
+"""The standard streams of a command, which may be closed, full, or without a reader."""
 
 import contextlib
 import errno
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 _MODES = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)
-"""Flags for opening the descriptors 0 to 2 where they are closed.
+"""Flags with which the descriptors 0 to 2 are opened if they are closed.
 
-Standard output is opened for reading: a command that has results fails to write them and says so, while a
-service, which writes none, runs.
+Standard output is opened for reading: a command fails to write its results and says so, while a service,
+which writes none, runs.
 """
 
 
@@ -27,7 +27,7 @@ class OutputLost(OperatorError):
 
 
 class OutputUnread(OutputLost):
-    """The reader of standard output has gone, as ``head`` does. There is nobody to tell."""
+    """The reader of standard output has gone, as ``head`` does. No message is printed."""
 
 
 class _StandardOutput(io.FileIO):
@@ -39,7 +39,7 @@ class _StandardOutput(io.FileIO):
 
 
 class _StandardError(io.TextIOWrapper):
-    """Standard error. Messages that cannot be written are dropped: they end no command and no service."""
+    """Standard error. Messages that cannot be written are dropped, and do not end the process."""
 
     def write(self, text: str) -> int:
         with contextlib.suppress(OSError):
@@ -63,10 +63,10 @@ def _lost() -> Iterator[None]:
 
 
 def repair_standard_streams() -> None:
-    """Open the standard streams that are closed, and give those of the process the errors of this module.
+    """Open the closed standard streams, and replace all of them by streams with the errors of this module.
 
-    A file that a process opens gets the lowest free descriptor. With closed streams that of a database would
-    be one of them, and what is printed would be written into the database.
+    A file that a process opens gets the lowest free descriptor. If a standard stream were closed, a database
+    could get its descriptor, and printed text would be written into the database.
     """
     for number, mode in enumerate(_MODES):
         try:
@@ -86,7 +86,7 @@ def repair_standard_streams() -> None:
 def _opened(
     raw: io.FileIO, before: TextIO | None, kind: type[io.TextIOWrapper] = io.TextIOWrapper
 ) -> io.TextIOWrapper:
-    """A stream at a descriptor, with the encoding of the one before. Lines for people come at once."""
+    """Return a stream at a descriptor, with the encoding of the previous one. Terminals are line buffered."""
     return kind(
         io.BufferedWriter(raw),
         encoding=getattr(before, "encoding", None) or "utf-8",
@@ -96,7 +96,7 @@ def _opened(
 
 
 def _is_at(stream: TextIO | None, number: int) -> bool:
-    """Return whether a stream is the process's own, and not one that was put in its place."""
+    """Return whether a stream is the process's own at a descriptor, not a replacement such as a test's."""
     try:
         return stream is None or stream.fileno() == number
     except (OSError, ValueError):
@@ -104,5 +104,5 @@ def _is_at(stream: TextIO | None, number: int) -> bool:
 
 
 def drop_standard_output() -> None:
-    """Drop what standard output has buffered and cannot write: the interpreter would try again at its end."""
+    """Drop the buffer that standard output cannot write: the interpreter would write it again at its end."""
     sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115

@@ -1,4 +1,4 @@
-"""Tables as text: plain lines, which fit a screen or are one line a row."""
+"""Tables as plain lines of text, which are folded to fit a screen or have one line a row."""
 
 import os
 import shutil
@@ -9,21 +9,21 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 
 GAP = "  "
-"""Between two columns."""
+"""The space between two columns."""
 
 LEAST_TEXT = 16
-"""Characters below which a column of sentences is not narrowed: then each row is a block of lines."""
+"""Least width of a column of sentences. If the rows do not fit with it, each row is a block of lines."""
 
 
 def screen_width() -> int | None:
-    """Characters of a line on the screen, or that COLUMNS says; None where output is no terminal."""
+    """Return the characters of a line on the screen, or of COLUMNS; None if output is not a terminal."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
         return max(20, shutil.get_terminal_size().columns)
     return None
 
 
 def one_line(text: str) -> str:
-    """Text without line ends and other characters that a terminal would obey: these as escapes of Python."""
+    """Return a text with line ends and other control characters replaced by Python's escapes."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
@@ -32,10 +32,10 @@ def one_line(text: str) -> str:
 def table_lines(
     header: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0, width: int | None = None
 ) -> Iterator[str]:
-    """The lines of a table.
+    """Return the lines of a table.
 
     Args:
-        numbers: the number of last columns that are aligned to the right.
+        numbers: so many last columns are aligned to the right.
         width: characters of a line. If the rows are wider, sentences are folded; if that is not enough, each
             row is a block of lines. None: each row is one line.
     """
@@ -57,7 +57,7 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _narrowed(shown: Sequence[Sequence[str]], widths: Sequence[int], width: int) -> list[int] | None:
-    """Widths with which the rows fit, because sentences are folded; None if they do not fit."""
+    """Return widths of columns with which the rows fit when sentences are folded; None if none do."""
     narrow = [*widths]
     while (over := _total(narrow) - width) > 0:
         places = [
@@ -92,7 +92,7 @@ def _folded(text: str, width: int, *, whole_words: bool = False) -> list[str]:
 
 
 def _blocks(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Each row as lines of name and value without the empty ones, for a screen on which it does not fit."""
+    """Yield each row as lines of name and value, without empty values, for a screen that is too narrow."""
     names = max(map(cell_len, header))
     for number, row in enumerate(rows):
         if number:
@@ -101,7 +101,7 @@ def _blocks(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) ->
             if not value:
                 continue
             space = " " * (names - cell_len(name)) + GAP
-            # A uuid that is longer than the line is left to the terminal, from which it is copied whole.
+            # A uuid that is longer than the line is not folded, so that it can be copied whole.
             lines = _folded(value, max(LEAST_TEXT, width - names - len(GAP)), whole_words=True)
             yield f"{name}{space}{lines[0]}".rstrip()
             for line in lines[1:]:

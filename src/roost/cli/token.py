@@ -13,7 +13,7 @@ from roost.cli.placement_config import placement_source
 from roost.model.errors import OperatorError
 from roost.placement.options import read_options
 from roost.web.auth import Source
-from roost.web.auth.rules import Rules
+from roost.web.auth.rules import PolicyRules
 from roost.web.auth.service_tokens import add_token, read_tokens, revoke_token
 
 ROLES = frozenset({"admin", "manager", "member", "reader", "service"})
@@ -97,8 +97,8 @@ def revoke(name: str, file: Path | None, config_files: tuple[str, ...], settings
 
 
 def _check_roles(source: Source, roles: tuple[str, ...]) -> None:
-    """Raise `OperatorError` for a role with which nothing is allowed."""
-    known = ROLES | Rules((), source, True).roles
+    """Raise `OperatorError` for a role that no policy rule allows anything."""
+    known = ROLES | PolicyRules((), source, True).roles
     for role in roles:
         if role.lower() not in known:
             near = get_close_matches(role.lower(), sorted(known), 1)

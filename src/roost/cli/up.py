@@ -13,11 +13,11 @@ from roost.agent.drivers.simulated import FailureRule, Script
 from roost.agent.drivers.simulated_parts import numa_topology, pci_device_pools
 from roost.cli.configuration import print_warnings, tell_options
 from roost.cli.keystone_token import NO_TOKEN
-from roost.cli.listen_options import Listening, listening
+from roost.cli.listen_options import ListenOptions, listening
 from roost.cli.numbers import Number, WholeNumber
 from roost.cli.options import config_files, metrics_host, metrics_port, no_authentication, settings
 from roost.cli.placement_config import placement_source
-from roost.cli.profiles import Profile, announced
+from roost.cli.profiles import ClientProfile, announced
 from roost.ledger import keep_what_is_loaded
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
@@ -26,7 +26,7 @@ from roost.process import tracing
 from roost.process.logs import configure_logs
 from roost.process.loop_watch import watching
 from roost.process.metrics.switch import counted, exposed
-from roost.server.all_in_one import Layout, System, kept_layout, uniform_layout
+from roost.server.all_in_one import System, SystemLayout, kept_layout, uniform_layout
 from roost.server.all_in_one.config import (
     configured_cells,
     in_directory,
@@ -47,7 +47,7 @@ DEFAULT_HOSTS = 100
 DEFAULT_CELLS = 3
 MOST_HOSTS = 100_000
 MOST_CELLS = 1_000
-"""Simulated hosts, and cells, of one process at most: more is a slip of a finger, and fills its memory."""
+"""Most hosts and cells of one process. More are most likely a typing error, and would fill the memory."""
 
 
 @click.command(epilog="Example: roost up --port 8778 --data-dir ./roost-data --hosts 100 --cells 3")
@@ -98,7 +98,7 @@ MOST_CELLS = 1_000
 @metrics_host
 @no_authentication
 def up(
-    listening: Listening,
+    listening: ListenOptions,
     drain_seconds: float,
     data_dir: Path,
     hosts: int | None,
@@ -139,7 +139,7 @@ def up(
     configured = configured_cells(source)
     named = [name for name in configured if name != CELL0]
 
-    def new_layout(hosts: int, cells: int) -> Layout:
+    def new_layout(hosts: int, cells: int) -> SystemLayout:
         if named and cells != len(named):
             names = ", ".join(named)
             raise OperatorError(f"the configuration names {len(named)} cells, not {cells}: {names}")
@@ -168,13 +168,13 @@ def up(
     listeners = listen(listening.address, 1)
     profile = _profile(listening, http.auth_strategy)
 
-    async def open_(layout: Layout, stack: AsyncExitStack) -> System:
+    async def open_(layout: SystemLayout, stack: AsyncExitStack) -> System:
         records = await open_system_records(source, data_dir)
         system = await System.open(data_dir, layout, records, options)
         stack.push_async_callback(system.close)
         return system
 
-    async def run(layout: Layout, metrics: Path | None) -> None:
+    async def run(layout: SystemLayout, metrics: Path | None) -> None:
         tracing.start(http.tracing)
         try:
             async with counted(metrics), AsyncExitStack() as stack:
@@ -202,7 +202,7 @@ async def _open_when_there(
     open_: Callable[[AsyncExitStack], Awaitable[System]],
     options: ConductingOptions,
 ) -> System:
-    """Open a system once its servers of databases answer."""
+    """Open a system once its database servers answer."""
     if not on_servers(options.databases.values()):
         return await open_(stack)
 
@@ -212,7 +212,7 @@ async def _open_when_there(
     return await open_when_there(stack, open_, away)
 
 
-def _announce(data_dir: Path, layout: Layout, listening: Listening) -> None:
+def _announce(data_dir: Path, layout: SystemLayout, listening: ListenOptions) -> None:
     click.echo(
         f"roost: up on {listening} with {layout.hosts} hosts in {len(layout.cells)} cells, "
         f"data in {data_dir}",
@@ -220,12 +220,12 @@ def _announce(data_dir: Path, layout: Layout, listening: Listening) -> None:
     )
 
 
-def _profile(listening: Listening, auth_strategy: str) -> Profile:
-    """The profile by which commands on this machine find the system, and trust its certificate."""
+def _profile(listening: ListenOptions, auth_strategy: str) -> ClientProfile:
+    """Return the profile by which commands on this machine find the system and trust its certificate."""
     where, tls = listening.address, listening.tls
     here = {"0.0.0.0": "127.0.0.1", "::": "::1"}
     address = Address(here.get(where.host, where.host), where.port) if isinstance(where, Address) else None
-    return Profile(
+    return ClientProfile(
         url=f"{'http' if tls is None else 'https'}://{address or 'localhost'}",
         socket=str(where.path) if isinstance(where, UnixAddress) else None,
         certificate=None if tls is None else str(tls.certificate),
@@ -234,8 +234,8 @@ def _profile(listening: Listening, auth_strategy: str) -> Profile:
 
 
 def _layout(
-    data_dir: Path, hosts: int | None, cells: int | None, new_layout: Callable[[int, int], Layout]
-) -> Layout:
+    data_dir: Path, hosts: int | None, cells: int | None, new_layout: Callable[[int, int], SystemLayout]
+) -> SystemLayout:
     kept = kept_layout(data_dir)
     if kept is None:
         return new_layout(hosts or DEFAULT_HOSTS, cells or DEFAULT_CELLS)

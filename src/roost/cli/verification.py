@@ -1,4 +1,4 @@
-"""The verification of a database for commands."""
+"""The verification of a database, for commands."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -22,7 +22,7 @@ from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseUrl
 from roost.web.auth import Source
 
 KINDS = {CELL: "a cell's database", RECORDS: "a records database", CONDUCTOR: "a conductor's database"}
-"""The name of a database without a ledger in an error text, by its schema."""
+"""Schema -> name of a database without a ledger in error messages."""
 
 
 class Verified(NamedTuple):
@@ -36,7 +36,7 @@ class Verified(NamedTuple):
 
 
 def verdict(findings: Sequence[Finding], verified: Verified) -> str:
-    """A verification in one sentence."""
+    """Return the result of a verification in one sentence."""
     if findings:
         return f"verified {verified}: {len(findings)} difference(s) found"
     return f"verified: {verified} agree with the tables"
@@ -45,9 +45,9 @@ def verdict(findings: Sequence[Finding], verified: Verified) -> str:
 async def verify_database(
     url: DatabaseUrl | str, progress: Progress = no_progress, source: Source | None = None
 ) -> tuple[list[Finding], list[Unread], Verified]:
-    """Return the differences in a database, the cells that could not be read, and what was compared.
+    """Return the differences in a database, the cells that could not be read, and the compared numbers.
 
-    ``source``: of the configuration with the API database, if that is another one, and the cells' sections.
+    ``source``: the configuration, with the API database, if that is another one, and the cells' sections.
 
     Raises:
         StorageError: the database cannot be read, or its tables are not at the newest revision.
@@ -74,7 +74,7 @@ def _verify(connection: sa.Connection, progress: Progress) -> tuple[list[Finding
 
 @asynccontextmanager
 async def _api_database(ledger: Database, source: Source | None) -> AsyncIterator[Database | None]:
-    """The API database of a configuration; None if it is the ledger's, or there is none."""
+    """Open the API database of a configuration; None if it is the ledger's, or there is none."""
     url = None if source is None else api_database_url(source)
     if url is None or CONDUCTOR.revision(ledger) is not None:
         yield None
@@ -90,8 +90,8 @@ def check_ledger(database: Database) -> None:
     """Check that the ledger's tables are at the newest revision.
 
     Raises:
-        StorageError: they are not.
-        OperatorError: it is a database of another kind, which an upgrade would not help.
+        StorageError: the tables are not at the newest revision.
+        OperatorError: it is a database of another kind, to which an upgrade would not add a ledger.
     """
     if LEDGER.revision(database) is None:
         for schema, kind in KINDS.items():

@@ -17,7 +17,7 @@ watching = click.option(
 
 
 def watched(show: Callable[[], None], seconds: float | None) -> None:
-    """Show something once, or again and again."""
+    """Call ``show`` once, or every ``seconds``."""
     while True:
         if seconds is not None and sys.stdout.isatty():
             click.clear()

@@ -1,4 +1,4 @@
-"""What ``roost ask --what-if`` takes and prints."""
+"""The parameter and the output of ``roost ask --what-if``."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from roost.cli.output import print_table
 
 
 class Addition(click.ParamType[tuple[str, int]]):
-    """``HOST=N``: N hosts more that are as HOST."""
+    """``HOST=N``: N more hosts that are equal to HOST."""
 
     name = "host=n"
 
@@ -24,7 +24,7 @@ class Addition(click.ParamType[tuple[str, int]]):
 
 
 def print_what_if(answer: dict[str, Any]) -> None:
-    """Print an answer of ``/v1/scheduler/what-if``."""
+    """Print a response of ``/v1/scheduler/what-if``."""
     fits, on, hosts = answer["fits"], answer["on_hosts"], answer["hosts"]
     more = " or more" if answer.get("limited") or not answer.get("complete", True) else ""
     click.echo(f"{fits}{more} fit, on {on} of {hosts} hosts")

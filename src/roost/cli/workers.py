@@ -16,8 +16,10 @@ LEAST_MOST_WORKERS = 64
 
 
 def most_workers() -> int:
-    """Worker processes that a service may have here: each takes memory, and beyond some for each processor
-    none of them makes it faster."""
+    """Return the most worker processes that a service may have on this machine.
+
+    Each takes memory, and beyond some for each processor further ones do not make the service faster.
+    """
     return max(LEAST_MOST_WORKERS, WORKERS_OF_A_PROCESSOR * count_processors())
 
 
@@ -58,6 +60,8 @@ _OPTIONS = (
 
 
 def with_workers(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options to a command, which gets them as ``workers``, ``memory_limit`` (in MiB) and
-    ``drain_seconds``."""
+    """Add the options of worker processes to a command.
+
+    The command gets them as ``workers``, ``memory_limit`` (in MiB) and ``drain_seconds``.
+    """
     return reduce(lambda decorated, option: option(decorated), reversed(_OPTIONS), command)

@@ -1,21 +1,54 @@
-"""Conductors: they carry out what was asked for, and decide when to try again.
+"""Conductors: they carry out accepted requests, and decide when to try again.
 
-    super_conductor   accepts requests durably, asks the scheduler, hands instances to cells
-    cell_conductor    one for each cell: on failure swaps the claim to the next alternate; frees claims
-    backoff           how often work that failed is tried again, and after which pauses
-    questions         what conductors ask the scheduler and placement, and who answers
-    asking_cells      how lists ask cells, one of which may be down
-    requests          build requests and cell mappings, in the API database
-    http              all operations of a conductor; instances over HTTP, their bodies in instance_types
-    requester         the project and user of a request
-    aggregates/       host aggregates and availability zones: the entity, over HTTP, and in placement
-    server_groups/    server groups, the instances that were requested for each, and both over HTTP
-    possible_cells    the cells that instances may be in, by their mappings
-    together          several things at the same time, all of them to their end
-    tables            their tables
-    node_feed         what the agents of all cells report, brought to the scheduler's node table
+The super conductor and its requests:
 
-Retry policy lives here: ``max_attempts`` hosts are tried for an instance. The scheduler only hears how
-many alternates are wanted. Every step can be repeated; what a crash interrupts is resumed from the
+    super_conductor    the asyncio shell: accepts requests durably, has them placed, hands instances to cells
+    request_worker     the requests and deletions that one process works on, and the machines that find more
+    request_progress   the progress of a request from its acceptance until each instance is in a cell
+    deletions          deletions, from their acceptance until nothing of the instance is left
+    late_claims        the release of claims that are made for an instance after its end
+    possible_cells     the cells that instances may be in, by their mappings
+
+The conductor of one cell:
+
+    cell_conductor     the asyncio shell, and the machines of one process for one cell
+    cell_work          the queue: moves failed builds to alternates, frees the claims of destroyed instances
+    failed_instance    request spec, claim and reasons of an instance whose build failed
+    newer_claim        the update of an instance's row to a newer claim in placement
+    time_limits        the end of builds that no host confirms, and of deletions on hosts that do not answer
+
+Both:
+
+    questions          calls to the scheduler and placement, and the services that answer them
+    claim_release      the release of an instance's claim
+    backoff            the number of attempts of work that failed, and the pauses between them
+    together           concurrent execution of several works, each to its end
+    options            the options of group ``conductor``
+
+The state of all instances compared:
+
+    comparison         claims, mappings and instances compared: pure
+    verify             the comparison for ``roost db verify``, of all databases
+    audit/             the comparison all the time, with repairs
+    mapped_again       the audit's repair of a mapping
+
+The API:
+
+    http               all operations of a conductor, and the handlers of instances
+    instance_types     bodies and queries of instances
+    instance_views     instances as users see them
+    requester          the project and user of a request
+    request_check      the check of a request before it is accepted
+    neighbours         ports and device profiles that a request names
+    history/           histories of instances
+    events/            events of the cloud
+    hosts/             cells and hosts, added, disabled, moved and removed by operators
+    words/             operators' words: what is disabled, and why
+    aggregates/        host aggregates and availability zones, mirrored to placement
+    server_groups/     server groups
+    agent_endpoint/    the endpoint of a cell for the agents of its hosts
+
+Retry policy lives here: ``max_attempts`` hosts are tried for an instance. The scheduler only gets the number
+of alternates that are wanted. Every step can be repeated; work that a crash interrupts is resumed from the
 databases.
 """

@@ -1,10 +1,10 @@
-"""How often work that failed is tried again, and after which pauses."""
+"""The backoff of work that failed: the number of attempts, and the pauses between them."""
 
 import msgspec
 
 
 class Backoff(msgspec.Struct, frozen=True, kw_only=True):
-    """``attempts``: how often work is tried in all, where it is not to be tried for ever.
+    """Exponential backoff. ``attempts``: how often work is tried in all, unless it is tried for ever.
 
     The pause after the first failure has ``first_seconds``; each is twice as long as the one before, and
     ``longest_seconds`` at most. The default gives up after about two minutes.
@@ -15,10 +15,10 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     longest_seconds: float = 60.0
 
     def pause(self, failures: int) -> float:
-        """Seconds to wait after so many failures in a row."""
+        """Return the seconds to wait after so many failures in a row."""
         # Beyond 2**32 the power is of no interest, and costs.
         return min(self.first_seconds * 2.0 ** min(failures - 1, 32), self.longest_seconds)
 
     def exhausted(self, failures: int) -> bool:
-        """Whether work that failed so often is to be given up."""
+        """Return whether work that failed so often is to be given up."""
         return failures >= self.attempts

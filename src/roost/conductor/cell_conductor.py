@@ -1,6 +1,6 @@
-"""The conductor of one cell: moves failed builds to alternates, frees what was destroyed, keeps time limits.
+"""The conductor of one cell: moves failed builds to alternates, frees claims, enforces time limits.
 
-It needs its cell, placement, and of the scheduler the use of alternates: no other cell.
+It needs its cell, placement, and a scheduler that claims alternates. It needs no other cell.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from roost.conductor.cell_work import CellQueue, warn, work_through
 from roost.conductor.questions import (
     PLACEMENT,
     SCHEDULER,
-    Alternates,
+    AlternateScheduler,
     alternates_service,
     placement_service,
 )
@@ -37,14 +37,17 @@ KIND = "cell-conductor"
 
 
 def tenure_of(name: str | None = None) -> Tenure:
-    """The lease of a conductor of a cell. ``name``: its last part, by default one that no other process has,
-    though in containers many have the same number."""
+    """Return the lease of a conductor of a cell.
+
+    ``name``: the last part of the lease's name, by default one that no other process has: the process id
+    alone would not do, as many containers have the same.
+    """
     host = socket.gethostname()
     return Tenure(f"{KIND}/{host}/{name or f'{os.getpid()}-{uuid.uuid4().hex[:8]}'}", KIND, host)
 
 
 def keep_working(work: CellQueue, poll_seconds: float) -> Machine[None]:
-    """Work through what is to be done, whenever the cell's topic is woken or time has passed, for ever."""
+    """Do all due work, whenever the cell's topic is woken or ``poll_seconds`` have passed, for ever."""
     failures = 0
     while True:
         pause = poll_seconds
@@ -59,7 +62,7 @@ def keep_working(work: CellQueue, poll_seconds: float) -> Machine[None]:
 
 
 def free_work_of_all(database: str) -> Machine[None]:
-    """Free what earlier processes owned, which are dead. Waits for the database."""
+    """Free the work that earlier processes owned, which are dead. Waits for the database."""
     while True:
         try:
             return (yield from Write(database, VacateAll(KIND)).do())
@@ -69,7 +72,7 @@ def free_work_of_all(database: str) -> Machine[None]:
 
 
 def machines_of(work: CellQueue, limits: TimeLimits, poll_seconds: float) -> list[Machine[None]]:
-    """All that a process runs as a conductor of a cell."""
+    """Return the machines that a process runs as a conductor of a cell."""
     return [
         lasting("keep_lease", lambda: keep_lease(work.database, work.tenure)),
         lasting("watch_leases", lambda: watch_leases(work.database, KIND, work.tenure.times)),
@@ -83,17 +86,17 @@ def machines_of(work: CellQueue, limits: TimeLimits, poll_seconds: float) -> lis
 class CellConductor:
     """Runs the machines of a cell's conductor in this process.
 
-    ``name``: the end of the lease's name, by default a new one. ``poll_seconds``: how often the cell is
-    looked at though no listener was called. ``backoff``: how often the move of an instance is tried, and
+    ``name``: the end of the lease's name, by default a new one. ``poll_seconds``: seconds between two looks
+    at the cell while its topic is not woken. ``backoff``: how often the move of an instance is tried, and
     after which pauses. ``monotonic``: the clock of these pauses and of ``limits``. ``alone``: no other
-    process is a conductor of the cell, so that what an earlier one owned is free at once.
+    process is a conductor of the cell, so that the work of an earlier one is free at once.
     """
 
     def __init__(
         self,
         cell: Cell,
         placement: Placement,
-        alternates: Alternates,
+        alternates: AlternateScheduler,
         records: RecordSink,
         *,
         name: str | None = None,
@@ -136,6 +139,6 @@ class CellConductor:
                 _log.warning("the lease could not be given back", cell=self._cell.name, error=str(error))
 
     async def step(self) -> None:
-        """Do everything that is to be done now. Raises `StorageError` and what placement raises."""
+        """Do all work that is due now. Raises `StorageError` and what placement raises."""
         await self._performer.run(renew(self.work.database, self.work.tenure))
         await self._performer.run(work_through(self.work))

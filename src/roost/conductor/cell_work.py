@@ -1,8 +1,8 @@
-"""The work of a cell's conductor as a machine: failed builds move on, what is destroyed is freed.
+"""The work of a cell's conductor: moves failed builds to alternates, frees the claims of destroyed instances.
 
-Several conductors may work for one cell. Each takes instances that want work under its lease, and whatever it
-writes for one of them names its ownership. An instance that moved on is dropped: somebody else has it, or its
-user has deleted it.
+Several conductors may work for one cell. Each takes instances that want work under its lease, and each of its
+writes for one of them names its ownership. An instance that has changed meanwhile is dropped: another
+conductor owns it, or its user has deleted it.
 """
 
 from collections.abc import Sequence
@@ -14,16 +14,16 @@ from roost.conductor.backoff import Backoff
 from roost.conductor.claim_release import free
 from roost.conductor.failed_instance import all_reasons, claimed_by, spec_of
 from roost.conductor.newer_claim import follow_claim
-from roost.conductor.questions import SCHEDULER, UseAlternate
+from roost.conductor.questions import SCHEDULER, ClaimAlternate
 from roost.ledger import LedgerError
-from roost.machine import Ask, Clock, Count, Log, Machine, Monotonic, Read, Record, Together, Write
+from roost.machine import Ask, Clock, Increment, Log, Machine, Monotonic, Read, Record, Together, Write
 from roost.model.instance import ABANDONED, DESTROYED, FAILED, Instance
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import end_of
 from roost.placement.errors import PlacementError
 from roost.process.metrics import catalogue as metrics
 from roost.scheduler.errors import NoAlternate, SchedulerError, StaleClaim
-from roost.scheduler.selection.claim_result import Verdict, is_outage, one_line, result_of
+from roost.scheduler.selection.claim_result import ClaimVerdict, is_outage, one_line, result_of
 from roost.state.cell_database.arrivals import FindInstances
 from roost.state.cell_database.attempts import AttemptsOf
 from roost.state.cell_database.building import Abandon, AttemptKey, Reassign, reason_of
@@ -38,8 +38,8 @@ MOST = 1000
 
 
 class _Postponed(NamedTuple):
-    """A move that failed: how often so far, how often by a fault that is no outage, when it is due again
-    (monotonic seconds), and why it failed."""
+    """A failed move of an instance: the number of failures, the number of those by a fault that is no outage,
+    when it is due again (monotonic seconds), and the reason of the last failure."""
 
     failures: int
     faults: int
@@ -48,9 +48,10 @@ class _Postponed(NamedTuple):
 
 
 class CellQueue:
-    """What one conductor has to do in one cell. Its machines share it; they run one after the other.
+    """The instances of one cell that one conductor owns and has to work on.
 
-    ``backoff``: how often the move of an instance is tried, and after which pauses.
+    Its machines share it; they run one after the other. ``backoff``: how often the move of an instance is
+    tried, and after which pauses.
     """
 
     def __init__(self, cell: str, tenure: Tenure, backoff: Backoff) -> None:
@@ -63,7 +64,7 @@ class CellQueue:
         self._postponed: dict[str, _Postponed] = {}
 
     def own(self, holder: str, taken: Sequence[Instance]) -> None:
-        """Instances are taken under a nonce. What was taken under another one is somebody else's."""
+        """Add instances taken under a nonce. Those taken under another nonce are not owned any more."""
         if holder != self._holder:
             self._holder = holder
             self._owned.clear()
@@ -72,25 +73,25 @@ class CellQueue:
 
     @property
     def owned(self) -> int:
-        """How many instances are owned."""
+        """The number of owned instances."""
         return len(self._owned)
 
     def owns(self, uuid: str) -> bool:
-        """Whether an instance is known to be owned."""
+        """Return whether an instance is known to be owned."""
         return uuid in self._owned
 
     def in_state(self, state: str) -> list[Instance]:
-        """The owned instances that were in a state when they were read last."""
+        """Return the owned instances that were in a state when they were last read."""
         return [each for each in self._owned.values() if each.state == state]
 
     def drop(self, uuids: Sequence[str]) -> None:
-        """Instances are finished, or they are others'."""
+        """Drop instances that are finished, or that others own."""
         for uuid in uuids:
             self._owned.pop(uuid, None)
             self._postponed.pop(uuid, None)
 
     def postpone(self, uuid: str, now: float, error: Exception) -> int:
-        """Leave an instance until its next attempt is due; returns how often it has failed in a row."""
+        """Postpone the move of an instance; returns how often it has failed in a row."""
         failures, faults, _, _ = self._postponed.get(uuid, _Postponed(0, 0, 0.0, ""))
         failures += 1
         faults += not is_outage(error)
@@ -99,15 +100,15 @@ class CellQueue:
         return failures
 
     def is_due(self, uuid: str, now: float) -> bool:
-        """Whether an instance is to be worked on at ``now`` of the monotonic clock."""
+        """Return whether an instance is to be worked on at ``now`` of the monotonic clock."""
         return uuid not in self._postponed or self._postponed[uuid].due <= now
 
     def was_postponed(self, uuid: str) -> bool:
-        """Whether an attempt at an instance failed before."""
+        """Return whether a move of an instance failed before."""
         return uuid in self._postponed
 
     def hopeless(self, uuid: str) -> str | None:
-        """Why an instance that was tried too often is given up; None if it is not."""
+        """Return why an instance that was tried too often is given up; None if it is not."""
         postponed = self._postponed.get(uuid)
         if postponed is None or not self.backoff.exhausted(postponed.faults):
             return None
@@ -115,7 +116,7 @@ class CellQueue:
 
 
 def work_through(work: CellQueue) -> Machine[None]:
-    """Do everything that is to be done now. Raises `StorageError` and what placement raises."""
+    """Do all work that is due now. Raises `StorageError` and what placement raises."""
     while True:
         holder = work.tenure.holder
         if not work.tenure.holds((yield from Monotonic().do())):
@@ -136,7 +137,10 @@ def work_through(work: CellQueue) -> Machine[None]:
 
 
 def _finish(work: CellQueue) -> Machine[None]:
-    """Free and finish what has ended. Raises what placement raises if it refuses all of one kind."""
+    """Free the claims of ended instances, and finish them.
+
+    Raises what placement raises if it refuses all of one kind.
+    """
     refusal: Exception | None = None
     for finish, ended in (
         (_forget, work.in_state(DESTROYED)),
@@ -154,7 +158,7 @@ def _finish(work: CellQueue) -> Machine[None]:
 
 
 def _look_again(work: CellQueue) -> Machine[None]:
-    """Read instances again whose moves were postponed: they may be others' now, or deleted."""
+    """Read instances again whose moves were postponed: others may own them now, or they are deleted."""
     now = yield from Monotonic().do()
     due = {
         each.uuid: each
@@ -176,7 +180,7 @@ def _move(work: CellQueue, instance: Instance) -> Machine[None]:
     except (StorageError, LedgerError):
         raise
     except Exception as error:
-        yield from Count(metrics.MOVES.labels("postponed")).do()
+        yield from Increment(metrics.MOVES.labels("postponed")).do()
         now = yield from Monotonic().do()
         failures = work.postpone(instance.uuid, now, error)
         values = {"cell": work.cell, "instance": instance.uuid, "request_id": instance.request_id}
@@ -190,7 +194,7 @@ def _move_now(work: CellQueue, instance: Instance) -> Machine[None]:
     try:
         found = yield from Ask(
             SCHEDULER,
-            UseAlternate(
+            ClaimAlternate(
                 spec=spec_of(instance),
                 instance=instance.uuid,
                 failed=claimed_by(instance, work.cell),
@@ -201,19 +205,19 @@ def _move_now(work: CellQueue, instance: Instance) -> Machine[None]:
             ),
         ).do()
     except NoAlternate as none:
-        yield from Count(metrics.MOVES.labels("refused"), len(none.tries)).do()
+        yield from Increment(metrics.MOVES.labels("refused"), len(none.tries)).do()
         refusals = [f"alternate {each.host}: {each.refusal}" for each in none.tries]
         return (yield from _give_up(work, instance, refusals or ["no alternate is left"]))
     except (SchedulerError, PlacementError) as error:
         result = result_of(error)
-        if result.verdict is Verdict.RETRY:
+        if result.verdict is ClaimVerdict.RETRY:
             raise
         if isinstance(error, StaleClaim) and (yield from follow_claim(work.database, instance)):
-            # Its row is another one now: it is taken again with what it says.
+            # Its row has changed: it is taken again as the row is now.
             return work.drop([instance.uuid])
         return (yield from _give_up(work, instance, [result.reason or ""], recorded=False))
     assert found.selected is not None
-    yield from Count(metrics.MOVES.labels("refused"), len(found.tries) - 1).do()
+    yield from Increment(metrics.MOVES.labels("refused"), len(found.tries) - 1).do()
     reassign = Reassign(
         key=AttemptKey(instance.uuid, instance.attempt),
         selection=found.selected,
@@ -222,7 +226,7 @@ def _move_now(work: CellQueue, instance: Instance) -> Machine[None]:
         owner=_ownership(instance),
     )
     if (yield from Write(work.database, reassign).do()):
-        yield from Count(metrics.MOVES.labels("moved")).do()
+        yield from Increment(metrics.MOVES.labels("moved")).do()
     else:
         yield from _moved_on(work, instance)
     return work.drop([instance.uuid])
@@ -244,18 +248,18 @@ def _give_up(
         owner=_ownership(instance),
     )
     if not (yield from Write(work.database, abandon).do()):
-        # If it is deleted, or another conductor has moved it, its claim is not this one's to free.
+        # If it is deleted, or another conductor has moved it, this one must not free its claim.
         yield from _moved_on(work, instance)
         return work.drop([instance.uuid])
     if not recorded:
         yield from _record_failure(work, instance)
-    yield from Count(metrics.MOVES.labels("given_up")).do()
+    yield from Increment(metrics.MOVES.labels("given_up")).do()
     return (yield from _end_in_error(work, [instance]))
 
 
 def _end_in_error(work: CellQueue, abandoned: Sequence[Instance]) -> Machine[None]:
     """Free the claims of instances for which no further attempt is made, then put them in error."""
-    # Should the write that frees fail, they are abandoned when they are looked at next.
+    # If the write that frees fails, they are still abandoned at the next look.
     work.own(work.tenure.holder, [msgspec.structs.replace(each, state=ABANDONED) for each in abandoned])
     uuids = tuple(each.uuid for each in (yield from free(abandoned)))
     yield from Write(work.database, GiveUp(uuids, (yield from Clock().do()))).do()
@@ -280,7 +284,7 @@ def _ownership(instance: Instance) -> Ownership:
 
 
 def _record_failure(work: CellQueue, instance: Instance) -> Machine[None]:
-    """Record an attempt whose end nobody else records."""
+    """Record the end of an attempt that no other process records."""
     attempt = end_of(
         claimed_by(instance, work.cell),
         BUILD_FAILED,

@@ -1,12 +1,12 @@
-"""The last write of an instance's claim: nothing, at the consumer's generation.
+"""The release of an instance's claim: the consumer is written with no allocations, at its generation.
 
-A conductor that was stopped in between frees nothing that others have claimed since.
+So a conductor that was paused in between frees nothing that others have claimed since.
 """
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from roost.conductor.questions import PLACEMENT, AllocationsOf, FreeConsumers, WriteAllocations
+from roost.conductor.questions import PLACEMENT, AllocationsOf, FreeClaims, WriteConsumers
 from roost.ledger import Held
 from roost.machine import Ask, Log, Machine, Together
 from roost.model.instance import Instance
@@ -15,7 +15,7 @@ from roost.placement.errors import ConcurrentUpdate, PlacementError
 from roost.scheduler.selection.claim_result import is_consumer_conflict, is_outage, one_line
 
 ATTEMPTS = 4
-"""Writes that free a consumer which others change at the same time."""
+"""Attempts to free a consumer that others change at the same time."""
 
 
 def free(ended: Sequence[Instance]) -> Machine[list[Instance]]:
@@ -42,15 +42,14 @@ def free(ended: Sequence[Instance]) -> Machine[list[Instance]]:
 
 
 class Freeing(NamedTuple):
-    """The instances that held something and hold nothing now, and those whose claims placement does not free,
-    each with the error that concerns it alone."""
+    """Instances whose claims were freed now, and the error of each whose claim placement refuses to free."""
 
     freed: list[str]
     refused: dict[str, PlacementError]
 
 
 def free_claims(instances: Collection[str]) -> Machine[Freeing]:
-    """Free what instances hold that have come to their end: by writes at the generations that were read.
+    """Free the claims of instances that have ended, by writes at the generations that are read first.
 
     Raises: what placement raises if it does not answer.
     """
@@ -59,7 +58,7 @@ def free_claims(instances: Collection[str]) -> Machine[Freeing]:
         return Freeing([], {})
     try:
         writes = tuple(_nothing_held(each) for each in held.values())
-        yield from Ask(PLACEMENT, WriteAllocations(writes)).do()
+        yield from Ask(PLACEMENT, WriteConsumers(writes)).do()
         return Freeing([*held], {})
     except PlacementError as error:
         if is_outage(error):
@@ -78,13 +77,13 @@ def free_claims(instances: Collection[str]) -> Machine[Freeing]:
 
 
 def _free_what_is_there(uuid: str) -> Machine[bool]:
-    """Free what an instance holds, if others change it too; returns whether it held something."""
+    """Free the claim of an instance that others may change too; returns whether it held something."""
     for left in reversed(range(ATTEMPTS)):
         held = (yield from Ask(PLACEMENT, AllocationsOf((uuid,))).do()).get(uuid)
         if held is None:
             return False
         try:
-            yield from Ask(PLACEMENT, WriteAllocations((_nothing_held(held),))).do()
+            yield from Ask(PLACEMENT, WriteConsumers((_nothing_held(held),))).do()
             return True
         except ConcurrentUpdate as error:
             if not left or not is_consumer_conflict(error):
@@ -93,7 +92,7 @@ def _free_what_is_there(uuid: str) -> Machine[bool]:
 
 
 class _Refused(NamedTuple):
-    """An instance whose claim could not be freed, and why."""
+    """An instance whose claim could not be freed, and the error."""
 
     instance: Instance
     error: Exception
@@ -103,14 +102,14 @@ def _free_together(ended: Sequence[Instance]) -> Machine[None]:
     at = {each.uuid: each.selection.generation for each in ended if each.selection is not None}
     # Instances without a claim, and claims of versions that stored no generation.
     if others := tuple(each.uuid for each in ended if at.get(each.uuid) is None):
-        yield from Ask(PLACEMENT, FreeConsumers(others)).do()
+        yield from Ask(PLACEMENT, FreeClaims(others)).do()
     if fenced := [each for each in ended if at.get(each.uuid) is not None]:
         writes = tuple(_nothing(each, at[each.uuid] or 0) for each in fenced)
-        yield from Ask(PLACEMENT, WriteAllocations(writes)).do()
+        yield from Ask(PLACEMENT, WriteConsumers(writes)).do()
 
 
 def _try_to_free(instance: Instance) -> Machine[_Refused | None]:
-    """Free one claim; returns the error that concerns this one alone."""
+    """Free one claim; returns the error if it concerns this claim alone."""
     try:
         yield from _free_one(instance)
     except Exception as error:
@@ -121,11 +120,11 @@ def _try_to_free(instance: Instance) -> Machine[_Refused | None]:
 
 
 def _free_one(instance: Instance) -> Machine[None]:
-    """Free a claim that is not as its instance's row says: the row was not written after it changed."""
+    """Free a claim that differs from its instance's row: the row was not written after the claim changed."""
     held = (yield from Ask(PLACEMENT, AllocationsOf((instance.uuid,))).do()).get(instance.uuid)
     if held is not None:
         write = _nothing(instance, held.consumer.generation)
-        yield from Ask(PLACEMENT, WriteAllocations((write,))).do()
+        yield from Ask(PLACEMENT, WriteConsumers((write,))).do()
 
 
 def _nothing_held(held: Held) -> ConsumerWrite:

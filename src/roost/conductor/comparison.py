@@ -1,7 +1,7 @@
-"""The comparison of claims in placement, mappings and the instances in the cells: pure, of what was read.
+"""The comparison of claims in placement, mappings and the instances in the cells: pure, without I/O.
 
-What is an error follows from the order of the conductors' steps, each durable before the next, since a
-process may be killed between any two:
+The order of the conductors' steps decides which differences are errors. Each step is durable before the next,
+and a process may be killed between any two:
 
     request accepted -> claimed -> mapped -> instance assigned in its cell -> request finished
     build failed -> claim moved to an alternate -> assigned there
@@ -11,10 +11,10 @@ process may be killed between any two:
         there -> mapping forgotten
 
 So an instance that is assigned, starting, active or lost has its claim, on the tree of the node that it is
-assigned to, at every moment; one in error has none once its request is finished; a claim without an instance
-belongs to a request that is still waiting or to a deletion under way, or it has leaked. While an instance is
-failed, abandoned, deleting or destroyed its claim may be anywhere or gone. A mapping without an instance is
-of one on its way in (its request waits) or out (its deletion is accepted).
+assigned to, at every moment. An instance in error has none once its request is finished. A claim without an
+instance belongs to a request that is still waiting or to a deletion under way, or it has leaked. While an
+instance is failed, abandoned, deleting or destroyed its claim may be anywhere or gone. A mapping without an
+instance belongs to an instance on its way in (its request waits) or out (its deletion is accepted).
 """
 
 from collections import defaultdict
@@ -37,9 +37,9 @@ WRONG_HOST = "wrong-host"
 WRONG_CELL = "wrong-cell"
 """An instance is in another cell than its mapping says."""
 UNMAPPED_INSTANCE = "unmapped-instance"
-"""Nobody can find the cell of an instance."""
+"""An instance in a cell has no mapping: conductors cannot find its cell."""
 MISSING_INSTANCE = "missing-instance"
-"""An instance that was promised is in no cell, and nobody works on it."""
+"""An instance of an accepted request is in no cell, and no request or deletion of it is under way."""
 TWO_CELLS = "two-cells"
 """An instance is in two cells."""
 
@@ -48,19 +48,19 @@ _MAPPED = (*CLAIMED, FAILED, ABANDONED, ERROR)
 
 
 class CellState(msgspec.Struct, frozen=True):
-    """What a cell's database holds: its instances, and the root providers of each host's nodes."""
+    """The content of a cell's database: its instances, and the root providers of each host's nodes."""
 
     instances: list[Instance]
     nodes: dict[str, set[str]]
 
 
 class ApiState(msgspec.Struct, frozen=True):
-    """What the API database holds of instances, in one snapshot.
+    """The instances as the API database and the ledger know them, in one snapshot.
 
-    ``claims`` by consumer, of all types; ``roots``: the root of each provider's tree; ``waiting``:
-    instances of requests that are not finished; ``mappings``: the cell of each instance
-    that is mapped, None where it is not placed; ``deleted``: the instances whose deletion
-    is accepted; ``cells``: where each cell's database is.
+    ``claims`` by consumer, of all types. ``roots``: the root of each provider's tree. ``waiting``: instances
+    of requests that are not finished. ``mappings``: the cell of each mapped instance, None where it is not
+    placed. ``deleted``: the instances whose deletion is accepted. ``cells``: the mapping of each cell to its
+    database.
     """
 
     claims: dict[str, Held]
@@ -73,7 +73,10 @@ class ApiState(msgspec.Struct, frozen=True):
 
 
 def judge(api: ApiState, cells: Mapping[str, CellState]) -> Iterator[Finding]:
-    """What is wrong. A cell of ``api`` that is not among ``cells`` could not be read."""
+    """Yield the findings: every difference that is an error.
+
+    A cell of ``api`` that is not among ``cells`` could not be read.
+    """
     if not api.cells:
         return
     found: defaultdict[str, list[str]] = defaultdict(list)

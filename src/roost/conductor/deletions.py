@@ -2,8 +2,9 @@
 
 An answered deletion is durable. The cell is told at once if it can be reached, and later if not. From then on
 nothing brings the instance back: its fence in the cell refuses every insert, and the owner of its request
-places no instance whose deletion is accepted. What was in the cell is the cell's to destroy, with its claim.
-What never arrived may hold a claim: it is freed when the request is finished, as nobody claims for it then.
+places no instance whose deletion is accepted. The cell destroys an instance that it has, and frees its claim.
+An instance that never arrived may hold a claim: it is freed when the request is finished, since no conductor
+claims for it after that.
 """
 
 from collections import defaultdict
@@ -32,15 +33,18 @@ from roost.state.leases import Tenure
 from roost.storage import StorageError
 
 AT_ONCE = 500
-"""Deletions that one transaction takes a step on: all that an outage has gathered would take longer than a
-write may, each time anew."""
+"""Deletions that one transaction takes a step on at most. All deletions that gather during an outage would
+exceed the time limit of a write, at every retry."""
 
 T = TypeVar("T")
 
 
 class Deletion(msgspec.Struct):
-    """A deletion under way. ``cells`` are those that are still to be told, ``here`` those that had the
-    instance when they were told, and have it. ``destroyed``: one of them had it, and has it no more."""
+    """A deletion under way.
+
+    ``cells`` are still to be told of it. ``here``: cells that were told, and still have the instance.
+    ``destroyed``: a cell had the instance, and has it no more.
+    """
 
     mapping: InstanceMapping
     cells: set[str]
@@ -49,13 +53,13 @@ class Deletion(msgspec.Struct):
 
 
 class Deletions:
-    """The deletions that this process carries."""
+    """The deletions that this process carries out."""
 
     def __init__(self) -> None:
         self.by_uuid: dict[str, Deletion] = {}
 
     def add(self, mappings: Collection[InstanceMapping]) -> Machine[None]:
-        """Carry deletions that are not carried yet. Raises `StorageError`; then none is."""
+        """Begin to carry deletions that are not carried yet. Raises `StorageError`; then none is begun."""
         new = [mapping for mapping in mappings if mapping.instance_uuid not in self.by_uuid]
         cells = yield from possible_cells(new)
         for mapping in new:
@@ -63,19 +67,19 @@ class Deletions:
             self.by_uuid.setdefault(uuid, Deletion(mapping, {*cells[uuid]}, set()))
 
     def untold(self) -> dict[str, list[Deletion]]:
-        """By cell the deletions that it is still to be told of."""
+        """Return by cell the deletions of which it is still to be told."""
         return _by_cell((cell, each) for each in self.by_uuid.values() for cell in each.cells)
 
     def in_cells(self) -> dict[str, list[Deletion]]:
-        """By cell the deletions of instances that it has to destroy."""
+        """Return by cell the deletions of instances that it has to destroy."""
         return _by_cell((cell, each) for each in self.by_uuid.values() for cell in each.here)
 
     def in_no_cell(self) -> list[Deletion]:
-        """The deletions of instances that are in no cell and cannot arrive in one."""
+        """Return the deletions of instances that are in no cell and cannot arrive in one."""
         return [each for each in self.by_uuid.values() if not each.cells and not each.here]
 
     def forget(self, ended: Iterable[str]) -> None:
-        """Deletions have ended."""
+        """Drop deletions that have ended."""
         for uuid in ended:
             self.by_uuid.pop(uuid, None)
 
@@ -83,9 +87,9 @@ class Deletions:
 def accept_deletion(
     uuids: Sequence[str], tenure: Tenure, deletions: Deletions, by: Requester | None = None
 ) -> Machine[dict[str, InstanceMapping]]:
-    """Accept the deletion of instances: durable when this returns. Returns the mappings of those known.
+    """Accept the deletion of instances: durable when this returns. Returns the mappings of known instances.
 
-    Their cells are told too, as far as they answer. ``by``: who asks for it.
+    Their cells are told too, as far as they answer. ``by``: the requester.
 
     Raises: `StorageError` of the API database.
     """
@@ -100,7 +104,7 @@ def accept_deletion(
 
 
 def tell_cells(deletions: Deletions, only: Iterable[str] | None = None) -> Machine[None]:
-    """Tell cells of deletions, of those of ``only`` if it is given. A cell that is down is told later."""
+    """Tell cells of deletions, or only those of the uuids ``only``. A cell that is down is told later."""
     wanted = None if only is None else set(only)
     telling = []
     for cell, waiting in deletions.untold().items():
@@ -128,7 +132,7 @@ def _tell(cell: str, waiting: Sequence[Deletion]) -> Machine[None]:
 
 
 def carry_deletions(deletions: Deletions) -> Machine[None]:
-    """Take the deletions of this process one step on. What fails is tried at the next call."""
+    """Take the deletions of this process one step on. A step that fails is tried again at the next call."""
     yield from tell_cells(deletions)
     yield from Together([_look(cell, each) for cell, each in deletions.in_cells().items()]).do()
     gone = deletions.in_no_cell()
@@ -148,10 +152,10 @@ def carry_deletions(deletions: Deletions) -> Machine[None]:
 
 
 def _freed(ended: Sequence[Deletion]) -> Machine[tuple[str, ...]]:
-    """Free what instances hold; returns those that hold nothing now. Raises what an outage raises.
+    """Free the claims of instances; returns those that hold nothing now. Raises the errors of an outage.
 
-    The cell has freed the claim of what it had. A claim that placement refuses to free keeps its own instance
-    alone.
+    The cell has freed the claims of the instances that it had. A claim that placement refuses to free holds
+    up the deletion of its own instance alone.
     """
     holding = [each.mapping.instance_uuid for each in ended if not each.destroyed]
     outcome = yield from free_claims(holding)
@@ -163,7 +167,7 @@ def _freed(ended: Sequence[Deletion]) -> Machine[tuple[str, ...]]:
 
 
 def _look(cell: str, waiting: Sequence[Deletion]) -> Machine[None]:
-    """See which instances the cell has destroyed."""
+    """Read which instances the cell has destroyed."""
     uuids = tuple(each.mapping.instance_uuid for each in waiting)
     try:
         there = yield from Read(f"cell/{cell}", PresentInstances(uuids)).do()
@@ -182,7 +186,7 @@ def _later(cell: str, error: Exception) -> Machine[None]:
 
 
 def take_deletions(tenure: Tenure, deletions: Deletions) -> Machine[None]:
-    """Carry the deletions that nobody carries. Raises: `StorageError`."""
+    """Take over the deletions without an owner. Raises: `StorageError`."""
     while True:
         # Those that are carried are among the ones that are found.
         most = AT_ONCE + len(deletions.by_uuid)

@@ -1,4 +1,4 @@
-"""What is known of an instance whose build failed: its request, its claim, and why it failed."""
+"""Facts of an instance whose build failed: its request, its claim, and the reasons of the failures."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from roost.model.spec import Flavor, RequestSpec, Selection
 
 
 def claimed_by(instance: Instance, cell: str) -> Selection:
-    """What is claimed for an instance, as far as its row says."""
+    """Return the claim of an instance, as far as its row says."""
     claimed = instance.selection
     if claimed is not None:
         # A selection that an earlier version stored has no ordinal.
@@ -18,7 +18,7 @@ def claimed_by(instance: Instance, cell: str) -> Selection:
 
 
 def spec_of(instance: Instance) -> RequestSpec:
-    """The request spec of an instance; of one that was stored without, what its row says of the request."""
+    """Return the request spec of an instance; if none is stored, one with the facts of its row."""
     if instance.spec is not None:
         return instance.spec
     claimed = instance.alternates[0].allocations if instance.alternates else {}
@@ -32,7 +32,7 @@ def spec_of(instance: Instance) -> RequestSpec:
 
 
 def all_reasons(attempts: Sequence[str], refusals: Sequence[str]) -> str:
-    """The reason of an instance in error: why each attempt failed, and why there is no other."""
+    """Return the reason of an instance in error: why each attempt failed, and why no further one is made."""
     return f"Exceeded maximum number of retries after {len(attempts)} attempts: " + "; ".join(
         (*attempts, *refusals)
     )

@@ -1,6 +1,6 @@
 """Instances over HTTP, under ``/v1``: the operations and their handlers.
 
-`OPERATIONS` and `DEFAULT_RULES` are all those of a conductor: host aggregates and server groups are in them.
+`OPERATIONS` and `DEFAULT_RULES` are those of the whole conductor, with aggregates, hosts, events and so on.
 """
 
 import uuid as uuids
@@ -25,7 +25,7 @@ from roost.conductor.history.views import Histories
 from roost.conductor.hosts.cells import CellRegistry
 from roost.conductor.hosts.features import check_feature
 from roost.conductor.hosts.operations import CELLS, HOST_OPERATIONS, HOST_RULES, HOSTS, SERVICES
-from roost.conductor.hosts.registry import Hosts
+from roost.conductor.hosts.registry import HostRegistry
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.instance_types import (
     AcceptedInstances,
@@ -58,7 +58,7 @@ from roost.storage import StorageError
 from roost.web.app import Kernel
 from roost.web.app import create_app as create_web_app
 from roost.web.auth import Authenticator
-from roost.web.auth.rules import Rules
+from roost.web.auth.rules import PolicyRules
 from roost.web.conventions import Conventions
 from roost.web.cors import Cors
 from roost.web.errors import BadRequest, Conflict, NotFound
@@ -97,8 +97,8 @@ PATHS: Final = ("/v1/instances", AGGREGATES, AUDIT, CELLS, EVENTS, HOSTS, SERVER
 
 
 @dataclass(frozen=True)
-class Service:
-    """What the handlers work with."""
+class ConductorService:
+    """The services of a super conductor that its HTTP handlers use."""
 
     conductor: SuperConductor
     requests: Requests
@@ -107,7 +107,7 @@ class Service:
     aggregates: HostAggregates
     groups: ServerGroups
     placement: Placement
-    hosts: Hosts
+    hosts: HostRegistry
     cells: CellRegistry
     watch: ServiceWatch
     events: EventReader
@@ -122,24 +122,25 @@ def create_app(
     groups: ServerGroups,
     placement: Placement,
     authenticator: Authenticator,
-    rules: Rules | None = None,
+    rules: PolicyRules | None = None,
     options: PlacementOptions | None = None,
     *,
     records: RecordQueue | None = None,
     neighbours: Neighbours | None = None,
     documented: bool = False,
 ) -> falcon.asgi.App:  # type: ignore[type-arg]
-    """The API of a super conductor.
+    """Return the API of a super conductor.
 
-    ``rules`` are by default those without a policy file. ``records``: where the runs of the scheduler are
-    found for histories. ``neighbours``: who knows ports and device profiles; None: nobody.
-    ``documented``: it has the OpenAPI document of these operations, as in a process that serves nothing else.
+    ``rules`` are by default those without a policy file. ``records``: the runs of the scheduler, for
+    histories. ``neighbours``: the services that know ports and device profiles; None: there are none.
+    ``documented``: the API serves the OpenAPI document of these operations, as in a process that serves
+    nothing else.
     """
     instances = InstanceViews(requests, conductor.cells, placement)
     histories = Histories(requests.database, conductor.cells, records)
-    hosts = Hosts(requests.database, conductor.cells, placement, conductor.watch, aggregates.words)
+    hosts = HostRegistry(requests.database, conductor.cells, placement, conductor.watch, aggregates.words)
     known = CellRegistry(requests.database, conductor.cells, conductor.watch, aggregates.words)
-    service = Service(
+    service = ConductorService(
         conductor,
         requests,
         instances,
@@ -160,7 +161,7 @@ def create_app(
     kernel = Kernel(
         service,
         authenticator,
-        Policy(rules or Rules(default_rules(), None, True)),
+        Policy(rules or PolicyRules(default_rules(), None, True)),
         Conventions("conductor"),
         unavailable=(LedgerBusy, StorageError),
         request_type=Request if proxies is None else through_proxies(Request, proxies),
@@ -176,7 +177,7 @@ def default_rules() -> list[RuleDefault]:
     return [RuleDefault(name, check, scope_types=["project"]) for name, check in DEFAULT_RULES.items()]
 
 
-async def create_instances(service: Service, req: Request, resp: Response) -> AcceptedInstances:
+async def create_instances(service: ConductorService, req: Request, resp: Response) -> AcceptedInstances:
     """Ask for instances. The request is durable when it is answered.
 
     A request that can never be served is refused. `warnings` tell what of it has no effect.
@@ -223,7 +224,7 @@ async def create_instances(service: Service, req: Request, resp: Response) -> Ac
     return accepted
 
 
-async def _group_of(service: Service, req: Request, wanted: WantedInstances) -> ServerGroup | None:
+async def _group_of(service: ConductorService, req: Request, wanted: WantedInstances) -> ServerGroup | None:
     """The server group of a request. Policy and rules are those of the stored group, if it names one.
 
     Raises:
@@ -245,7 +246,7 @@ async def _group_of(service: Service, req: Request, wanted: WantedInstances) -> 
     return ServerGroup(uuid, stored.policy, hosts, stored.max_server_per_host)
 
 
-async def list_instances(service: Service, req: Request, resp: Response) -> InstancePage:
+async def list_instances(service: ConductorService, req: Request, resp: Response) -> InstancePage:
     """List instances by page.
 
     The list has the instances of the token's project. `project_id` names another project and `all_projects`
@@ -255,12 +256,12 @@ async def list_instances(service: Service, req: Request, resp: Response) -> Inst
     return await service.instances.page(query, None if req.projects.all else req.projects.project_id)
 
 
-async def show_instance(service: Service, req: Request, resp: Response, uuid: str) -> ShownInstance:
+async def show_instance(service: ConductorService, req: Request, resp: Response, uuid: str) -> ShownInstance:
     """Show an instance, with the reasons of its failed attempts. A project sees its own without hosts."""
     return await _find(service, req, uuid)
 
 
-async def delete_instance(service: Service, req: Request, resp: Response, uuid: str) -> None:
+async def delete_instance(service: ConductorService, req: Request, resp: Response, uuid: str) -> None:
     """Delete an instance. The deletion is durable when this is answered; its host destroys it later."""
     mapping = await service.requests.mapping(uuid)
     if mapping is None or not await _includes(service, req, mapping):
@@ -271,7 +272,7 @@ async def delete_instance(service: Service, req: Request, resp: Response, uuid: 
     await service.conductor.delete([uuid], requester_of(req))
 
 
-async def give_up_instance(service: Service, req: Request, resp: Response, uuid: str) -> None:
+async def give_up_instance(service: ConductorService, req: Request, resp: Response, uuid: str) -> None:
     """Give up an instance whose guest is gone for good, as an operator knows.
 
     One that starts on a host that is down is tried on another host. One that is lost, or ran on a host that
@@ -285,16 +286,16 @@ async def give_up_instance(service: Service, req: Request, resp: Response, uuid:
     await service.hosts.give_up_instance(mapping.cell, uuid, evidence, requester_of(req))
 
 
-async def _includes(service: Service, req: Request, mapping: InstanceMapping) -> bool:
-    """Whether a request may reach the instance of a mapping."""
+async def _includes(service: ConductorService, req: Request, mapping: InstanceMapping) -> bool:
+    """Return whether a request may reach the instance of a mapping."""
     if mapping.project_id:
         return req.projects.include(mapping.project_id)
-    # An earlier version wrote the mapping: the cell knows whose the instance is.
+    # An earlier version wrote the mapping: only the cell knows the project of the instance.
     shown = await service.instances.find(mapping.instance_uuid)
     return shown is not None and req.projects.include(shown.project_id)
 
 
-async def _find(service: Service, req: Request, uuid: str) -> ShownInstance:
+async def _find(service: ConductorService, req: Request, uuid: str) -> ShownInstance:
     """An instance of a project that the request may reach. Raises `NotFound` for all others."""
     shown = await service.instances.find(uuid)
     if shown is None or not req.projects.include(shown.project_id):
@@ -303,7 +304,7 @@ async def _find(service: Service, req: Request, uuid: str) -> ShownInstance:
 
 
 def _rules_of(wanted: WantedInstances) -> list[str]:
-    """The further rules that must allow a request for instances. Source: Nova's policy of servers."""
+    """Return the further rules that must allow a request for instances. Source: Nova's policy of servers."""
     rules = []
     if wanted.destination is not None:
         rules.append(_REQUESTED_DESTINATION)
@@ -372,7 +373,7 @@ async def describe_conductor_api(service: object, req: Request, resp: Response) 
 
 
 DOCUMENT: Final = Operation("GET", "/v1/openapi.json", OPEN, describe_conductor_api, answer=OpenApi)
-"""The document of a process that serves nothing but a conductor."""
+"""The operation that serves the OpenAPI document, in a process that serves nothing but a conductor."""
 
 
 @cache

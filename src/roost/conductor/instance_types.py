@@ -112,7 +112,7 @@ _OF_PORTS = ("remote_managed", "resource_request", "trusted", "pci_numa_affinity
 
 
 class WantedNetwork(msgspec.Struct, forbid_unknown_fields=True):
-    """A network or port of the instances, with what Neutron knows of it and a scheduler must keep to.
+    """A network or port of the instances, with the facts of Neutron that a scheduler must respect.
 
     `segments` are the segments that it can be on. `remote_managed`: a SmartNIC serves the port. A port with a
     `vnic_type` such as `direct` needs a PCI device, of the `physical_network` of its network (null: it is
@@ -153,7 +153,7 @@ class WantedNetwork(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def is_remote_managed(self) -> bool:
-        """Whether a SmartNIC serves the port."""
+        """True if a SmartNIC serves the port."""
         return self.remote_managed or self.vnic_type == "remote-managed"
 
     @property
@@ -223,7 +223,7 @@ class WantedInstances(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def is_forced(self) -> bool:
-        """Whether no filter judges the host."""
+        """True if a host or node is forced, so that no filter judges it."""
         return self.forced_host is not None or self.forced_node is not None
 
     @property
@@ -365,6 +365,6 @@ class InstancePage(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class WordOfOperator(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of what an operator ends: how it is known that no guest of the instance runs."""
+    """The body with which an operator gives an instance up: how it is known that no guest of it runs."""
 
     evidence: Annotated[str, Meta(min_length=1, max_length=1000)]

@@ -34,7 +34,7 @@ NODES_AT_ONCE = 32
 """Nodes of a host whose claims are asked for at the same time."""
 
 _OF_MAPPINGS = (None, SCHEDULING, UNKNOWN)
-"""States of which mappings are asked: None for any."""
+"""States of instances that only mappings know, so that mappings are read for them; None: any state."""
 
 GUEST_GONE = "The guest of the instance is gone."
 """The reason of an instance that an operator has ended, as its project sees it."""
@@ -50,7 +50,7 @@ class InstanceViews:
     """Finds instances. Raises `StorageError` if the API database cannot be used.
 
     The instances of a host are those that its cell has there, and those that hold a claim there and have not
-    reached the cell: a host that takes no more is empty when there are none. Such a search raises what
+    reached the cell yet: a disabled host is empty when there are none of both. A search by host raises what
     placement raises.
     """
 
@@ -60,13 +60,13 @@ class InstanceViews:
         self._cells = cells
 
     async def find(self, uuid: str) -> ShownInstance | None:
-        """An instance; None if it is unknown or gone."""
+        """Return an instance; None if it is unknown or gone."""
         mapping = await self._requests.mapping(uuid)
         found = [] if mapping is None else await self._shown([mapping], set())
         return found[0] if found else None
 
     async def page(self, query: InstancesQuery, project_id: str | None) -> InstancePage:
-        """Instances by page, of a project or of all."""
+        """Return a page of instances, of a project or of all."""
         silent: set[str] = set()
         of_cells = (
             query.host is not None or query.changed_since is not None or query.state not in _OF_MAPPINGS
@@ -201,9 +201,9 @@ class InstanceViews:
     async def _moved(
         self, missing: Sequence[InstanceMapping], waiting: Mapping[str, BuildRequest]
     ) -> dict[str, ShownInstance]:
-        """Instances that were on their way at one look, and whose request is finished at the next one.
+        """Return instances whose requests were finished between two reads.
 
-        They have reached a cell in between, or they are gone.
+        The instances have reached a cell in between, or they are gone.
         """
         late = [each.instance_uuid for each in missing if each.request_id not in waiting and not each.deleted]
         if not late:
@@ -222,12 +222,12 @@ class InstanceViews:
         return found
 
     async def _in_cell(self, name: str, uuids: Sequence[str]) -> Mapping[str, DescribedInstance] | None:
-        """Those of the instances that a cell has; None if it cannot be asked."""
+        """Return the instances that a cell has, of the named ones; None if it cannot be asked."""
         return await ask_cell(self._cells.get(name), DescribeInstances(tuple(uuids)))
 
 
 def _is_asked(mapping: InstanceMapping, query: InstancesQuery, project_id: str | None) -> bool:
-    """Return whether an instance that no cell has found is one of those that a query asks for."""
+    """Return whether a query asks for an instance that no cell has found."""
     return (
         mapping.instance_uuid > (query.marker or "")
         and project_id in (None, mapping.project_id)

@@ -1,10 +1,10 @@
-"""Claims that are made for an instance after its end.
+"""The release of claims that are made for an instance after its end.
 
-A conductor asks the scheduler for a claim, and is stopped or killed before it has the answer. Another one
-takes its request over and finishes it. The instance cannot be placed, all its builds fail, or its user
-deletes it. Then the claim arrives, and its asker may be dead. So an instance for which an earlier owner of
-its request may still claim is noted when its request is finished and when it is forgotten, and looked at for
-a while. What it holds when it has come to its end is freed.
+A conductor asks the scheduler for a claim, and is paused or killed before it has the answer. Another one
+takes its request over and finishes it: the instance cannot be placed, all its builds fail, or its user
+deletes it. Then the claim is made, and the conductor that asked for it may be dead. So an instance for which
+an earlier owner of its request may still claim is noted when its request is finished and when it is
+forgotten, and its claims are read for a while. A claim that it holds after its end is freed.
 """
 
 from collections import defaultdict
@@ -24,11 +24,10 @@ LOOK_SECONDS = 20.0
 
 
 def free_late_claims(tenure: Tenure) -> Machine[None]:
-    """Look once at the noted instances, and free what they hold. Raises `StorageError`, and what placement
-    raises.
+    """Read the claims of the noted instances once, and free those of instances that have ended.
 
-    Of several conductors one looks: that with the first of the leases. It does not matter if two do. A look
-    that a cell did not answer does not count.
+    Of several conductors only one does so: the holder of the first lease. It does no harm if two do. A look
+    that a cell did not answer does not count. Raises `StorageError`, and what placement raises.
     """
     leases = yield from Read(API, ReadLeases(tenure.kind)).do()
     first = next((lease for lease in leases if not lease.vacant), None)

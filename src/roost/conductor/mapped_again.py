@@ -1,4 +1,4 @@
-"""The mapping of an instance that one cell has, written again by the audit."""
+"""The audit's repair of a mapping: an instance is mapped again to the one cell that has it."""
 
 import msgspec
 import sqlalchemy as sa
@@ -12,10 +12,10 @@ from roost.storage import insert_missing
 
 
 class MapAgain(msgspec.Struct, frozen=True):
-    """Map an instance to the cell that has it, if its mapping is as it was seen; answers whether it was.
+    """Map an instance to the cell that has it, unless its mapping has changed; answers whether it was mapped.
 
     ``seen``: the mapping that the audit has read, None if there was none. ``instance``: the row in the cell.
-    An instance that came to its end in the meantime gets no mapping.
+    An instance that has ended in the meantime gets no mapping.
     """
 
     instance: Instance

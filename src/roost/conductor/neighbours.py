@@ -1,7 +1,7 @@
-"""What the network and accelerator services know of what a request for instances names.
+"""Ports and device profiles that a request for instances names, read from the services that have them.
 
 A port's resources, its type and its network come from Neutron's API, and a device profile from Cyborg's,
-where the configuration has these services. What the request says itself stays as it is.
+where the configuration has these services. Values in the request itself are kept.
 """
 
 from collections.abc import Callable
@@ -79,7 +79,7 @@ class _Profiles(msgspec.Struct):
 
 
 class Neighbours:
-    """The services, None for one that is not there. Close it at the end.
+    """Clients of the network and accelerator services; None: not configured. Close it at the end.
 
     Requests raise `BadRequest` for what does not exist or belongs to others, `Conflict` for a port that is in
     use, and `Unavailable` if a service does not answer.
@@ -103,9 +103,9 @@ class Neighbours:
     async def completed(
         self, wanted: WantedInstances, may_use: Callable[[str], bool]
     ) -> tuple[WantedInstances, tuple[RequestGroup, ...]]:
-        """The request with what is known of its ports, and the groups of its device profiles.
+        """Return the request completed with its ports, and the request groups of its device profiles.
 
-        ``may_use``: whether who asks may use the ports of a project.
+        ``may_use``: returns whether the requester may use the ports of a project.
         """
         try:
             networks = [await self._completed(network, may_use) for network in wanted.networks]
@@ -117,7 +117,7 @@ class Neighbours:
             raise BadRequest(str(error)) from error
 
     def attaches(self, wanted: WantedInstances) -> bool:
-        """Whether agents attach something to the guests of a request."""
+        """Return whether agents attach ports or accelerators to the guests of a request."""
         profiles = [wanted.flavor.extra_specs.get(PROFILE)]
         profiles += [each.device_profile for each in wanted.networks]
         has_ports = self._networks is not None and bool(wanted.networks)

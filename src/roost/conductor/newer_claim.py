@@ -1,4 +1,4 @@
-"""The row of an instance whose claim is newer than it says: see `roost.state.cell_database.reshapes`."""
+"""The update of an instance's row to a newer claim in placement: see `roost.state.cell_database.reshapes`."""
 
 from roost.conductor.questions import PLACEMENT, AllocationsOf, TreeOf
 from roost.machine import Ask, Clock, Log, Machine, Read, Write
@@ -8,10 +8,10 @@ from roost.state.cell_database.reshapes import Claimed, FollowClaims
 
 
 def follow_claim(database: str, instance: Instance) -> Machine[bool]:
-    """Have the row of an instance say what placement has, if that is a newer claim on the same node.
+    """Update the row of an instance to its claim in placement, if that is newer and on the same node.
 
-    Returns whether the row is another one than ``instance`` was read from, whoever has changed it. Raises
-    `StorageError`, and what placement raises.
+    Returns whether the row differs now from the one that ``instance`` was read from, by this or another
+    change. Raises `StorageError`, and what placement raises.
     """
     if instance.node is None:
         return False

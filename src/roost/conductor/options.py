@@ -92,7 +92,7 @@ OPTIONS = [
 
 
 def time_limits_from(conf: cfg.ConfigOpts) -> TimeLimits:
-    """The time limits of a configuration in which `OPTIONS` are registered."""
+    """Return the time limits of a configuration in which `OPTIONS` are registered."""
     group = conf[GROUP]
     return TimeLimits(
         build_seconds=group.build_seconds_limit,
@@ -103,7 +103,7 @@ def time_limits_from(conf: cfg.ConfigOpts) -> TimeLimits:
 
 
 def audit_options_from(conf: cfg.ConfigOpts) -> AuditOptions:
-    """The options of the audit of a configuration in which `OPTIONS` are registered."""
+    """Return the options of the audit of a configuration in which `OPTIONS` are registered."""
     group = conf[GROUP]
     return AuditOptions(
         every=group.audit_seconds,
@@ -113,7 +113,7 @@ def audit_options_from(conf: cfg.ConfigOpts) -> AuditOptions:
 
 
 def offer_limits_from(conf: cfg.ConfigOpts) -> OfferLimits:
-    """The most that agents may offer. Raises ValueError for what is no amount or no name of a class."""
+    """Return the most that agents may offer. Raises ValueError for a wrong amount or resource class."""
     totals: dict[str, int] = {}
     for name, text in conf[GROUP].agent_total_limits.items():
         if not is_custom(name) and name not in standard_resource_classes():

@@ -9,10 +9,10 @@ from roost.state.api_database.tables import API
 
 
 def possible_cells(mappings: Collection[InstanceMapping]) -> Machine[dict[str, tuple[str, ...]]]:
-    """The cells that each instance may be in, or on its way to, by uuid. Raises `StorageError`.
+    """Return by uuid the cells that each instance may be in, or on its way to. Raises `StorageError`.
 
-    An instance that may be anywhere may be in each cell that is mapped now, also in one that this process has
-    not opened: work that needs all of them waits for it.
+    An instance that may be anywhere may be in each cell that is mapped now, also in a cell that this process
+    has not opened: work that needs all cells waits for that one.
     """
     anywhere: tuple[str, ...] = ()
     if any(mapping.cell is None and mapping.epoch == ANYWHERE for mapping in mappings):

@@ -1,6 +1,7 @@
-"""What conductors ask the scheduler and placement, and the services that answer in this process or over HTTP.
+"""Calls of conductors to the scheduler and placement, and the services that answer them in this process.
 
-Machines ask the services by the names `SCHEDULER` and `PLACEMENT`.
+The scheduler and the placement that a service wraps may be clients over HTTP. Machines call the services by
+the names `SCHEDULER` and `PLACEMENT`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,13 +21,13 @@ SCHEDULER = "scheduler"
 PLACEMENT = "placement"
 
 NO_GENERATIONS: Mapping[str, int] = MappingProxyType({})
-"""All instances of a request are new."""
+"""The generations of a request whose instances are all new: none holds a claim."""
 
 
 class SelectDestinations(Call[tuple[Destination, ...]], frozen=True, kw_only=True):
-    """Asks for a claimed host for each instance, and alternates.
+    """Asks for a host for each instance, with its claim made, and for alternates.
 
-    As `roost.scheduler.Scheduler.select_destinations`, whose errors it raises.
+    See `roost.scheduler.Scheduler.select_destinations`, whose errors it raises.
     """
 
     spec: RequestSpec
@@ -38,10 +39,10 @@ class SelectDestinations(Call[tuple[Destination, ...]], frozen=True, kw_only=Tru
     generations: Mapping[str, int] = NO_GENERATIONS
 
 
-class UseAlternate(Call[Replacement], frozen=True, kw_only=True):
+class ClaimAlternate(Call[Replacement], frozen=True, kw_only=True):
     """Asks for the claim of an instance to be swapped to its next alternate.
 
-    As `roost.scheduler.Scheduler.use_alternate`, whose errors it raises.
+    See `roost.scheduler.Scheduler.use_alternate`, whose errors it raises.
     """
 
     spec: RequestSpec
@@ -54,7 +55,7 @@ class UseAlternate(Call[Replacement], frozen=True, kw_only=True):
 
 
 class AllocationsOf(Call[dict[str, Held]], frozen=True):
-    """Asks what consumers hold, and their generations, of those that hold something.
+    """Asks for the allocations and generations of consumers; consumers that hold nothing are left out.
 
     Raises `PlacementError`.
     """
@@ -62,14 +63,14 @@ class AllocationsOf(Call[dict[str, Held]], frozen=True):
     consumers: tuple[str, ...]
 
 
-class WriteAllocations(Call[None], frozen=True):
+class WriteConsumers(Call[None], frozen=True):
     """Writes the allocations of consumers, all or nothing. Raises `PlacementError`."""
 
     writes: tuple[ConsumerWrite, ...]
 
 
-class FreeConsumers(Call[None], frozen=True):
-    """Frees all that consumers hold, at whatever generation. Raises `PlacementError`."""
+class FreeClaims(Call[None], frozen=True):
+    """Frees all allocations of consumers, at any generation. Raises `PlacementError`."""
 
     consumers: tuple[str, ...]
 
@@ -91,7 +92,7 @@ class ProvidersIn(Call[frozenset[str]], frozen=True):
 
 
 class ConsumersOn(Call[frozenset[str]], frozen=True):
-    """Asks which consumers hold something of a provider. Raises `NotFound`."""
+    """Asks for the consumers with allocations of a provider. Raises `NotFound`."""
 
     provider: str
 
@@ -102,8 +103,8 @@ class TraitsOf(Call[frozenset[str]], frozen=True):
     provider: str
 
 
-class Alternates(Protocol):
-    """The use of alternates, which is all that a cell's conductor asks of a scheduler."""
+class AlternateScheduler(Protocol):
+    """A scheduler as a cell's conductor needs it: it only claims alternates."""
 
     async def use_alternate(
         self,
@@ -116,11 +117,11 @@ class Alternates(Protocol):
         run: str,
         request_id: str,
     ) -> Replacement:
-        """Claim the next alternate of an instance in place of the host that failed it."""
+        """Claim the next alternate of an instance in place of the host on which its build failed."""
 
 
-class SchedulerLike(Alternates, Protocol):
-    """What conductors ask of a scheduler; `roost.scheduler.Scheduler` has it."""
+class SchedulerLike(AlternateScheduler, Protocol):
+    """A scheduler as conductors need it, such as `roost.scheduler.Scheduler`."""
 
     async def check_request(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
         """Check that a request can be served on some hosts, and return the keys that have no effect."""
@@ -141,63 +142,63 @@ class SchedulerLike(Alternates, Protocol):
 
 
 def scheduler_service(scheduler: SchedulerLike) -> Service:
-    """The service that answers with a scheduler."""
+    """Return the service that answers a super conductor's calls with a scheduler."""
 
-    async def answer(question: Call[Any]) -> Any:
-        match question:
+    async def answer(call: Call[Any]) -> Any:
+        match call:
             case SelectDestinations():
                 return await scheduler.select_destinations(
-                    question.spec,
-                    len(question.instances),
-                    question.num_alternates,
-                    instances=question.instances,
-                    min_count=question.min_count,
-                    request_id=question.request_id,
-                    global_request_id=question.global_request_id,
-                    generations=question.generations,
+                    call.spec,
+                    len(call.instances),
+                    call.num_alternates,
+                    instances=call.instances,
+                    min_count=call.min_count,
+                    request_id=call.request_id,
+                    global_request_id=call.global_request_id,
+                    generations=call.generations,
                 )
-            case UseAlternate():
-                return await use_alternate(scheduler, question)
-        raise UnknownService(f"a scheduler is not asked for {question!r}")
+            case ClaimAlternate():
+                return await use_alternate(scheduler, call)
+        raise UnknownService(f"a scheduler is not asked for {call!r}")
 
     return answer
 
 
-def alternates_service(alternates: Alternates) -> Service:
-    """The service that answers a cell's conductor."""
+def alternates_service(alternates: AlternateScheduler) -> Service:
+    """Return the service that answers the calls of a cell's conductor."""
 
-    async def answer(question: Call[Any]) -> Any:
-        if isinstance(question, UseAlternate):
-            return await use_alternate(alternates, question)
-        raise UnknownService(f"only alternates are asked for, not {question!r}")
+    async def answer(call: Call[Any]) -> Any:
+        if isinstance(call, ClaimAlternate):
+            return await use_alternate(alternates, call)
+        raise UnknownService(f"only alternates are asked for, not {call!r}")
 
     return answer
 
 
-async def use_alternate(alternates: Alternates, question: UseAlternate) -> Replacement:
-    """Answer a question; log lines meanwhile carry the id of its request."""
-    with serving(RequestIds(question.request_id)):
+async def use_alternate(alternates: AlternateScheduler, call: ClaimAlternate) -> Replacement:
+    """Answer a call; log lines meanwhile carry the id of its request."""
+    with serving(RequestIds(call.request_id)):
         return await alternates.use_alternate(
-            question.spec,
-            question.instance,
-            question.failed,
-            question.reason,
-            question.alternates,
-            run=question.run,
-            request_id=question.request_id,
+            call.spec,
+            call.instance,
+            call.failed,
+            call.reason,
+            call.alternates,
+            run=call.run,
+            request_id=call.request_id,
         )
 
 
 def placement_service(placement: Placement) -> Service:
-    """The service that answers with a placement service."""
+    """Return the service that answers calls to placement."""
 
-    async def answer(question: Call[Any]) -> Any:
-        match question:
+    async def answer(call: Call[Any]) -> Any:
+        match call:
             case AllocationsOf(consumers):
                 return await placement.holdings(consumers)
-            case WriteAllocations(writes):
+            case WriteConsumers(writes):
                 return await placement.write_allocations(writes)
-            case FreeConsumers(consumers):
+            case FreeClaims(consumers):
                 return await placement.delete_allocations(consumers)
             case ProviderRoots():
                 return await placement.provider_roots()
@@ -209,6 +210,6 @@ def placement_service(placement: Placement) -> Service:
                 return await placement.consumers_on(provider)
             case TraitsOf(provider):
                 return await placement.traits(provider)
-        raise UnknownService(f"placement is not asked for {question!r}")
+        raise UnknownService(f"placement is not asked for {call!r}")
 
     return answer

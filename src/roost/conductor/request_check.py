@@ -26,7 +26,7 @@ class NeverServed(BadRequest):
 class RequestCheck:
     """Asks the scheduler whether requests can be served at all.
 
-    ``aggregates``: those that the conductors keep, of which a scheduler knows the newest a moment later.
+    ``aggregates``: the host aggregates of the API database; a scheduler learns of new ones a moment later.
     """
 
     def __init__(self, scheduler: SchedulerLike, aggregates: AggregateSource) -> None:
@@ -34,8 +34,9 @@ class RequestCheck:
         self._aggregates = KnownAggregates(aggregates)
 
     async def warnings(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
-        """The keys of a request that have no effect. A request is accepted where the scheduler is away, or
-        cannot tell: then the refusal comes with the decision.
+        """Return the keys of a request that have no effect.
+
+        If the scheduler is away or cannot tell, the request is accepted; a refusal comes with the decision.
 
         Raises:
             NeverServed: the scheduler refuses the request whatever the hosts.

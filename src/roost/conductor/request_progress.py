@@ -1,6 +1,6 @@
-"""Carrying requests: from the acceptance until each instance is in a cell. Machines, without I/O.
+"""The progress of a request from its acceptance until each instance is in a cell. Machines, without I/O.
 
-The order of the steps is what makes a crash, or a pause of any length, harmless:
+The order of the steps makes a crash, or a pause of any length, harmless:
 
     claim in placement  ─▶  mapping: instance -> cell  ─▶  row in the cell  ─▶  the request is finished
 
@@ -10,7 +10,7 @@ more, and in each cell that a mapping names the fence of the instance is raised,
 pass. What has arrived stays. What has not is placed anew: the claim of a consumer is replaced at its
 generation, so a consumer is never empty before the end of its instance.
 
-Another try of the same owner is a takeover from itself: of an earlier try any write may still be under way.
+A retry by the same owner is a takeover from itself: a write of the earlier run may still be under way.
 """
 
 from collections import defaultdict
@@ -30,7 +30,7 @@ from roost.process import tracing
 from roost.records.redact import without_secrets
 from roost.scheduler import NoValidHost
 from roost.scheduler.errors import SchedulerError
-from roost.scheduler.selection.claim_result import Verdict, is_outage, result_of
+from roost.scheduler.selection.claim_result import ClaimVerdict, is_outage, result_of
 from roost.state.api_database.build_requests import (
     DeleteOwned,
     FinishRequest,
@@ -46,11 +46,11 @@ from roost.state.cell_database.arrivals import AddInstances, Arrival, SettleTake
 
 
 class CarryOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How requests are carried.
+    """Options of carrying requests.
 
-    ``max_attempts``: hosts tried for an instance, the
-    first included. ``backoff``: how often a request that fails is tried, and after which pauses; an outage of
-    a database, of placement or of the scheduler is waited out.
+    ``max_attempts``: hosts tried for an instance, the first included. ``backoff``: how often a request that
+    fails is tried, and after which pauses; an outage of a database, of placement or of the scheduler is
+    waited out.
     """
 
     max_attempts: int = 3
@@ -58,14 +58,14 @@ class CarryOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fenced(Exception):
-    """Another conductor owns the request now, or it is finished: nothing is left to do for it here."""
+    """Another conductor owns the request now, or it is finished: this one has nothing left to do for it."""
 
 
 def carry_through(owned: OwnedRequest, options: CarryOptions, *, fresh: bool) -> Machine[None]:
     """Carry a request to its cells, again after every failure that may pass, until it is given up.
 
-    ``fresh``: nobody has carried it before. Returns also when others have taken it over. Raises what still
-    fails when the request has been given up and waiting cannot help.
+    ``fresh``: no conductor has carried it before. Returns also when others have taken it over. Raises the
+    error that remains when the request has been given up and waiting cannot help.
     """
     with tracing.span("conductor.carry", parent=owned.request.trace or None):
         yield from _to_the_end(owned, options, fresh)
@@ -93,9 +93,9 @@ def _to_the_end(owned: OwnedRequest, options: CarryOptions, fresh: bool) -> Mach
             if not outage:
                 faults += 1
                 if given_up is not None:
-                    if result.verdict is not Verdict.RETRY or not known:
+                    if result.verdict is not ClaimVerdict.RETRY or not known:
                         raise
-                elif result.verdict is Verdict.FATAL or backoff.exhausted(faults):
+                elif result.verdict is ClaimVerdict.FATAL or backoff.exhausted(faults):
                     given_up = f"Given up after {faults} failures: {result.reason}"
                     continue
         yield from Sleep(backoff.pause(failures)).do()
@@ -111,9 +111,9 @@ def _retaken(owned: OwnedRequest) -> Machine[OwnedRequest]:
 def carry(
     owned: OwnedRequest, options: CarryOptions, *, fresh: bool, given_up: str | None = None
 ) -> Machine[None]:
-    """Carry a request to its cells once. Raises `Fenced`, and whatever fails.
+    """Carry a request to its cells once. Raises `Fenced`, and the error of a step that fails.
 
-    ``given_up``: why no host is looked for any more.
+    ``given_up``: the reason why no host is looked for any more.
     """
     request = owned.request
     arrived: dict[str, Instance] = {}
@@ -121,7 +121,7 @@ def carry(
     if not fresh:
         missing, arrived = yield from _settled(owned, options)
         request = _with_members(request, [instance.host for instance in arrived.values()])
-        # A claim of what is in cell0 is from a try that was cut off.
+        # An instance in cell0 has a claim only if an earlier run of this was cut off.
         buried = [uuid for uuid, instance in arrived.items() if instance.host is None]
         yield from _free(buried)
     owned = msgspec.structs.replace(owned, request=request)
@@ -136,7 +136,7 @@ def carry(
 def _settled(owned: OwnedRequest, options: CarryOptions) -> Machine[tuple[list[str], dict[str, Instance]]]:
     """Make earlier owners harmless; returns the instances that are in no cell, and those that have arrived.
 
-    Instances whose deletion is accepted are in neither: they are placed nowhere.
+    Instances whose deletion is accepted are in neither: they are not placed.
     """
     found = yield from Write(API, TakeOverMappings(*owned.key)).do()  # type: ignore[arg-type]
     if found is None:
@@ -192,7 +192,7 @@ def _place(
         return (yield from _bury(owned, missing, error.run, reason, claimed=bool(generations)))
     except SchedulerError as error:
         result = result_of(error)
-        if result.verdict is not Verdict.FATAL:
+        if result.verdict is not ClaimVerdict.FATAL:
             raise
         return (yield from _bury(owned, missing, "", result.reason or "", claimed=not fresh))
     yield from _put(owned, destinations)
@@ -204,7 +204,7 @@ def _place(
 
 
 def _put(owned: OwnedRequest, destinations: Sequence[Destination]) -> Machine[None]:
-    """Map what is claimed, then put it into its cells."""
+    """Map the instances that have claims, then put them into their cells."""
     cells = {each.instance: each.selected.cell for each in destinations}
     going = yield from _mapped(owned, cells, destinations)
     spec = without_secrets(owned.request.spec)
@@ -221,8 +221,8 @@ def _add(
 ) -> Machine[None]:
     """Put instances into a cell.
 
-    One that its fence keeps out was deleted, or belongs to a later owner. If this process still owns the
-    request, the cell knows of a deletion that the API database does not know of: it is made up for there.
+    An instance that its fence keeps out was deleted, or belongs to a later owner. If this process still owns
+    the request, the cell knows of a deletion that the API database lacks: the deletion is accepted there.
 
     Raises `Fenced`.
     """
@@ -237,10 +237,10 @@ def _add(
 def _mapped(
     owned: OwnedRequest, cells: Mapping[str, str], claimed: Sequence[Destination] = ()
 ) -> Machine[frozenset[str]]:
-    """Map instances to cells; returns those that are to go there. Raises `Fenced`."""
+    """Map instances to cells; returns those that are not deleted. Raises `Fenced`."""
     going = yield from Write(API, MapInstances(*owned.key, cells)).do()  # type: ignore[arg-type]
     if going is None:
-        # The next owner replaces or frees what was claimed here, unless it came after the end.
+        # The next owner replaces or frees these claims, unless they came after the request's end.
         if claimed:
             late = tuple(each.instance for each in claimed)
             yield from Write(API, NoteLateClaims(late)).do()
@@ -251,9 +251,9 @@ def _mapped(
 def _bury(
     owned: OwnedRequest, instances: Sequence[str], run: str, reason: str, *, claimed: bool
 ) -> Machine[None]:
-    """Keep instances that could not be placed in cell0, with the reason.
+    """Put instances that could not be placed into cell0, in error, with the reason.
 
-    ``claimed``: they may hold something, which is freed when their end is durable.
+    ``claimed``: they may have claims, which are freed when their end is durable.
     """
     request = owned.request
     going = yield from _mapped(owned, dict.fromkeys(instances, CELL0))
@@ -279,20 +279,20 @@ def _bury(
 
 
 def _free(instances: Collection[str]) -> Machine[None]:
-    """Free what instances hold. Raises what placement raises, be it of one of them alone."""
+    """Free the claims of instances. Raises what placement raises, even if for one of them alone."""
     outcome = yield from free_claims(instances)
     for error in outcome.refused.values():
         raise error
 
 
 def _generations(instances: Iterable[str]) -> Machine[dict[str, int]]:
-    """The generations of those of the instances that hold something."""
+    """Return the generations of the instances that hold allocations."""
     held = yield from Ask(PLACEMENT, AllocationsOf(tuple(instances))).do()
     return {uuid: each.consumer.generation for uuid, each in held.items()}
 
 
 def _with_members(request: BuildRequest, hosts: Sequence[str | None]) -> BuildRequest:
-    """The request with its server group, if it has one, on these hosts too."""
+    """Return the request with these hosts added to those of its server group, if it has one."""
     group = request.spec.group
     if group is None:
         return request

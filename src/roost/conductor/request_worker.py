@@ -34,23 +34,24 @@ FINISHED = "conductor/finished"
 """Topic: a request is no longer carried by this process."""
 
 DELETIONS = "conductor/deletions"
-"""Topic: there may be something to do for a deletion."""
+"""Topic: a deletion may have work to do."""
 
 FAILED_SECONDS = 60.0
 """Seconds after which a request that ended with an error is taken up again: an outage may be over."""
 
 TAKEN_AT_ONCE = 100
-"""Requests that are taken over in one transaction."""
+"""Requests that one transaction takes over at most."""
 
 COMPLETED_AT_ONCE = 500
-"""Mappings of earlier versions that are completed in one transaction."""
+"""Mappings of earlier versions that one transaction completes at most."""
 
 
 class RequestWorker:
-    """What one process works on. Its machines share it; a crash loses it, and the databases have it all.
+    """The requests and deletions that one process works on.
 
-    ``carrying``: the requests on their way, by id. ``failed``: when a request that ended with an error is
-    taken up again, by the monotonic clock; one that cannot be read never is. ``failure``: the last of
+    Its machines share it. A crash loses it, and another process resumes the work from the databases.
+    ``carrying``: the ids of the requests on their way. ``failed``: when a request that ended with an error is
+    taken up again, by the monotonic clock; a request that cannot be read never is. ``failure``: the last of
     these errors.
     """
 
@@ -65,10 +66,10 @@ class RequestWorker:
     def accept(self, request: BuildRequest, answer: KeyedAnswer | None = None) -> Machine[None]:
         """Accept a request: durable when this returns, and on its way.
 
-        ``answer``: it is kept with the request, for the client's key.
+        ``answer``: stored with the request, for the client's key.
 
-        Without a lease it is durable, and any conductor takes it. Raises `StorageError`; after
-        `OutcomeUnknown` the request is found by `seek` if it is written.
+        If this process has no lease, the request is durable, and any conductor takes it. Raises
+        `StorageError`; after `OutcomeUnknown`, `seek` finds the request if it is written.
         """
         holds = self.tenure.holds((yield from Monotonic().do()))
         owner = self.tenure.holder if holds else None
@@ -95,7 +96,7 @@ class RequestWorker:
         return known
 
     def take_all(self) -> Machine[None]:
-        """Take up all requests and deletions that nobody carries. Raises: `StorageError`."""
+        """Take up all requests and deletions without an owner. Raises: `StorageError`."""
         now = yield from Monotonic().do()
         if not self.tenure.holds(now):
             return
@@ -105,11 +106,11 @@ class RequestWorker:
         yield from take_deletions(self.tenure, self.deletions)
 
     def _take_requests(self) -> Machine[bool]:
-        """Take up some requests that nobody carries; returns whether there may be more."""
-        # Those that are known are among the ones that are found.
+        """Take up some requests without an owner; returns whether there may be more."""
+        # The read finds those that this process carries, too.
         most = TAKEN_AT_ONCE + len(self.carrying) + len(self.failed)
         free = yield from Read(API, FreeRequests(self.tenure.holder, most)).do()
-        # Known now, not before the read: it also finds what was accepted meanwhile.
+        # As carried now, not before the read: the read also finds requests accepted meanwhile.
         known = self.carrying | self.failed.keys()
         new = tuple(key for key in free if key.request_id not in known)[:TAKEN_AT_ONCE]
         if not new:
@@ -122,7 +123,7 @@ class RequestWorker:
         return len(free) == most and bool(taken.owned or taken.unreadable)
 
     def seek(self) -> Machine[None]:
-        """Look for work that nobody carries, for ever."""
+        """Look for work without an owner, for ever."""
         while True:
             try:
                 yield from self.take_all()
@@ -139,7 +140,7 @@ class RequestWorker:
                 yield from carry_deletions(self.deletions)
                 failures = 0
             except Exception as error:
-                # Placement cannot be reached, say. Nothing may end the only machine of deletions.
+                # For example, placement cannot be reached. No error may end the only machine of deletions.
                 failures += 1
                 pause = max(pause, self.options.backoff.pause(failures))
                 values = {"error": one_line(error), "failures": failures}
@@ -147,13 +148,13 @@ class RequestWorker:
             yield from Await(DELETIONS, pause).do()
 
     def free_late_claims(self) -> Machine[None]:
-        """Free claims that come after the end of their instances, for ever."""
+        """Free claims that are made after the end of their instances, for ever."""
         while True:
             yield from self.look_for_late_claims()
             yield from Sleep(LOOK_SECONDS).do()
 
     def look_for_late_claims(self) -> Machine[None]:
-        """Free claims that have come after the end of their instances; later, if placement is away."""
+        """Free claims that were made after the end of their instances; later if placement is away."""
         try:
             yield from free_late_claims(self.tenure)
         except Exception as error:
@@ -161,8 +162,7 @@ class RequestWorker:
             yield from Log("late claims are looked for later", values, "warning").do()
 
     def prune_past(self, days: float) -> Machine[None]:
-        """Forget for good the instances that ended more than ``days`` ago, and the events of that time, once
-        an hour, for ever."""
+        """Remove instances that ended, and events that happened, more than ``days`` ago: hourly, for ever."""
         while True:
             older = (yield from Clock().do()) - days * DAY
             try:
@@ -176,7 +176,7 @@ class RequestWorker:
             yield from Sleep(3600.0).do()
 
     def prune_answers(self) -> Machine[None]:
-        """Forget the answers to requests with a key that are older than a day, once an hour, for ever."""
+        """Remove the answers to requests with a key that are older than a day: hourly, for ever."""
         while True:
             older = (yield from Clock().do()) - KEPT_SECONDS
             try:
@@ -227,9 +227,9 @@ class RequestWorker:
 
 
 def _complete(found: list[InstanceMapping]) -> Machine[int]:
-    """Complete mappings; returns how many must wait for their cell, which is down.
+    """Complete mappings; returns the number of mappings whose cell is down.
 
-    A mapping of an instance that its cell does not have leads nowhere, and is forgotten.
+    A mapping of an instance that its cell does not have is removed.
     """
     by_cell: defaultdict[str, list[str]] = defaultdict(list)
     for mapping in found:

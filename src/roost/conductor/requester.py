@@ -1,4 +1,4 @@
-"""The owner of what a request makes, and who asks for an action."""
+"""The project and user of a request: the owner of the resources that it makes, the requester of an action."""
 
 from roost.model.history import Requester
 from roost.model.vocabulary import MAX_NAME
@@ -7,7 +7,10 @@ from roost.web.request import Request
 
 
 def owner_of(req: Request) -> tuple[str, str]:
-    """The project and the user of a request. Raises `BadRequest` for names that are too long to be stored."""
+    """Return the project and the user of a request.
+
+    Raises `BadRequest` for names that are too long to be stored.
+    """
     owner = req.identity.project_id or "", req.identity.user_id
     for name in owner:
         if len(name) > MAX_NAME:
@@ -16,6 +19,6 @@ def owner_of(req: Request) -> tuple[str, str]:
 
 
 def requester_of(req: Request) -> Requester:
-    """Who asks for an action, as histories tell it. Raises `BadRequest` as `owner_of`."""
+    """Return the requester of an action, as histories name it. Raises `BadRequest` as `owner_of`."""
     project_id, user_id = owner_of(req)
     return Requester(user_id, project_id, req.request_id)

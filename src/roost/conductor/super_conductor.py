@@ -1,4 +1,4 @@
-"""The super conductor: accepts, asks the scheduler, hands over to cells. It picks nothing itself.
+"""The super conductor: accepts requests, has hosts selected by the scheduler, hands instances to cells.
 
 Several work on one API database. Each holds a lease and owns the requests that it accepts. The work of one
 that shows no sign of life is taken over by the others.
@@ -29,7 +29,7 @@ from roost.conductor.request_progress import CarryOptions
 from roost.conductor.request_worker import DELETIONS, FINISHED, RequestWorker
 from roost.conductor.words.drains import look_at_drains, watch_drains
 from roost.machine import Machine, Performer, lasting
-from roost.machine.performing import Transactor
+from roost.machine.performer import Transactor
 from roost.model.history import Requester
 from roost.model.idempotency import KeyedAnswer
 from roost.model.instance import BuildRequest
@@ -58,8 +58,8 @@ class SuperConductor:
 
     A request that is given up ends in cell0, in error, with the reason. ``failure`` is set to the error of a
     request for which even that failed: it is taken up again by another process, or at the next start.
-    ``scheduler`` is the one that it was given. ``watch`` says which processes and hosts are up, while the
-    conductor runs.
+    ``scheduler`` is the one that the constructor got. ``watch`` knows which processes and hosts are up, while
+    the conductor runs.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class SuperConductor:
 
     @property
     def in_progress(self) -> int:
-        """Requests that are on their way to a cell."""
+        """The number of requests that are on their way to a cell."""
         return len(self._working.carrying)
 
     @property
@@ -119,7 +119,7 @@ class SuperConductor:
     async def begin(self, *, alone: bool = False) -> None:
         """Acquire the lease of this process, so that it can own work.
 
-        ``alone``: no other conductor works on the database, so whoever holds a lease is dead.
+        ``alone``: no other conductor works on the database, so all other holders of leases are dead.
 
         Raises: `StorageError`.
         """
@@ -129,7 +129,7 @@ class SuperConductor:
         await self._performer.run(renew("api", self._tenure))
 
     async def resume(self) -> None:
-        """Keep the lease, take up all work that nobody carries, and look for further work, for ever.
+        """Renew the lease, take up all work without an owner, and look for further work, for ever.
 
         Raises: `StorageError` of the API database.
         """
@@ -157,7 +157,7 @@ class SuperConductor:
             self._listening.add(asyncio.create_task(self._listen(cell)))
 
     async def step(self) -> None:
-        """Take up all work that nobody carries; take what else there is one step on.
+        """Take up all work without an owner; take deletions, late claims, event logs and drains one step on.
 
         Raises: `StorageError` of the API database.
         """
@@ -168,20 +168,20 @@ class SuperConductor:
         await self._performer.run(look_at_drains(self._answering()))
 
     async def accept(self, request: BuildRequest, answer: KeyedAnswer | None = None) -> None:
-        """Take a request: durable when this returns, and on its way to its cells.
+        """Accept a request: it is durable when this returns, and on its way to its cells.
 
-        ``answer``: it is kept with the request, for the client's key.
+        ``answer``: stored with the request, for the client's key.
 
         Raises:
             OutcomeUnknown: the request is carried out if it is found in the database, and not otherwise.
-            KeyInWork: an answer is kept for the key. Nothing is taken.
+            KeyInWork: an answer is stored for the key already. Nothing is accepted.
         """
         await self._performer.run(self._working.accept(clean_request(request), answer))
 
     async def delete(self, instances: Sequence[str], by: Requester | None = None) -> list[str]:
         """Have instances destroyed and their claims freed; returns those that are known.
 
-        Durable when this returns. A cell that is down is told when it is back. ``by``: who asks for it.
+        Durable when this returns. A cell that is down is told when it is back. ``by``: the requester.
 
         Raises: `StorageError` of the API database.
         """
@@ -195,7 +195,7 @@ class SuperConductor:
             await self._performer.wakes.wait(FINISHED, 1.0, seen)
 
     async def close(self) -> None:
-        """Stop carrying requests. What is unfinished is taken up by other conductors, or the next start."""
+        """Stop carrying requests. Unfinished ones are taken up by other conductors, or at the next start."""
         for task in self._listening:
             task.cancel()
         await asyncio.gather(*self._listening, return_exceptions=True)
@@ -214,7 +214,7 @@ class SuperConductor:
             self._performer.start(name, lasting(name, begin))
 
     def _answering(self) -> list[str]:
-        """The cells whose databases have answered at the last look, or were not asked yet."""
+        """The cells whose databases answered when they were last read, or were not read yet."""
         silent = self.watch.silent()
         return [name for name in self.cells if name not in silent]
 

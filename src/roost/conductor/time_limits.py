@@ -1,7 +1,7 @@
 """The time limits of a cell: builds that no host confirms, deletions on hosts that do not answer.
 
-A conductor measures by its own monotonic clock for how long it has seen something unchanged. No clocks are
-compared, and what it could not see counts nothing.
+A conductor measures by its own monotonic clock how long it has observed something unchanged. Clocks of
+different processes are not compared, and times without observation do not count.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,18 +24,20 @@ T = TypeVar("T")
 DAY = 86_400.0
 
 AT_ONCE = 500
-"""Attempts that are ended in one transaction: all of a large outage would take longer than a write may, at
-each look anew."""
+"""Attempts that one transaction ends at most. All attempts of a large outage would exceed the time limit of a
+write, at every look."""
 
 LOOKS = 20
-"""A limit is exceeded by at most this part of it: so many looks fit into it."""
+"""Looks per time limit: work is ended at most one such part of its limit too late."""
 
 
 class TimeLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """``build_seconds``: after so long without a confirmation of its host an attempt has failed.
+    """The time limits of a cell.
+
+    ``build_seconds``: after so long without a confirmation of its host an attempt has failed.
     ``destroy_seconds``: after so long without a sign of life of its host a deletion goes on without it.
     ``tombstone_days``: days after which a deleted instance is forgotten for good; a conductor must not be
-    stopped for longer in the middle of a request. ``history_days``: days for which the history of a deleted
+    paused for longer in the middle of a request. ``history_days``: days for which the history of a deleted
     instance is kept.
     """
 
@@ -63,7 +65,7 @@ def limit_builds(cell: str, limits: TimeLimits) -> Machine[None]:
 
 
 def limit_deletions(cell: str, limits: TimeLimits) -> Machine[None]:
-    """Have deletions go on whose hosts show no sign of life, for ever. The orders to destroy stay."""
+    """Let deletions go on whose hosts show no sign of life, for ever. The orders to destroy stay."""
     standing: Standstill[AttemptKey] = _standstill(limits.destroy_seconds)
     while True:
         overdue = yield from _overdue(cell, DeletionsAwaited(), limits.destroy_seconds, standing)
@@ -77,7 +79,7 @@ def limit_deletions(cell: str, limits: TimeLimits) -> Machine[None]:
 
 
 def trim_past(cell: str, limits: TimeLimits) -> Machine[None]:
-    """Forget for good what was deleted long ago, once an hour, for ever."""
+    """Remove tombstones and histories of instances that were deleted long ago, once an hour, for ever."""
     while True:
         now = yield from Clock().do()
         yield from _written(cell, TrimFences(now - limits.tombstone_days * DAY))
@@ -95,7 +97,7 @@ def _standstill(limit: float) -> Standstill[AttemptKey]:
 def _overdue(
     cell: str, read: Work[Mapping[AttemptKey, Stamp]], limit: float, standing: Standstill[AttemptKey]
 ) -> Machine[tuple[AttemptKey, ...]]:
-    """Look once; the attempts that have been seen unchanged for longer than the limit."""
+    """Look once, and return the attempts that have been unchanged for longer than the limit."""
     began = yield from Monotonic().do()
     try:
         found = yield from Read(f"cell/{cell}", read).do()
@@ -112,8 +114,7 @@ def _batches(keys: tuple[AttemptKey, ...]) -> Iterator[tuple[AttemptKey, ...]]:
 
 
 def _written(cell: str, work: Work[T]) -> Machine[T | None]:
-    """The result of a work; None, with a log line, if the database cannot be written: the next look tries it
-    again."""
+    """Return the result of a write; None, with a log line, if it fails: the next look tries it again."""
     try:
         return (yield from Write(f"cell/{cell}", work).do())
     except StorageError as error:

@@ -1,4 +1,4 @@
-"""Whether the claims in placement are those of the instances in the cells."""
+"""The verification that the claims in placement are those of the instances in the cells."""
 
 import asyncio
 from collections import defaultdict
@@ -25,7 +25,8 @@ from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseUrl, Storage
 from roost.web.auth import Source
 
 SETTLE_SECONDS = 1.0
-"""What is not found again after so long was only under way: the databases are not read at one moment."""
+"""Seconds between two comparisons. A difference that the second one lacks was work in progress: the databases
+are not read at one moment."""
 
 
 class Unread(msgspec.Struct, frozen=True):
@@ -86,7 +87,7 @@ async def _compare(
 
 
 class LedgerState(NamedTuple):
-    """What the ledger holds of instances, in one snapshot: the first fields of `ApiState`."""
+    """Claims and providers of the ledger, in one snapshot: the first fields of `ApiState`."""
 
     claims: dict[str, Held]
     roots: dict[str, str]

@@ -14,60 +14,68 @@ Pure: no I/O, no clock, no randomness. Numpy columns in, numpy columns and model
     So nfs shares its disk with the tree of cn1: candidates with the anchor 0 may take DISK_GB from row 3.
 
 Data
-    fleet              the fleet: what providers have; changes applied and undone; forks
+    fleet              the fleet: all data of providers; changes applied and undone; forks
     provider_forest    providers and their trees
     inventory_columns  inventories and use of one resource class
     inverted_index     names by provider and providers by name, for traits and aggregates
     groups             the members of server groups, by host
-    owner_usages       what projects and users hold in sum
+    owner_usages       sums of allocations by project and user
+    assigned           assignments of hardware, by node
+    hardware           NUMA and PCI: the host cells, CPUs, pages and devices that guests get
+    utilisation        capacity and use of each resource class, and the fullest providers
     rowset             a set of rows, sparse or dense
     columns            array types, and columns that grow in place
+    distinct           the distinct values of a column
     invalidation_log   the rows that have changed, for caches
     fits               the rule that decides whether an amount fits an inventory
     reach              the trees that each provider may serve; whether candidates have one provider only
+    work               the work of an operation, counted and limited
     errors             the errors of the fleet
 
 Allocation candidates
     candidates         the candidates of a query
     query_terms        the terms of a query and the providers that could serve each
     match              the providers that match a request group
-    tree_layout        what the search in a tree depends on, equal for trees that are alike
+    tree_layout        the inputs of the search in a tree, equal for trees that are alike
     search             the depth-first search in one tree
+    common_subtree     the condition ``same_subtree`` in a search
     assignments        the results of a search, shared by trees that are alike
-    choices            a candidate as rows, and with uuids
+    choices            candidates as rows, and with uuids
 
-Feasibility, kept from one request to the next
-    feasibility        the feasibilities of the queries used last
+Feasibility, cached from one request to the next
+    feasibility        the cache: the feasibility of each of the queries used last
     tree_feasibility   the trees that can serve one query, brought up to date after each change
     tree_forms         the trees by form, equal for trees with the same parents and classes
-    position_bits      the bits of the providers at one position; tree_bits: of trees of different forms
-    term_bits          what decides whether providers can serve the terms of a query, as bits
-    term_kind          the same for one provider and one term
-    demanded_amounts   available amounts, rounded to what makes a difference
+    pools              the sharing providers, and the trees that they serve
+    term_bits          the terms of a query, and the bits of a tree that say which providers could serve them
+    position_bits      the bits of the providers at one position of trees
+    tree_bits          the bits of trees of different forms, by vector operations
+    tree_codes         one number for all trees with equal form, pools and bits
+    tree_solution      the candidates of these trees
+    term_kind          terms with equal demands, evaluated for one provider
+    demanded_amounts   available amounts, rounded down to sums of demanded amounts
     splitting          amounts that several providers of one tree give together
-    tree_solution      the candidates of all trees with equal form, bits and pools
-    distinct           the distinct values of a column
 
 Explanations of missing candidates
-    explanation        how many trees each constraint of a query leaves; in full with removals, near_misses
-    constraint         the constraints of a query: named, added, left out
+    explanation        removals and near misses of a query
+    constraint         the constraints of a query: as text, added, left out
     constraint_mask    the providers that meet one constraint
-    removals           how many providers and trees each constraint removes
+    removals           the numbers of providers and trees that each constraint removes
     near_misses        the trees that would have a candidate without one constraint
 
 Glossary
-    row       the number of a provider: its primary key in the tables, its index in the columns
-    slot      the place of a provider in the inventory columns of one class
-    root      the row of the provider at the top of a tree
-    anchor    the root of the tree that a candidate belongs to
-    term      a part of a query that one provider must serve
-    option    a provider that could serve a term for some tree
-    position  the number of a provider in its tree, by ascending row
-    pool      a sharing provider that serves a tree of others
-    use       the sum of all allocations from one inventory
+    *row*: the number of a provider: its primary key in the tables, its index in the columns
+    *slot*: the index of a provider in the inventory columns of one class
+    *root*: the row of the provider at the top of a tree
+    *anchor*: the root of the tree that a candidate belongs to
+    *term*: a part of a query that one provider must serve
+    *option*: a provider that could serve a term for some tree
+    *position*: the number of a provider in its tree, by ascending row
+    *pool*: a sharing provider that serves other trees than its own
+    *use*: the sum of all allocations from one inventory
 """
 
-from roost.fleet.errors import FleetError, Inconsistent, UnknownProvider
+from roost.fleet.errors import FleetError, Inconsistent, ProviderNotFound
 from roost.fleet.fleet import Fleet
 
-__all__ = ["Fleet", "FleetError", "Inconsistent", "UnknownProvider"]
+__all__ = ["Fleet", "FleetError", "Inconsistent", "ProviderNotFound"]

@@ -1,4 +1,4 @@
-"""The assignments of consumers, by the node whose hardware they have."""
+"""The assignments of hardware to consumers, by node."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -10,10 +10,10 @@ _NOTHING: Assigned = MappingProxyType({})
 
 
 class AssignedOnNodes:
-    """All assignments. A node without any does not exist here.
+    """All assignments. A node without assignments has no entry.
 
-    A node is known by the uuid of its root provider and not by a row: an assignment outlives its provider if
-    somebody takes the tree apart.
+    The uuid of a node's root provider identifies the node, not a row: an assignment outlives its provider if
+    the tree is taken apart.
     """
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class AssignedOnNodes:
 
     @classmethod
     def load(cls, assignments: Iterable[tuple[str, Assignment]]) -> "AssignedOnNodes":
-        """The assignments of consumers: pairs of the consumer's uuid and its assignment."""
+        """Load assignments: pairs of the consumer's uuid and its assignment."""
         on: dict[str, dict[str, Assignment]] = {}
         for consumer, assignment in assignments:
             on.setdefault(assignment.node, {})[consumer] = assignment
@@ -33,11 +33,11 @@ class AssignedOnNodes:
         return len(self._on)
 
     def nodes(self) -> Iterable[str]:
-        """The nodes with assignments, in no order."""
+        """Return the nodes with assignments, in no order."""
         return self._on.keys()
 
     def on(self, node: str) -> Assigned:
-        """The assignments on a node: consumer -> assignment.
+        """Return the assignments on a node: consumer -> assignment.
 
         The result never changes. It is the same object until an assignment on the node changes, so that
         callers can cache by identity.
@@ -64,7 +64,7 @@ class AssignedOnNodes:
             self._put(after.node, {**self.on(after.node), consumer: after})
 
     def copy(self) -> "AssignedOnNodes":
-        """An independent copy. It shares the assignments of each node, which nobody changes in place."""
+        """Return an independent copy. It shares the assignments of each node, which never change in place."""
         other = AssignedOnNodes()
         other._on = self._on.copy()
         return other

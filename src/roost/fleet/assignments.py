@@ -20,7 +20,7 @@ class Assignments:
 
     The search runs as far as a tree is read, and its results are kept for the next trees. A layout may have
     billions of assignments: beyond ``max_positions`` positions they are not kept, and each tree is searched
-    by itself. A reader whose work is used up ends its search; the next reader begins it anew.
+    by itself. A reader that runs out of work ends the search; the next reader begins it anew.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Assignments:
         self._complete = False
 
     def of_tree(self, rows: Sequence[int]) -> Iterator[Assignment]:
-        """The assignments of a tree as rows. ``rows``: the tree's row at each position of the layout."""
+        """Return the assignments of a tree as rows. ``rows``: its row at each position of the layout."""
         if self._complete:
             chosen = map(rows.__getitem__, chain.from_iterable(self._kept))
             return zip(*[chosen] * len(self._terms), strict=True)
@@ -67,7 +67,7 @@ class Assignments:
                     self._complete = True
                     return
             except TooMuchWork:
-                # What raised is over, and would be taken for finished.
+                # A generator that has raised is exhausted, and would look finished.
                 self._shared_search = islice(self._search(), len(kept), None)
                 raise
         # The first tree that gets here takes over the shared search; all others begin their own.
@@ -76,7 +76,7 @@ class Assignments:
             yield tuple(map(row_at, positions))
 
     def _search(self) -> Iterator[Assignment]:
-        """All assignments. Lazy: nothing is computed before the first is asked for."""
+        """Yield all assignments, lazily."""
         options = self._layout.options
         if not all(options):
             return

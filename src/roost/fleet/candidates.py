@@ -36,7 +36,7 @@ from roost.model.request import CandidateQuery
 
 
 class SearchLimits(NamedTuple):
-    """How much a search does ahead of its reader, and how much it keeps. The results do not depend on it."""
+    """Limits of a search's work ahead of its reader and of its caches. The results do not depend on them."""
 
     first_providers: int = 2048
     """Providers matched before the first candidate, where they can be matched in blocks; blocks double."""
@@ -56,11 +56,11 @@ DEFAULT_LIMITS = SearchLimits()
 class CandidateSearch:
     """The candidates of one query in one state of the fleet. Lazy: read it before the fleet changes.
 
-    ``needs``: what each provider of a candidate serves. ``single_provider``: there is one need, and each
-    anchor has exactly one candidate, which the root alone serves. ``splits``: the query allows something to
-    be split, and there are trees in which it may be. ``feasibility``: that of the query on this fleet, where
-    it is kept; the trees are then not matched again. Everything spends from the fleet's meter and may raise
-    `TooMuchWork`.
+    ``needs``: the parts of the query that one provider of a candidate each serves. ``single_provider``: there
+    is one need, and each anchor has exactly one candidate, which the root alone serves. ``splits``: the query
+    allows an amount to be split, and some trees may split it. ``feasibility``: the cached feasibility of the
+    query on this fleet, if any; then trees are not matched again. All methods spend from the fleet's meter
+    and may raise `TooMuchWork`.
     """
 
     def __init__(
@@ -113,13 +113,13 @@ class CandidateSearch:
     # Reading candidates
 
     def __iter__(self) -> Iterator[Candidate]:
-        """All candidates, each once, by anchor."""
+        """Yield all candidates, each once, by anchor."""
         if self.splits and self._feasibility is not None:
             return self._with_splits(self._feasibility)
         return map(self.candidate, self.choices())
 
     def at(self, anchor: int) -> Iterator[Candidate]:
-        """The candidates of one tree. ``anchor`` must be one of `anchors`."""
+        """Return the candidates of one tree. ``anchor`` must be one of `anchors`."""
         if self.splits and self._feasibility is not None:
             return self._feasibility.at(anchor)
         return map(self.candidate, self.choices_at(anchor))
@@ -133,7 +133,7 @@ class CandidateSearch:
                     yield candidate
 
     def choices(self) -> Iterator[Choice]:
-        """All candidates as rows, each once, by anchor. This and the other choices leave out splits."""
+        """Yield all candidates as rows, each once, by anchor. No method for choices yields splits."""
         if self.single_provider:
             for block in self._blocks():
                 roots = block.tolist()
@@ -149,7 +149,7 @@ class CandidateSearch:
                     yield anchor, rows
 
     def choices_breadth_first(self) -> Iterator[Choice]:
-        """All candidates as rows, each once: the first of each tree, then the second of each, and so on."""
+        """Yield all candidates as rows, each once: the first of each tree, then the second of each, etc."""
         trees: Iterable[Iterator[Choice]] = self.choices_by_tree(self.anchors)
         repeats = self._repeats()
         while trees:
@@ -164,17 +164,17 @@ class CandidateSearch:
             trees = unfinished
 
     def choices_at(self, anchor: int) -> Iterator[Choice]:
-        """The candidates of one tree as rows. ``anchor`` must be one of `anchors`."""
+        """Return the candidates of one tree as rows. ``anchor`` must be one of `anchors`."""
         return next(self.choices_by_tree(np.array((anchor,), dtype=np.intp)))
 
     def choices_by_tree(self, anchors: Rows) -> Iterator[Iterator[Choice]]:
-        """The candidates of each of some trees, as rows. ``anchors`` must be among `anchors`."""
+        """Return the candidates of each of some trees, as rows. ``anchors`` must be among `anchors`."""
         if self.single_provider:
             return (iter([(anchor, (anchor,))]) for anchor in anchors.tolist())
         return (zip(repeat(anchor), found) for anchor, found in self._search(anchors))
 
     def have_candidates(self, anchors: Rows) -> Bools:
-        """Whether each of some trees has a candidate: bool[len(anchors)]."""
+        """Return for each tree whether it has a candidate: bool[len(anchors)]."""
         if self.splits:
             found = (next(self.at(anchor), None) is not None for anchor in anchors.tolist())
         else:
@@ -182,13 +182,13 @@ class CandidateSearch:
         return np.fromiter(found, dtype=np.bool_, count=len(anchors))
 
     def candidate(self, choice: Choice) -> Candidate:
-        """A candidate with uuids for rows."""
+        """Return a candidate with uuids for rows."""
         return candidate_of(self._fleet, self.needs, choice)
 
     # Trees with local candidates
 
     def local_anchors(self) -> Rows:
-        """The roots, ascending, of the trees with a *local* candidate, which takes from the tree itself.
+        """Return the roots of trees with a *local* candidate, which takes from the tree itself; ascending.
 
         The other `anchors` have no candidate at all, or take everything from sharing providers of other
         trees. Each tree has to be searched, except where counting decides it (`surely_local`).
@@ -204,7 +204,7 @@ class CandidateSearch:
         return self.anchors[local]
 
     def local_at(self, anchor: int) -> Iterator[Candidate]:
-        """The local candidates of one tree. ``anchor`` must be one of `anchors`."""
+        """Return the local candidates of one tree. ``anchor`` must be one of `anchors`."""
         if self.splits and self._feasibility is not None:
             return self._feasibility.local_at(anchor)
         choices = self.choices_at(anchor)
@@ -213,16 +213,18 @@ class CandidateSearch:
         return map(self.candidate, choices)
 
     def splits_at(self, anchor: int) -> Iterator[Candidate]:
-        """The split of one tree as it is now, with each assignment of what is not split; see
-        `Feasibility.splits_at`."""
+        """Return the present split of one tree, with each assignment of the rest of the query.
+
+        See `Feasibility.splits_at`.
+        """
         return iter(()) if self._feasibility is None else self._feasibility.splits_at(anchor)
 
     def _is_local(self, anchor: int, rows: Assignment) -> bool:
-        """Whether a candidate takes something from a provider of its own tree."""
+        """Return whether a candidate takes something from a provider of its own tree."""
         return takes_from_tree(self._fleet, self.needs, (anchor, rows))
 
     def surely_local(self) -> Bools:
-        """Whether counting proves that each anchor has a local candidate: bool[len(anchors)].
+        """Return for each anchor whether counting proves a local candidate: bool[len(anchors)].
 
         Terms are *rivals* if they take from the same class or must not share a provider. If each rival has at
         least as many options as there are rivals, all rivals can have different providers. Every other term
@@ -265,7 +267,7 @@ class CandidateSearch:
     # Candidates of a single provider
 
     def _blocks(self) -> Iterator[Rows]:
-        """The anchors where the root serves everything, in blocks that start small and double.
+        """Yield the anchors where the root serves everything, in blocks that start small and double.
 
         A caller that reads ten candidates does not wait until a million providers are matched.
         """
@@ -286,7 +288,7 @@ class CandidateSearch:
             start, size = start + size, size * 2
 
     def _roots_that_match(self, among: Rows | None) -> Rows:
-        """The roots that serve the whole query alone, out of ``among`` or of all providers."""
+        """Return the roots that serve the whole query alone, out of ``among`` or of all providers."""
         query, rows = self._query, among
         for group in query.groups:
             rows = match(self._fleet, group, rows)
@@ -305,7 +307,7 @@ class CandidateSearch:
     # Candidates of several providers
 
     def _search(self, anchors: Rows) -> Iterator[tuple[int, Iterator[Assignment]]]:
-        """Each anchor with the assignments of its tree, as rows."""
+        """Yield each anchor with the assignments of its tree, as rows."""
         start, size = 0, self._limits.first_trees
         while start < len(anchors):
             if self._feasibility is not None:
@@ -332,7 +334,7 @@ class CandidateSearch:
         return found
 
     def _repeats(self) -> "_Repeats | None":
-        """A detector of repeated candidates; None if no candidate can be repeated."""
+        """Return a detector of repeated candidates; None if no candidate can be repeated."""
         sharing = self._fleet.sharing()
         if self.single_provider or len(self.anchors) < 2 or not len(sharing):
             return None
@@ -362,14 +364,14 @@ class _Repeats:
 
 
 def _distinct(ascending: Rows) -> Rows:
-    """The distinct rows of an ascending column. `np.unique` would ignore that it is sorted."""
+    """Return the distinct rows of an ascending column. `np.unique` would ignore that it is sorted."""
     first = np.ones(len(ascending), dtype=np.bool_)
     first[1:] = ascending[1:] != ascending[:-1]
     return ascending[first]
 
 
 def _common(sets: list[Rows]) -> Rows:
-    """The rows in all of the ascending sets, ascending."""
+    """Return the rows in all of the ascending sets, ascending."""
     if not sets:
         return np.zeros(0, dtype=np.intp)
     common = sets[0]

@@ -1,4 +1,4 @@
-"""A candidate as rows, and as what a caller is told."""
+"""Candidates as rows, and their conversion to candidates with uuids."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from roost.model.allocation import Allocations, Candidate, Resources
 
 
 class Need(NamedTuple):
-    """What one provider of a candidate serves: suffixes of groups, and amounts by class (maybe none)."""
+    """The part of a query that one provider serves: suffixes of groups, and amounts by class (maybe none)."""
 
     suffixes: tuple[str, ...]
     resources: Resources
@@ -21,7 +21,7 @@ Choice = tuple[int, Assignment]
 
 
 def candidate_of(fleet: Fleet, needs: Sequence[Need], choice: Choice) -> Candidate:
-    """A candidate with uuids for rows. Raises `TooMuchWork`."""
+    """Return a candidate with uuids for rows. Raises `TooMuchWork`."""
     anchor, rows = choice
     fleet.meter.spend(CANDIDATE + len(rows))
     allocations: Allocations = {}

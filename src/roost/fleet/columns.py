@@ -19,7 +19,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 def grown(column: npt.NDArray[Any], size: int, fill: Any) -> npt.NDArray[Any]:
-    """``column`` with room for at least ``size`` rows, new rows set to ``fill``."""
+    """Return ``column`` with room for at least ``size`` rows, new rows set to ``fill``."""
     if size <= len(column):
         return column
     larger = np.full(max(size, 2 * len(column), 16), fill, dtype=column.dtype)

@@ -1,9 +1,9 @@
 """The condition ``same_subtree``: one of the providers of its groups is at or above all of them.
 
-The providers that serve the groups so far have a lowest common position above them, their *meet*. All that is
-at or above each of them is the meet and what is above it. So the meet, and whether it serves itself, decide
-which positions may come next, and these are looked up: a tree of N devices that a query of two groups pairs
-has N pairs to find, and not N² to look at.
+The providers that serve the groups so far have a lowest common position at or above them, their *meet*. The
+positions at or above all of them are the meet and its ancestors. So the meet, and whether it serves a group
+itself, decide which positions may come next, and these are looked up: a query of two groups that pairs N
+devices of a tree finds N pairs, and does not look at N².
 """
 
 from bisect import bisect_left, bisect_right
@@ -87,12 +87,12 @@ class CommonSubtree:
 
     @staticmethod
     def cost(depths: Sequence[int], layout: TreeLayout, options: Sequence[list[int]]) -> int:
-        """Units of work to make one."""
+        """Return the units of work to make one."""
         kinds = len({id(options[depth]) for depth in depths})
         return (2 * kinds + 1) * len(layout.ancestor)
 
     def after(self, state: SubtreeState | None, position: int, meter: Meter) -> SubtreeState:
-        """The state once another group is served by a position. ``state``: None before the first."""
+        """Return the state after a position serves one more group. ``state``: None before the first."""
         if state is None:
             return SubtreeState(position, True)
         order, meet = self._order, state.meet
@@ -113,10 +113,10 @@ class CommonSubtree:
         return 1 + end - first
 
     def next(self, state: SubtreeState, depth: int, meter: Meter) -> list[int]:
-        """The options of a depth with which the groups can still have a common subtree, ascending."""
+        """Return the options of a depth with which the groups can still have a common subtree, ascending."""
         first, end, apex = self._below(state, depth)
         found = self._sorted[depth][1][first:end]
-        # Each of those above would itself be the provider that is above all.
+        # An option above the meet would itself be the provider at or above all others.
         order, above = self._order, self._next_above[depth]
         position = state.meet if apex == _NONE else order.ancestor[apex]
         higher = []
@@ -153,7 +153,7 @@ class CommonSubtree:
         return (apex != _NONE and order.is_below(position, apex)) or order.is_below(state.meet, position)
 
     def _below(self, state: SubtreeState, depth: int) -> tuple[int, int, int]:
-        """The range of the options of a depth at or below the apex, by number, and the apex."""
+        """Return the range of the options of a depth at or below the apex, by number, and the apex."""
         apex = self._apex(state, depth)
         if apex == _NONE:
             return 0, 0, apex
@@ -162,19 +162,19 @@ class CommonSubtree:
         return first, bisect_left(numbers, self._order.end[apex], first), apex
 
     def _apex(self, state: SubtreeState, depth: int) -> int:
-        """The highest position that is at or above all that serve, and serves or may serve a later group."""
+        """Return the highest position at or above all serving ones that serves, or may serve, a group."""
         apex = self._highest_later[depth][state.meet]
         return state.meet if apex == _NONE and state.serves else apex
 
     def _nearest(self, among: set[int]) -> list[int]:
-        """For each position the next one at or above it of a set."""
+        """Return for each position the next one at or above it of a set."""
         found = [_NONE] * len(self._order.ancestor)
         for position, above in self._downwards():
             found[position] = position if position in among else found[above] if above >= 0 else _NONE
         return found
 
     def _topmost(self, among: set[int]) -> list[int]:
-        """For each position the highest one at or above it of a set."""
+        """Return for each position the highest one at or above it of a set."""
         found = [_NONE] * len(self._order.ancestor)
         for position, above in self._downwards():
             highest = found[above] if above >= 0 else _NONE
@@ -182,6 +182,6 @@ class CommonSubtree:
         return found
 
     def _downwards(self) -> Iterator[tuple[int, int]]:
-        """Each position with the one above it, parents before children."""
+        """Return each position with the one above it, parents before children."""
         ancestor = self._order.ancestor
         return ((position, ancestor[position]) for position in self._order.downwards)

@@ -40,7 +40,7 @@ class Constraint(msgspec.Struct, frozen=True):
 
     @property
     def is_amount(self) -> bool:
-        """Whether the constraint is on the amount of a resource class."""
+        """True if the constraint is on the amount of a resource class."""
         return self.kind in (RESOURCES, SPLIT_RESOURCES)
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ _TEXTS = {
 
 
 def constraints_of(query: CandidateQuery) -> list[Constraint]:
-    """All constraints of a query, in the order in which an explanation applies them."""
+    """Return all constraints of a query, in the order in which an explanation applies them."""
     split = query.split
     found = [constraint for group in query.groups for constraint in _of_group(group, split)]
     found += [Constraint(None, ROOT_REQUIRED, (trait,)) for trait in sorted(query.root_required)]
@@ -100,7 +100,7 @@ def _of_group(group: RequestGroup, split: Resources) -> Iterator[Constraint]:
 
 
 def narrowed(query: CandidateQuery, constraint: Constraint) -> CandidateQuery:
-    """The query with one more constraint."""
+    """Return the query with one more constraint."""
     names = frozenset(constraint.names)
     if constraint.group is not None:
         groups = {group.suffix: group for group in query.groups}
@@ -143,17 +143,17 @@ def _narrowed(group: RequestGroup, constraint: Constraint, names: frozenset[str]
 
 
 def without(query: CandidateQuery, left_out: Constraint) -> CandidateQuery:
-    """The query without one of its constraints. Without an amount a group may ask for nothing any more."""
+    """Return the query without one of its constraints. Without its amount a group may request nothing."""
     return _replaced(query, left_out, None)
 
 
 def replaced(query: CandidateQuery, constraint: Constraint, resource_class: str) -> CandidateQuery:
-    """The query with one unit of ``resource_class`` instead of the amount that a constraint demands."""
+    """Return the query with one unit of ``resource_class`` instead of the amount of a constraint."""
     return _replaced(query, constraint, Constraint(constraint.group, RESOURCES, (resource_class,), 1))
 
 
 def with_amount(query: CandidateQuery, constraint: Constraint, amount: int) -> CandidateQuery:
-    """The query with another amount (at least 1) of the resource class of one of its constraints."""
+    """Return the query with another amount (at least 1) of the resource class of one of its constraints."""
     return _replaced(query, constraint, msgspec.structs.replace(constraint, amount=amount))
 
 

@@ -1,4 +1,4 @@
-"""The mask of a single constraint: which providers meet it by themselves."""
+"""The mask of a single constraint: the providers that meet it by themselves."""
 
 import numpy as np
 
@@ -21,11 +21,11 @@ from roost.fleet.splitting import parts_by_tree
 
 
 def constraint_mask(fleet: Fleet, rows: Rows, constraint: Constraint) -> Bools:
-    """Whether each provider meets a constraint: bool[len(rows)].
+    """Return for each provider whether it meets a constraint: bool[len(rows)].
 
     A provider meets an amount that may be split if it can give a part of it, and its tree can give all of it.
     For the unsuffixed group a provider is also in the aggregates of its root. Constraints on the root are
-    judged on the root of the provider's tree. Constraints that only a whole candidate can violate are met.
+    evaluated on the root of the provider's tree. Constraints that only a whole candidate can violate are met.
     """
     names, kind = constraint.names, constraint.kind
     roots = fleet.roots(rows)

@@ -8,7 +8,7 @@ import numpy as np
 from roost.fleet.columns import Int64
 
 _MOST_SUMS = 256
-"""Sums that amounts are rounded to. Where terms have more, amounts are only limited to what they demand."""
+"""Most sums that amounts are rounded down to. Beyond this, amounts are only limited to the demand."""
 
 
 class DemandedAmounts:
@@ -29,18 +29,18 @@ class DemandedAmounts:
         self._column = np.array(self._sums or (), dtype=np.int64)
 
     def number(self, available: int) -> int:
-        """The number of an available amount."""
+        """Return the number of an available amount."""
         if self._sums is None:
             return min(available, self._most)
         return bisect_right(self._sums, available) - 1
 
     def numbers(self, available: Int64) -> Int64:
-        """The numbers of available amounts."""
+        """Return the numbers of available amounts."""
         if self._sums is None:
             return np.minimum(available, self._most)
         found: Int64 = self._column.searchsorted(available, side="right") - 1
         return found
 
     def amount(self, number: int) -> int:
-        """The largest amount that the number stands for."""
+        """Return the rounded amount that a number stands for."""
         return number if self._sums is None else self._sums[number]

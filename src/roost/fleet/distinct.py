@@ -10,7 +10,7 @@ compare a column with a number takes a fiftieth of the time of sorting it."""
 
 
 def distinct(values: Int64) -> tuple[list[int], Rows]:
-    """The distinct values in no order, and the place of each value among them: intp[len(values)]."""
+    """Return the distinct values in no order, and the index of each value among them: intp[len(values)]."""
     found: list[int] = []
     places: Rows = np.zeros(len(values), dtype=np.intp)
     left: Rows = np.arange(len(values))

@@ -1,7 +1,7 @@
 """The errors of the fleet.
 
 FleetError
-├── UnknownProvider     no provider has the uuid
+├── ProviderNotFound    no provider has the uuid
 ├── Inconsistent        a change contradicts the fleet that it is applied to
 └── TooMuchWork         a query takes more work than its caller allows
 """
@@ -11,7 +11,7 @@ class FleetError(Exception):
     """The base class of the errors of the fleet."""
 
 
-class UnknownProvider(FleetError):
+class ProviderNotFound(FleetError):
     """No provider has this uuid."""
 
     def __init__(self, uuid: str) -> None:

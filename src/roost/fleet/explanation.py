@@ -15,10 +15,10 @@ from roost.model.request import CandidateQuery
 
 
 class Explanation(NamedTuple):
-    """Why a query has so few candidates.
+    """The removals of each constraint of a query, and its near misses.
 
-    ``providers``, ``trees``: numbers in the whole fleet. ``served``: trees with a candidate. ``unknown``:
-    trees that were not searched because there are too many.
+    ``providers``, ``trees``: numbers in the whole fleet. ``served``: the number of trees with a candidate.
+    ``unknown``: the number of trees that were not searched because there are too many.
     """
 
     providers: int
@@ -30,9 +30,9 @@ class Explanation(NamedTuple):
 
 
 def explain_fully(fleet: Fleet, query: CandidateQuery, max_misses: int) -> Explanation:
-    """What each constraint removes, and at most ``max_misses`` near misses.
+    """Return the removals of each constraint, and at most ``max_misses`` near misses.
 
-    It takes a few searches for each constraint.
+    It takes a few searches for each constraint. Raises `TooMuchWork`.
     """
     reach = reach_of(fleet)
     steps, served = removals(fleet, query, reach)

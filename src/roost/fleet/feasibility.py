@@ -1,4 +1,4 @@
-"""The feasibilities that are kept beside a fleet, for the queries used last.
+"""A cache beside a fleet: the feasibility of each of the queries used last.
 
 The scheduler and ``GET /allocation_candidates`` share them.
 """
@@ -11,23 +11,23 @@ from roost.fleet.errors import TooMuchWork
 from roost.fleet.fleet import Fleet
 from roost.fleet.tree_feasibility import Feasibility
 from roost.fleet.tree_forms import TreeForms
-from roost.fleet.work import Work
+from roost.fleet.work import WorkBudget
 from roost.model.request import CandidateQuery
 
 __all__ = ["Feasibilities", "Feasibility", "feasibilities"]
 
 MOST_QUERIES = 256
-"""Queries that are kept; the one used longest ago is dropped first."""
+"""Queries whose feasibility is kept; the least recently used one is dropped first."""
 _MOST_TREES = 16_000_000
-"""Trees of all queries together; each takes four bytes."""
+"""Most trees of all queries together; each takes four bytes."""
 _MOST_SCATTERED = 1_000
-"""Trees with rare forms, beyond which only the scheduler's queries are kept. Each takes 60 µs at first."""
+"""Trees with rare forms above which clients' new queries are not kept. Each such tree takes 60 µs."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class Feasibilities:
-    """The feasibilities of one fleet: those of the queries used last."""
+    """The feasibilities of the queries that were used last on one fleet."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
@@ -38,21 +38,21 @@ class Feasibilities:
         return len(self._of)
 
     def prepare(self) -> None:
-        """Number the trees of the fleet now: some 4 µs for each, and 30 µs for one that is alike no other.
+        """Number the trees of the fleet now: some 4 µs for each, and 30 µs for a tree unlike all others.
 
         Otherwise the first query or decision does it, in the event loop.
         """
         self._current_forms()
 
     def of(self, query: CandidateQuery) -> Feasibility:
-        """The feasibility of a query, found now if it is not kept. Call `catch_up` before reading it."""
+        """Return the feasibility of a query, computed now if not kept. Call `catch_up` before reading it."""
         return self._of_key(_encode(query), query)
 
     def for_answer(self, query: CandidateQuery) -> Feasibility | None:
-        """The feasibility of a query that a client asks; None if a search of the fleet is quicker.
+        """Return the feasibility of a client's query; None if a search of the fleet is quicker.
 
-        Where as many queries are kept as may be, a query that is asked for the first time takes the place of
-        the one before it. So clients that never repeat a query drop none that the scheduler needs.
+        When the cache is full, a client's new query is the first one to be dropped: it replaces the new query
+        before it. So clients that never repeat a query drop none that the scheduler needs.
         """
         key = _encode(query)
         known = key in self._of
@@ -64,17 +64,18 @@ class Feasibilities:
         return found
 
     def is_evaluated(self, query: CandidateQuery) -> bool:
-        """Whether all trees have been evaluated for a query that is kept."""
+        """Return whether a query is kept and all trees have been evaluated for it."""
         found = self._of.get(_encode(query))
         return found is not None and found.located
 
     def evaluate(self, query: CandidateQuery, units: int) -> int | None:
-        """Evaluate the trees for a query as far as some units of work reach. All that is found is kept.
+        """Evaluate the trees for a query with at most ``units`` of work. All results are kept.
 
-        Returns None at the end, and before it a number that has grown if the units were enough for anything.
+        Returns None when all trees are evaluated, before that a number that rises with each call that made
+        progress.
         """
         try:
-            with self._fleet.meter.limited(Work(units)):
+            with self._fleet.meter.limited(WorkBudget(units)):
                 found = self.of(query)
                 found.catch_up()
                 found.local_roots()
@@ -84,7 +85,7 @@ class Feasibilities:
         return None
 
     def once(self, query: CandidateQuery) -> Feasibility:
-        """The feasibility of a query, found now and not kept."""
+        """Return the feasibility of a query, computed now and not kept."""
         return Feasibility(self._fleet, query, self._current_forms())
 
     def _of_key(self, key: bytes, query: CandidateQuery) -> Feasibility:
@@ -108,7 +109,7 @@ class Feasibilities:
 
 
 def feasibilities(fleet: Fleet) -> Feasibilities:
-    """The feasibilities kept beside a fleet."""
+    """Return the feasibilities kept beside a fleet."""
     found = fleet.caches.get(Feasibilities)
     if found is None:
         found = fleet.caches[Feasibilities] = Feasibilities(fleet)

@@ -19,37 +19,37 @@ Unit = Literal["min_unit", "max_unit", "step_size"]
 
 
 def fits(amount: int, used: Any, capacity: Any, min_unit: Any, max_unit: Any, step_size: Any) -> Any:
-    """Whether ``amount`` more units may be allocated: bool, or bool[n] for columns."""
-    # `has_room` and `meets_units` in one expression: a decision asks a dozen times, and calls cost more.
+    """Return whether ``amount`` more units may be allocated: bool, or bool[n] for columns."""
+    # `has_room` and `meets_units` in one expression: a decision needs it a dozen times, and calls cost more.
     return (
         (capacity - used >= amount) & (min_unit <= amount) & (max_unit >= amount) & (amount % step_size == 0)
     )
 
 
 def has_room(amount: Any, free: Any) -> Any:
-    """Whether ``amount`` is at most the ``free`` units, which are capacity less use and may be negative."""
+    """Return whether ``amount`` is at most ``free``: the capacity less the use, which may be negative."""
     return free >= amount
 
 
 def meets_units(amount: Any, min_unit: Any, max_unit: Any, step_size: Any) -> Any:
-    """Whether one allocation of ``amount`` respects ``min_unit``, ``max_unit`` and ``step_size``."""
+    """Return whether one allocation of ``amount`` respects ``min_unit``, ``max_unit`` and ``step_size``."""
     return (min_unit <= amount) & (max_unit >= amount) & (amount % step_size == 0)
 
 
 def largest_amount(free: Any, max_unit: Any) -> Any:
-    """The largest amount that room and ``max_unit`` allow, at least 0. It may violate the other units."""
+    """Return the largest amount that room and ``max_unit`` allow, at least 0. Other units may forbid it."""
     return np.maximum(np.minimum(free, max_unit), 0)
 
 
 def largest_part(amount: Any, free: Any, min_unit: Any, max_unit: Any, step_size: Any) -> Any:
-    """The largest part of ``amount`` that may be allocated, 0 if none: numpy numbers."""
+    """Return the largest part of ``amount`` that may be allocated, 0 if none: numpy numbers."""
     part = np.minimum(largest_amount(free, max_unit), amount)
     part = part - part % step_size
     return np.where(part >= min_unit, part, 0)
 
 
 def violated_unit(amount: int, min_unit: int, max_unit: int, step_size: int) -> Unit | None:
-    """The limit that ``amount`` violates, None if `meets_units` holds. Only for single numbers."""
+    """Return the limit that ``amount`` violates, None if `meets_units` holds. Only for single numbers."""
     if amount > max_unit:
         return "max_unit"
     if amount < min_unit:

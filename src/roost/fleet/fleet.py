@@ -43,7 +43,7 @@ NO_MEMBERS: GroupMembers = MappingProxyType({})
 _FEW_TREES = 64
 """Trees whose amounts are added up one by one. To add up all takes 10 ms with a million rows."""
 _EXACT = 2**53
-"""Beyond this a float64 cannot tell every whole number."""
+"""Largest number up to which a float64 represents every whole number."""
 
 
 class Fleet(ProviderForest):
@@ -51,9 +51,9 @@ class Fleet(ProviderForest):
 
     ``resource_classes`` and ``traits``: name -> id in the tables, of all that exist. ``groups``: the
     members of server groups. ``assigned``: the assignments of consumers. ``owner_usages``: of projects and
-    users. ``word``: the mark of the operator's word that was announced last, 0 for none. ``caches``: what
-    others keep of this fleet, by type; a copy begins with none. ``meter``: what is computed on the fleet
-    spends from it.
+    users. ``word``: the mark of the operator's word that was announced last, 0 for none. ``caches``: caches
+    of other modules for this fleet, by type; a copy begins with none. ``meter``: counts the work of all
+    computations on the fleet.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Fleet(ProviderForest):
         assignments: Iterable[tuple[str, Assignment]] = (),
         owner_usages: OwnerUsages | None = None,
     ) -> "Fleet":
-        """A fleet from the columns of the tables. ``used``: resource class -> rows, and the use of each.
+        """Make a fleet from the columns of the tables. ``used``: resource class -> rows, and the use of each.
 
         Change by change, a hundred thousand hosts with three inventories and forty traits took 14 seconds,
         mostly for checks of each row against the others. The tables' keys make these checks unnecessary.
@@ -108,15 +108,15 @@ class Fleet(ProviderForest):
     # Data of providers
 
     def inventory_columns(self, resource_class: str) -> InventoryColumns:
-        """Inventories and use of a resource class; without slots if no provider has it."""
+        """Return inventories and use of a resource class; without slots if no provider has it."""
         return self._inventories.get(resource_class, _NO_COLUMNS)
 
     def inventoried_classes(self) -> list[str]:
-        """The resource classes that some provider has inventory or use of, in no order."""
+        """Return the resource classes that some provider has inventory or use of, in no order."""
         return [name for name, columns in self._inventories.items() if columns.n]
 
     def inventories(self, row: int) -> dict[str, Inventory]:
-        """A provider's inventories by resource class."""
+        """Return a provider's inventories by resource class."""
         found = {}
         for name, columns in self._inventories.items():
             inventory = columns.inventory(row)
@@ -125,7 +125,7 @@ class Fleet(ProviderForest):
         return found
 
     def usages(self, row: int) -> dict[str, int]:
-        """A provider's use of each resource class that it has inventory or use of."""
+        """Return a provider's use of each resource class that it has inventory or use of."""
         return {
             name: columns.used.item(slot)
             for name, columns in self._inventories.items()
@@ -133,7 +133,7 @@ class Fleet(ProviderForest):
         }
 
     def tree_totals(self, resource_class: str, roots: Rows) -> tuple[Int64, Int64]:
-        """Capacity and use of a resource class, summed over each tree.
+        """Return capacity and use of a resource class, summed over each tree.
 
         Both int64[len(roots)], in units of the class, at most `CAPACITY_LIMIT`; 0 for a tree without it.
         """
@@ -159,7 +159,7 @@ class Fleet(ProviderForest):
         return capacity, used
 
     def totals_of_tree(self, resource_classes: Iterable[str], root: int) -> list[tuple[int, int]]:
-        """Capacity and use of each of some resource classes, summed over one tree: see `tree_totals`."""
+        """Return capacity and use of some resource classes, summed over one tree: see `tree_totals`."""
         rows = self.subtree(root)
         found = []
         for name in resource_classes:
@@ -170,27 +170,27 @@ class Fleet(ProviderForest):
         return found
 
     def with_trait(self, trait: str) -> RowSet:
-        """The providers with a trait."""
+        """Return the providers with a trait."""
         return self._traits.rows.get(trait, _NO_ROWS)
 
     def in_aggregate(self, aggregate: str) -> RowSet:
-        """The providers in an aggregate."""
+        """Return the providers in an aggregate."""
         return self._aggregates.rows.get(aggregate, _NO_ROWS)
 
     def sharing(self) -> RowSet:
-        """The sharing providers. `roost.fleet.reach` tells which trees they serve."""
+        """Return the sharing providers. `roost.fleet.reach` tells which trees they serve."""
         return self.with_trait(SHARING_TRAIT)
 
     def traits_of(self, row: int) -> tuple[str, ...]:
-        """A provider's traits, sorted."""
+        """Return a provider's traits, sorted."""
         return self._traits.names[row]
 
     def aggregates_of(self, row: int) -> tuple[str, ...]:
-        """A provider's aggregates, sorted."""
+        """Return a provider's aggregates, sorted."""
         return self._aggregates.names[row]
 
     def hosts_of(self, rows: Iterable[int]) -> tuple[int, ...]:
-        """The hosts of a consumer that takes from these providers: the rows of roots, ascending.
+        """Return the hosts of a consumer that takes from these providers: the rows of roots, ascending.
 
         A sharing provider stands for a host only if the consumer takes from sharing providers alone.
         """
@@ -205,7 +205,7 @@ class Fleet(ProviderForest):
     # Copies
 
     def fork(self) -> "Fleet":
-        """An independent fleet at the same version, for what-if questions."""
+        """Return an independent fleet at the same version, for what-if queries."""
         other = self._copy()
         other.caches = {}
         other.meter = Meter()
@@ -220,7 +220,7 @@ class Fleet(ProviderForest):
         return other
 
     def with_inventory_columns(self, resource_class: str, columns: InventoryColumns) -> "Fleet":
-        """A view of this fleet with other inventories of one resource class, for what-if questions.
+        """Return a view of this fleet with other inventories of one resource class, for what-if queries.
 
         The view shares all other data. Neither fleet may change while the view is in use.
         """
@@ -236,7 +236,7 @@ class Fleet(ProviderForest):
 
         Raises:
             Inconsistent: ``version`` is not the next one, or a change contradicts the fleet.
-            UnknownProvider: a change names a provider that does not exist.
+            ProviderNotFound: a change names a provider that does not exist.
         """
         if version != self.version + 1:
             raise Inconsistent(f"commit {version} does not follow version {self.version}")
@@ -268,7 +268,7 @@ class Fleet(ProviderForest):
 
         Raises:
             Inconsistent: the fact before the change is not what the fleet has.
-            UnknownProvider: the change names a provider that does not exist.
+            ProviderNotFound: the change names a provider that does not exist.
         """
         match change:
             case AllocationsChanged():
@@ -332,7 +332,7 @@ class Fleet(ProviderForest):
         self.owner_usages.apply(change)
 
     def _apply_member(self, change: AllocationsChanged, before: str | None, after: str | None) -> None:
-        """Apply the change of a consumer that was in server group ``before``, and is in ``after`` then."""
+        """Apply the change of a consumer that moves from server group ``before`` to ``after``."""
         holds = [self.row(uuid) for uuid in change.holds]
         self.groups.check(before, change.consumer, [self.row(uuid) for uuid in change.held], after)
         self._apply_allocations(change.held, change.holds)
@@ -392,7 +392,7 @@ class Fleet(ProviderForest):
             raise Inconsistent(f"resource provider {uuid} still has children, inventory or use")
 
     def _is_bare(self, row: int) -> bool:
-        """Whether a provider has no children, inventories, use, traits or aggregates.
+        """Return whether a provider has no children, inventories, use, traits or aggregates.
 
         Other changes remove them before the provider is deleted, so that undoing those restores them.
         """
@@ -410,7 +410,7 @@ class Fleet(ProviderForest):
 
 
 def _sums(tree: Int32, amounts: Int64, n_rows: int) -> Int64:
-    """The sum of amounts by tree, at most `CAPACITY_LIMIT`: int64[n_rows], exact."""
+    """Return the exact sum of amounts by tree, at most `CAPACITY_LIMIT`: int64[n_rows]."""
     if not len(amounts) or int(np.abs(amounts).max()) < _EXACT // len(amounts):
         return np.bincount(tree, weights=amounts, minlength=n_rows).astype(np.int64)
     # The upper and the lower half of each number add up exactly, each by itself.

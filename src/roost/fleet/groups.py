@@ -1,4 +1,4 @@
-"""Server groups: the members of each group, and how many of them each host has.
+"""Server groups: the members of each group, and their number on each host.
 
 A member is a consumer with allocations. It is on the hosts that it takes from, and a host is the root of a
 tree. A sharing provider is not a host: two instances whose disks are on one NFS server are on two hosts.
@@ -66,7 +66,7 @@ class _Group:
 
 
 class Groups:
-    """All server groups that have members. A group without members does not exist here.
+    """All server groups that have members. A group without members has no entry.
 
     A member that joins or leaves costs work for its own hosts only.
     """
@@ -76,7 +76,7 @@ class Groups:
 
     @classmethod
     def load(cls, members: GroupMembers, hosts_of: HostsOf) -> "Groups":
-        """The groups with these members."""
+        """Make the groups with these members."""
         made = cls()
         for name, consumers in members.items():
             for consumer, providers in consumers.items():
@@ -90,11 +90,11 @@ class Groups:
         return group in self._groups
 
     def names(self) -> Iterable[str]:
-        """The groups that have members, in no order."""
+        """Return the groups that have members, in no order."""
         return self._groups.keys()
 
     def hosts(self, group: str) -> GroupHosts:
-        """The hosts of a group's members, and the number of members on each.
+        """Return the hosts of a group's members, and the number of members on each.
 
         The result is the same object until a member joins or leaves, so that callers can cache by identity.
         Nobody may write to its columns.
@@ -110,27 +110,27 @@ class Groups:
         return found.columns
 
     def count(self, group: str, host: int) -> int:
-        """The members of a group on one host. ``host``: the row of the root."""
+        """Return the number of a group's members on one host. ``host``: the row of the root."""
         found = self._groups.get(group)
         return 0 if found is None else found.counts.get(host, 0)
 
     def size(self, group: str) -> int:
-        """The members of a group on all hosts."""
+        """Return the number of a group's members on all hosts."""
         found = self._groups.get(group)
         return 0 if found is None else len(found.members)
 
     def members(self, group: str) -> dict[str, tuple[int, ...]]:
-        """The consumers that are members of a group, each with the rows of its hosts, ascending."""
+        """Return the consumers that are members of a group, each with the rows of its hosts, ascending."""
         found = self._groups.get(group)
         return {} if found is None else {name: member.hosts for name, member in found.members.items()}
 
     def providers(self, group: str) -> dict[str, tuple[int, ...]]:
-        """The members of a group, each with the rows of the providers that it takes from, ascending."""
+        """Return a group's members, each with the rows of the providers that it takes from, ascending."""
         found = self._groups.get(group)
         return {} if found is None else {name: member.providers for name, member in found.members.items()}
 
     def hosts_of(self, group: str, consumer: str) -> tuple[int, ...]:
-        """The rows of a member's hosts, ascending; none if the consumer is no member."""
+        """Return the rows of a member's hosts, ascending; none if the consumer is no member."""
         found = self._groups.get(group)
         member = None if found is None else found.members.get(consumer)
         return () if member is None else member.hosts
@@ -177,7 +177,7 @@ class Groups:
                 group.count(hosts, 1)
 
     def copy(self) -> "Groups":
-        """An independent copy."""
+        """Return an independent copy."""
         other = Groups()
         other._groups = {name: group.copy() for name, group in self._groups.items()}
         return other

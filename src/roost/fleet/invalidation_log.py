@@ -37,7 +37,7 @@ class InvalidationLog:
             self._first += self._min_entries
 
     def since(self, position: int) -> set[int] | None:
-        """The rows changed since `end` was ``position``; None if the log no longer reaches back that far."""
+        """Return the rows changed since `end` was ``position``; None if the log begins after it."""
         skip = position - self._first
         if skip < 0:
             return None

@@ -16,7 +16,7 @@ from roost.model.inventory import Inventory
 from roost.model.vocabulary import MAX_INT
 
 CAPACITY_LIMIT = 2**62
-"""Most units that a capacity is stored as; an allocation ratio may be 3.4e38. No use reaches it."""
+"""Largest capacity that is stored, in units. An allocation ratio may be 3.4e38; no use reaches the limit."""
 
 _INT32 = ("row", "total", "reserved", "min_unit", "max_unit", "step_size")
 
@@ -78,7 +78,7 @@ class InventoryColumns:
 
     @classmethod
     def load(cls, records: InventoryRecords) -> "InventoryColumns":
-        """Columns with these inventories and no use."""
+        """Make columns with these inventories and no use."""
         made = cls()
         rows = records.rows
         made.n = len(rows)
@@ -106,11 +106,11 @@ class InventoryColumns:
             self.use(row, amount)
 
     def slot(self, row: int) -> int:
-        """The slot of a provider, -1 if it has none."""
+        """Return the slot of a provider, -1 if it has none."""
         return self.slot_of.item(row) if row < len(self.slot_of) else -1
 
     def slots(self, rows: Rows) -> Rows:
-        """The slots of providers: intp[len(rows)], -1 for a provider without one."""
+        """Return the slots of providers: intp[len(rows)], -1 for a provider without one."""
         if len(rows) == 0 or int(rows.max()) < len(self.slot_of):
             return self.slot_of[rows].astype(np.intp)
         found = np.full(len(rows), -1, dtype=np.intp)
@@ -165,12 +165,12 @@ class InventoryColumns:
             self._drop(slot)
 
     def used_by(self, row: int) -> int:
-        """The use of a provider."""
+        """Return the use of a provider."""
         slot = self.slot(row)
         return self.used.item(slot) if slot >= 0 else 0
 
     def inventory(self, row: int) -> Inventory | None:
-        """A provider's inventory, None if it has none."""
+        """Return a provider's inventory, None if it has none."""
         slot = self.slot(row)
         if slot < 0 or not self.total[slot]:
             return None
@@ -184,7 +184,7 @@ class InventoryColumns:
         )
 
     def fits_at(self, slot: int, amount: int) -> bool:
-        """Whether ``amount`` more fits at a slot."""
+        """Return whether ``amount`` more fits at a slot."""
         return bool(
             fits(
                 amount,
@@ -197,7 +197,7 @@ class InventoryColumns:
         )
 
     def fitting(self, amount: int) -> Rows:
-        """The slots at which ``amount`` more fits, ascending: intp[n]."""
+        """Return the slots at which ``amount`` more fits, ascending: intp[n]."""
         if amount > MAX_INT:
             # numpy cannot compute with an int32 column and a larger integer. No max_unit is larger.
             return np.zeros(0, dtype=np.intp)
@@ -207,7 +207,7 @@ class InventoryColumns:
         return np.flatnonzero(mask)
 
     def fits_in(self, slots: Rows, amount: int) -> Bools:
-        """Whether ``amount`` more fits at each slot: bool[len(slots)], False for slot -1."""
+        """Return for each slot whether ``amount`` more fits: bool[len(slots)], False for slot -1."""
         if amount > MAX_INT or self.n == 0:
             return np.zeros(len(slots), dtype=np.bool_)
         step = self.step_size[slots] if self.stepped else 1
@@ -223,16 +223,16 @@ class InventoryColumns:
         return mask
 
     def fits_of(self, rows: Rows, amount: int) -> Bools:
-        """Whether ``amount`` more fits at each provider: bool[len(rows)], False for one without inventory."""
+        """Return for each provider whether ``amount`` more fits: bool[len(rows)], False without inventory."""
         if len(rows) < self.n:
             return self.fits_in(self.slots(rows), amount)
-        # With more providers than slots, each slot is judged once and in the order of memory.
+        # With more providers than slots, each slot is evaluated once and in the order of memory.
         fitting = np.zeros(max(len(self.slot_of), int(rows.max(initial=0)) + 1), dtype=np.bool_)
         fitting[self.row[self.fitting(amount)]] = True
         return fitting[rows]
 
     def largest_in(self, slots: Rows) -> Int64:
-        """The largest amount that room and ``max_unit`` allow at each slot: int64[len(slots)], 0 for -1."""
+        """Return the most that room and ``max_unit`` allow at each slot: int64[len(slots)], 0 for -1."""
         if self.n == 0:
             return np.zeros(len(slots), dtype=np.int64)
         largest: Int64 = largest_amount(self.capacity[slots] - self.used[slots], self.max_unit[slots])
@@ -240,7 +240,7 @@ class InventoryColumns:
         return largest
 
     def copy(self) -> "InventoryColumns":
-        """An independent copy."""
+        """Return an independent copy."""
         other = InventoryColumns()
         for name in self.__slots__:
             value = getattr(self, name)

@@ -60,7 +60,7 @@ class InvertedIndex:
             self.rows[name].add(row, len(self.names))
 
     def copy(self) -> "InvertedIndex":
-        """An independent copy."""
+        """Return an independent copy."""
         other = InvertedIndex()
         other.names = self.names.copy()
         other.rows = {name: rows.copy() for name, rows in self.rows.items()}
@@ -68,5 +68,5 @@ class InvertedIndex:
         return other
 
     def _intern(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """One tuple for all equal ones: most hosts of a fleet have the same traits."""
+        """Return one tuple for all equal ones: most hosts of a fleet have the same traits."""
         return self._interned.setdefault(names, names)

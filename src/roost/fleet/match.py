@@ -1,6 +1,6 @@
 """The providers that match a request group, or one part of it, found by vector operations.
 
-They spend from the fleet's meter, and may raise `TooMuchWork`.
+All functions spend from the fleet's meter and may raise `TooMuchWork`.
 
 The rarest resource class is matched first, so that every later step looks only at the remaining rows.
 """
@@ -17,7 +17,7 @@ from roost.model.request import RequestGroup
 
 
 def match(fleet: Fleet, group: RequestGroup, among: Rows | None = None) -> Rows:
-    """The providers that can serve the whole of ``group`` alone: ascending rows.
+    """Return the providers that can serve the whole of ``group`` alone: ascending rows.
 
     ``among``: the rows to look at, ascending; None for all. Only the provider's own traits and aggregates
     count: an aggregate of the root spans the tree for the unsuffixed group only (`match_location`).
@@ -31,7 +31,7 @@ def match(fleet: Fleet, group: RequestGroup, among: Rows | None = None) -> Rows:
 
 
 def match_resources(fleet: Fleet, resources: Resources, among: Rows | None = None) -> Rows:
-    """The providers on which each of ``resources`` fits: ascending rows, out of ``among`` or of all."""
+    """Return the providers on which all ``resources`` fit: ascending rows, out of ``among`` or of all."""
     rarest_first = sorted(
         ((fleet.inventory_columns(name), name) for name in resources), key=lambda pair: pair[0].n
     )
@@ -55,7 +55,7 @@ def match_traits(
     required: Iterable[frozenset[str]],
     forbidden: Iterable[str],
 ) -> Rows:
-    """The ``rows`` with a trait of every set in ``required`` and no trait in ``forbidden``."""
+    """Return the ``rows`` with a trait of every set in ``required`` and no trait in ``forbidden``."""
     for any_of in sorted(required, key=sorted):
         fleet.meter.spend_rows(len(rows) * len(any_of))
         rows = rows[in_any(fleet.with_trait, any_of, rows)]
@@ -72,7 +72,7 @@ def match_location(
     *,
     roots_span_trees: bool = False,
 ) -> Rows:
-    """The ``rows`` in the aggregates and in the tree that the group demands.
+    """Return the ``rows`` in the aggregates and in the tree that the group demands.
 
     With ``roots_span_trees`` the aggregates of a root count for its whole tree: either the provider or its
     root must be in all demanded aggregates, and neither may be in a forbidden one.
@@ -99,13 +99,13 @@ def match_location(
 
 
 def tree_root(fleet: Fleet, uuid: str) -> int:
-    """The root of the tree that has provider ``uuid``, -1 if there is no such provider."""
+    """Return the root of the tree that has provider ``uuid``, -1 if there is no such provider."""
     row = fleet.find_row(uuid)
     return fleet.root.item(row) if row >= 0 else -1
 
 
 def in_any(index: Callable[[str], RowSet], names: Iterable[str], rows: Rows) -> Bools:
-    """Whether each of ``rows`` is in the set of at least one name: bool[len(rows)].
+    """Return for each of ``rows`` whether it is in the set of at least one name: bool[len(rows)].
 
     ``index`` is `Fleet.with_trait` or `Fleet.in_aggregate`.
     """

@@ -82,7 +82,7 @@ class NearMiss(msgspec.Struct, frozen=True):
 def near_misses(
     fleet: Fleet, query: CandidateQuery, reach: Reach, steps: list[Removal], served: ServedTrees, limit: int
 ) -> list[NearMiss]:
-    """The nearest misses, at most ``limit``, nearest first.
+    """Return the nearest misses, at most ``limit``, nearest first.
 
     Also sets ``trees_sole`` of the ``steps``. ``served``: the trees that do have a candidate. Raises
     `TooMuchWork`.
@@ -96,8 +96,10 @@ def near_misses(
 def relaxed_queries(
     fleet: Fleet, query: CandidateQuery, reach: Reach, steps: list[Removal], among: Bools
 ) -> "list[RelaxedQuery]":
-    """The query without each of its constraints, where some of the trees ``among`` (bool[n_rows]) might be
-    near misses of it."""
+    """Return the query without each constraint that might have near misses in the trees ``among``.
+
+    ``among``: bool[n_rows], by row of the root.
+    """
     # A query may have the same constraint twice.
     by_constraint = {step.constraint: step for step in steps}
     failing = np.zeros(fleet.n_rows, dtype=np.int32)
@@ -116,7 +118,7 @@ def relaxed_queries(
 
 
 def nearest_of(fleet: Fleet, relaxed: "Sequence[RelaxedQuery]", limit: int) -> list[NearMiss]:
-    """The nearest misses of some relaxed queries, at most ``limit``, nearest first."""
+    """Return the nearest misses of some relaxed queries, at most ``limit``, nearest first."""
     if not relaxed or not limit:
         return []
     distances = np.concatenate([each.distances for each in relaxed])
@@ -136,7 +138,7 @@ def nearest_of(fleet: Fleet, relaxed: "Sequence[RelaxedQuery]", limit: int) -> l
 
 
 def _is_reported(fleet: Fleet, miss: NearMiss, found: list[NearMiss]) -> bool:
-    """Whether the same sharing provider is already reported for another tree that it serves."""
+    """Return whether the same sharing provider is already reported for another tree that it serves."""
     if miss.provider is None or fleet.uuid(fleet.root.item(fleet.row(miss.provider))) == miss.root:
         return False
     fleet.meter.spend(1 + len(found))
@@ -186,7 +188,7 @@ class RelaxedQuery:
             self.distances = 1.0 - self._together[self.anchors] / float(constraint.amount)
 
     def miss_at(self, anchor: int) -> NearMiss | None:
-        """The near miss of one tree; None if a whole candidate violates more than this constraint."""
+        """Return the near miss of one tree; None if a whole candidate violates more than this constraint."""
         candidates = islice(self._search.at(anchor), MAX_CANDIDATES_PER_TREE)
         if self.constraint.kind == RESOURCES:
             return self._resource_miss(anchor, candidates)
@@ -200,7 +202,7 @@ class RelaxedQuery:
         return NearMiss(self.constraint, self._fleet.uuid(anchor), provider, distance)
 
     def _violator(self, anchor: int, candidate: Candidate) -> str | None:
-        """The first provider of a candidate that violates the constraint, None if no single one does."""
+        """Return the first provider of a candidate that violates the constraint, None if none alone does."""
         if self.constraint.group is None:
             serving = [self._fleet.uuid(anchor)]
         else:
@@ -230,7 +232,7 @@ class RelaxedQuery:
         return NearMiss(self.constraint, self._fleet.uuid(anchor), None, distance, together)
 
     def _lack(self, provider: str, candidate: Candidate) -> _Measure | None:
-        """The measure of a provider that cannot serve the amount beside the rest of a candidate, or None."""
+        """Return the measure of a provider that cannot serve the amount beside the rest of a candidate."""
         name, wanted = self.constraint.names[0], self.constraint.amount
         columns = self._fleet.inventory_columns(name)
         slot = columns.slot(self._fleet.row(provider))
@@ -266,7 +268,7 @@ class RelaxedQuery:
 
 
 def _with_plenty(columns: InventoryColumns) -> InventoryColumns:
-    """Inventory columns in which every provider with some of the class has plenty of it."""
+    """Return inventory columns in which every provider with some of the class has plenty of it."""
     plenty = columns.copy()
     has_some = plenty.total > 0
     plenty.capacity[has_some], plenty.capacity[~has_some] = CAPACITY_LIMIT, 0
@@ -278,13 +280,13 @@ def _with_plenty(columns: InventoryColumns) -> InventoryColumns:
 
 
 def _missing(columns: InventoryColumns, slots: Rows, wanted: int) -> Float64:
-    """The part of an amount that room and ``max_unit`` leave missing at each slot: float64[len(slots)]."""
+    """Return the missing part of an amount at each slot, by room and ``max_unit``: float64[len(slots)]."""
     missing: Float64 = np.clip(1.0 - columns.largest_in(slots) / float(wanted), 0.0, MAX_DISTANCE)
     return missing
 
 
 def _smallest(values: Float64, most: int) -> Int64:
-    """The indexes of the ``most`` smallest values, in no order: int64[n]."""
+    """Return the indexes of the ``most`` smallest values, in no order: int64[n]."""
     if len(values) <= most:
         return np.arange(len(values))
     return np.argpartition(values, most)[:most]

@@ -1,4 +1,4 @@
-"""Usages of projects and users: what their consumers hold in sum, by consumer type and resource class.
+"""Usages of projects and users: sums of allocations by consumer type and resource class.
 
 The sums are columns with one row for each project, user and consumer type that occur together, and every
 change of allocations keeps them up to date. A sum over the tables took 0.7 s with a million consumers. A row
@@ -33,7 +33,7 @@ class Owner(NamedTuple):
 
 
 class _Names:
-    """The numbers of names: small, and free for another name when no row uses the name."""
+    """Small numbers for names. A number is reused for another name when no row uses the name."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -48,7 +48,7 @@ class _Names:
         return other
 
     def take(self, name: str) -> int:
-        """The number of a name, for one row more."""
+        """Return the number of a name, which one more row uses."""
         number = self.numbers.get(name)
         if number is None:
             if self._free:
@@ -63,7 +63,7 @@ class _Names:
         return number
 
     def release(self, number: int) -> None:
-        """A row uses the name no more."""
+        """Count one row less that uses the name."""
         self._uses[number] -= 1
         if not self._uses[number]:
             del self.numbers[self.names[number]]
@@ -73,8 +73,8 @@ class _Names:
 class OwnerUsages:
     """The usages of all projects and users.
 
-    The changes are those of a fleet, which has checked them: only sums are kept here, and any change can be
-    undone by its inverse.
+    The changes come from a fleet, which has checked them: this class has only sums, and the inverse of a
+    change undoes it.
     """
 
     def __init__(self) -> None:
@@ -92,9 +92,9 @@ class OwnerUsages:
 
     @classmethod
     def load(cls, owners: Sequence[Owner], consumers: Int64, amounts: Mapping[str, Int64]) -> "OwnerUsages":
-        """Usages from columns. ``consumers``: the number of each owner's, int64[len(owners)].
+        """Make usages from columns. ``consumers``: the number of each owner's, int64[len(owners)].
 
-        ``amounts``: resource class -> what the consumers of each owner hold, int64[len(owners)].
+        ``amounts``: resource class -> the sum that each owner's consumers hold, int64[len(owners)].
         """
         made = cls()
         for owner in owners:
@@ -104,7 +104,7 @@ class OwnerUsages:
         return made
 
     def copy(self) -> "OwnerUsages":
-        """An independent copy."""
+        """Return an independent copy."""
         other = OwnerUsages()
         other._projects, other._users = self._projects.copy(), self._users.copy()
         other._types = self._types.copy()
@@ -115,7 +115,7 @@ class OwnerUsages:
         return other
 
     def usages(self, project_id: str, user_id: str | None = None) -> list[Usage]:
-        """The usages of a project, or of one of its users: one for each consumer type, in their order."""
+        """Return the usages of a project or of one of its users, one for each consumer type, sorted by it."""
         project = self._projects.numbers.get(project_id)
         if project is None:
             return []
@@ -138,7 +138,7 @@ class OwnerUsages:
         return sorted(found, key=lambda usage: usage.consumer_type)
 
     def owners(self) -> list[Owner]:
-        """The projects with their users and types of consumers that have usages, in no order."""
+        """Return all owners that have usages, in no order."""
         return [
             Owner(
                 self._projects.names[self._project.item(row)],
@@ -169,7 +169,7 @@ class OwnerUsages:
                 column[row] += sign * amount
 
     def _row(self, consumer: Consumer) -> int:
-        """The row of a consumer's owner, a new one if there is none."""
+        """Return the row of a consumer's owner, a new one if there is none."""
         project = self._projects.numbers.get(consumer.project_id)
         user = self._users.numbers.get(consumer.user_id)
         kind = self._types.numbers.get(consumer.consumer_type)
@@ -196,7 +196,7 @@ class OwnerUsages:
         return row
 
     def _release(self, row: int) -> None:
-        """Free the row of an owner without consumers, unless amounts are left, which a later change takes."""
+        """Free the row of an owner without consumers, unless a later change still has to subtract amounts."""
         columns = [column for column in self._amounts.values() if row < len(column)]
         if any(column[row] for column in columns):
             return

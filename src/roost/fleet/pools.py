@@ -1,6 +1,6 @@
-"""The pools of a fleet: its sharing providers, and by which aggregates they serve trees.
+"""The pools of a fleet: its sharing providers, and the aggregates through which they serve trees.
 
-The position of a pool in its own tree counts as well: pools above one another may serve a common subtree.
+The place of a pool in its own tree counts as well: pools above one another may serve a common subtree.
 """
 
 from collections.abc import Iterable, Set
@@ -8,12 +8,12 @@ from collections.abc import Iterable, Set
 from roost.fleet.fleet import Fleet
 
 
-class Pools:
+class SharingPools:
     """The pools of a fleet as of the last `take_in`. Iterating gives their rows, ascending."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
-        # What decides which trees each pool serves, and the rows above each pool, also of former ones.
+        # By pool: the aggregates through which it serves trees, and the rows above it, also of former pools.
         self._aggregates: dict[int, tuple[str, ...]] = {}
         self._above: dict[int, tuple[int, ...]] = {}
         self._in: dict[str, set[int]] = {}
@@ -27,11 +27,11 @@ class Pools:
         return row in self._aggregates
 
     def among(self, rows: Set[int]) -> list[int]:
-        """The pools among some rows."""
+        """Return the pools among some rows."""
         return [row for row in rows if row in self._aggregates] if self._aggregates else []
 
     def serving(self, rows: Iterable[int], root: int) -> list[int]:
-        """The pools of other trees that serve the tree with a root and these rows, ascending."""
+        """Return the pools of other trees that serve the tree with a root and these rows, ascending."""
         if not self._aggregates:
             return []
         fleet = self._fleet
@@ -42,10 +42,11 @@ class Pools:
         return sorted(pool for pool in found if fleet.root.item(pool) != root)
 
     def take_in(self, touched: Iterable[int]) -> list[int] | None:
-        """Take in how some rows have changed.
+        """Update the pools after changes of some rows.
 
-        Returns the pools that may serve other trees than before, ascending; None if a pool stands in another
-        place. A provider that moves touches all that are below it: so a pool that moves is among ``touched``.
+        Returns the pools that may serve other trees than before, ascending; None if a pool has moved within
+        its tree or to another one. A provider that moves touches all providers below it, so a pool that moves
+        is among ``touched``.
         """
         fleet, sharing = self._fleet, self._fleet.sharing()
         differing: list[int] = []

@@ -1,6 +1,6 @@
-"""The bits of the providers at one position of trees: which terms of a query they could serve, and more.
+"""The bits of the providers at one position of trees: terms that they could serve, traits, amounts.
 
-See `roost.fleet.term_bits` for what the bits say.
+`roost.fleet.term_bits` explains the bits.
 """
 
 from collections.abc import Sequence
@@ -17,15 +17,18 @@ if TYPE_CHECKING:
     from roost.fleet.term_bits import QueryTerms
 
 WORD = 62
-"""Bits of a whole number in a column."""
+"""Most bits in one number of an int64 column."""
 
 _NAMES = 4
-"""Traits that are looked up in the time of one condition."""
+"""Traits that are looked up in the time that one condition takes."""
 
 
 class Bits(NamedTuple):
-    """The content of the bits of one provider: the numbers of the kinds of terms that it could serve,
-    ascending, the required traits that it has, as bits, and the amount that is available of each class."""
+    """The decoded bits of one provider.
+
+    ``kinds``: the numbers of the kinds of terms that it could serve, ascending. ``traits``: the required
+    traits that it has, as bits. ``available``: the available amount of each class.
+    """
 
     kinds: list[int]
     traits: int
@@ -35,8 +38,8 @@ class Bits(NamedTuple):
 class PositionBits:
     """The bits of the providers at one position. ``number``: in `QueryTerms.positions`.
 
-    ``classes``: what the providers there may have; None for all. ``width``: bits. ``cost``: conditions that
-    are judged of each provider.
+    ``classes``: the resource classes that the providers there may have; None for all. ``width``: the number
+    of bits. ``cost``: the number of conditions that are evaluated for each provider.
     """
 
     def __init__(self, terms: "QueryTerms", classes: frozenset[str] | None, number: int) -> None:
@@ -67,7 +70,7 @@ class PositionBits:
         )
 
     def of(self, row: int) -> int:
-        """The bits of a provider."""
+        """Return the bits of a provider."""
         fleet, bits = self._terms.fleet, 0
         for i, kind in enumerate(self._kinds):
             if kind.serves(fleet, row):
@@ -75,7 +78,7 @@ class PositionBits:
         return self._with_rest(row, bits) if bits else 0
 
     def of_pool(self, row: int) -> int:
-        """The bits of a provider for the trees that it shares with."""
+        """Return the bits of a provider for the trees that it shares with."""
         fleet, bits = self._terms.fleet, 0
         for i, kind in enumerate(self._kinds):
             if kind.serves(fleet, row) and kind.serves_others(fleet, row):
@@ -99,7 +102,7 @@ class PositionBits:
         return bits
 
     def of_each(self, rows: Rows, served: Sequence[Bools]) -> list[int]:
-        """The bits of many providers; ``served`` as for `columns`."""
+        """Return the bits of many providers; ``served`` as for `columns`."""
         words: list[tuple[Int64, int]] = []
         word: Int64 = np.zeros(len(rows), dtype=np.int64)
         width = 0
@@ -115,7 +118,7 @@ class PositionBits:
         return found
 
     def columns(self, rows: Rows, served: Sequence[Bools]) -> list[tuple[Int64, int]]:
-        """The bits of many providers from the lowest on: parts, and the width of each.
+        """Return the bits of many providers from the lowest on: parts, and the width of each.
 
         ``served``: for each kind of the query, by row, whether the provider could serve its terms.
         """

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roost.fleet.columns import Bools, Float64, Int32, Int64, Rows, grown
-from roost.fleet.errors import Inconsistent, UnknownProvider
+from roost.fleet.errors import Inconsistent, ProviderNotFound
 from roost.fleet.invalidation_log import InvalidationLog
 from roost.model.change import ProviderFacts
 
@@ -66,30 +66,30 @@ class ProviderForest:
         return uuid in self._row_of
 
     def row(self, uuid: str) -> int:
-        """The row of a provider.
+        """Return the row of a provider.
 
         Raises:
-            UnknownProvider: no provider has this uuid.
+            ProviderNotFound: no provider has this uuid.
         """
         try:
             return self._row_of[uuid]
         except KeyError:
-            raise UnknownProvider(uuid) from None
+            raise ProviderNotFound(uuid) from None
 
     def find_row(self, uuid: str) -> int:
-        """The row of a provider, -1 if no provider has this uuid."""
+        """Return the row of a provider, -1 if no provider has this uuid."""
         return self._row_of.get(uuid, -1)
 
     def row_named(self, name: str) -> int | None:
-        """The row of the provider with this name, None if there is none."""
+        """Return the row of the provider with this name, None if there is none."""
         return self._row_named.get(name)
 
     def uuid(self, row: int) -> str:
-        """The uuid of the provider at a row."""
+        """Return the uuid of the provider at a row."""
         return self._uuid[row]
 
     def name(self, row: int) -> str:
-        """The name of the provider at a row."""
+        """Return the name of the provider at a row."""
         return self._name[row]
 
     def facts(self, row: int) -> ProviderFacts:
@@ -100,35 +100,35 @@ class ProviderForest:
         )
 
     def rows(self) -> Rows:
-        """The rows of all providers, ascending: intp[len(self)]."""
+        """Return the rows of all providers, ascending: intp[len(self)]."""
         return np.flatnonzero(self.alive[: self.n_rows])
 
     def uuids(self) -> Iterator[str]:
-        """The uuids of all providers, in no order."""
+        """Return the uuids of all providers, in no order."""
         return iter(self._row_of)
 
     def free_row(self) -> int:
-        """The row that the next new provider takes."""
+        """Return the row that the next new provider takes."""
         return self._free_rows[-1] if self._free_rows else self.n_rows
 
     @property
     def has_trees(self) -> bool:
-        """Whether any provider has a parent."""
+        """True if any provider has a parent."""
         return bool(self._children)
 
     def children(self, row: int) -> Sequence[int]:
-        """The rows of a provider's children."""
+        """Return the rows of a provider's children."""
         return self._children.get(row, ())
 
     def subtree(self, row: int) -> list[int]:
-        """A provider's row and the rows of all its descendants, parents first."""
+        """Return a provider's row and the rows of all its descendants, parents first."""
         found = [row]
         for parent in found:
             found.extend(self._children.get(parent, ()))
         return found
 
     def roots(self, rows: Rows) -> Rows:
-        """The root of each row's tree: intp[len(rows)]."""
+        """Return the root of each row's tree: intp[len(rows)]."""
         return self.root[rows].astype(np.intp)
 
     # Changes
@@ -161,7 +161,7 @@ class ProviderForest:
             self._children.setdefault(parent, []).append(row)
 
     def _find_roots(self, rows: Rows) -> npt.NDArray[np.integer]:
-        """The root of each row, from ``parent`` alone, by pointer doubling."""
+        """Return the root of each row, from ``parent`` alone, by pointer doubling."""
         above = np.where(self.parent >= 0, self.parent, np.arange(len(self.parent), dtype=np.int32))
         for _ in range(_MAX_DOUBLINGS):
             further = above[above]
@@ -231,7 +231,7 @@ class ProviderForest:
         self._free_rows.sort(reverse=True)
 
     def _reshape(self, row: int) -> None:
-        """Record that more than amounts of a row has changed."""
+        """Record that a row has changed in more than amounts."""
         self.invalidations.append(row)
         self.reshaped.append(row)
 
@@ -271,7 +271,7 @@ class ProviderForest:
         self.n_rows = size
 
     def _copy(self) -> Self:
-        """An independent copy, with an empty invalidation log."""
+        """Return an independent copy, with an empty invalidation log."""
         other = self._shallow_copy()
         other.invalidations = InvalidationLog()
         other.reshaped = InvalidationLog()
@@ -284,7 +284,7 @@ class ProviderForest:
         return other
 
     def _shallow_copy(self) -> Self:
-        """A forest that shares everything with this one."""
+        """Return a forest that shares everything with this one."""
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
         return other

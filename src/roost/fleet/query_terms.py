@@ -33,7 +33,7 @@ _SORTED = 10
 """Options that are sorted for one unit of work."""
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 NO_OPTIONS = Options(_NO_ROWS, _NO_ROWS)
-"""For a term whose options are kept elsewhere."""
+"""Placeholder of a term whose options are stored elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,13 +67,13 @@ class AskedTerm(NamedTuple):
 
 
 def split_terms(query: CandidateQuery) -> Iterator[AskedTerm]:
-    """The terms of a query in the order of its groups."""
+    """Yield the terms of a query in the order of its groups."""
     for group, resources in _split(query):
         yield AskedTerm(group, resources, _demand(group, resources))
 
 
 def match_terms(fleet: Fleet, query: CandidateQuery) -> list[TermMatch]:
-    """The terms of a query in the order of its groups, each with the providers that match it."""
+    """Return the terms of a query in the order of its groups, each with the providers that match it."""
     found: dict[Hashable, Rows] = {}
     matches = []
     for group, resources, demand in split_terms(query):
@@ -84,7 +84,7 @@ def match_terms(fleet: Fleet, query: CandidateQuery) -> list[TermMatch]:
 
 
 def terms_of(fleet: Fleet, matches: Sequence[TermMatch]) -> list[Term]:
-    """The terms of a query with their options, in the order of ``matches``."""
+    """Return the terms of a query with their options, in the order of ``matches``."""
     found: dict[Hashable, Options] = {}
     for each in matches:
         if each.demand not in found:
@@ -114,8 +114,10 @@ def _demand(group: RequestGroup, resources: Resources) -> Hashable:
 
 
 def matching_rows(fleet: Fleet, group: RequestGroup, resources: Resources, among: Rows | None = None) -> Rows:
-    """The providers that could serve a term by themselves, in their own tree, ascending. ``among``: ascending
-    rows; None for all."""
+    """Return the providers that could serve a term by themselves in their own tree, ascending.
+
+    ``among``: the rows to look at, ascending; None for all.
+    """
     if group.granular:
         return match(fleet, group, among)
     # The providers of the unsuffixed group need its required traits only jointly: the search checks them.
@@ -124,7 +126,7 @@ def matching_rows(fleet: Fleet, group: RequestGroup, resources: Resources, among
 
 
 def _options(fleet: Fleet, group: RequestGroup, rows: Rows) -> Options:
-    """The options of a term: each of the matching ``rows``, paired with every tree that it could serve.
+    """Return the options of a term: each of the matching ``rows`` with every tree that it could serve.
 
     For a granular group a sharing provider serves all trees that it reaches. For the unsuffixed group it
     serves other trees only if the group has no ``in_tree`` and the provider itself is in the demanded

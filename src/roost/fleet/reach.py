@@ -1,4 +1,4 @@
-"""Which providers may serve which trees: a tree's own providers, and the sharing providers that reach it.
+"""Reach: the providers that may serve each tree, which are its own and the sharing providers that reach it.
 
 A sharing provider has the trait ``MISC_SHARES_VIA_AGGREGATE``. It serves every tree that has a provider in
 one of its aggregates.
@@ -31,7 +31,7 @@ class Reach(NamedTuple):
 
 
 def reach_of(fleet: Fleet) -> Reach:
-    """The pairs of a fleet: each provider with its own tree, then sharing providers with other trees."""
+    """Return the pairs of a fleet: each provider with its own tree, then sharing ones with other trees."""
     own = fleet.rows()
     anchors, rows = [fleet.roots(own)], [own]
     for row in fleet.sharing().rows().tolist():
@@ -44,7 +44,7 @@ def reach_of(fleet: Fleet) -> Reach:
 
 
 def trees_served(fleet: Fleet, row: int) -> Rows:
-    """The roots of the other trees that a sharing provider serves, ascending: intp[n].
+    """Return the roots of the other trees that a sharing provider serves, ascending: intp[n].
 
     Raises `TooMuchWork`.
     """
@@ -59,7 +59,7 @@ def trees_served(fleet: Fleet, row: int) -> Rows:
 
 
 def is_flat(fleet: Fleet, query: CandidateQuery) -> bool:
-    """Whether every candidate certainly has a single provider, decided without matching any rows.
+    """Return whether every candidate certainly has a single provider, without matching any rows.
 
     True if no provider has a parent, each group requests resources, and no sharing provider has one of the
     requested classes.
@@ -74,7 +74,7 @@ def is_flat(fleet: Fleet, query: CandidateQuery) -> bool:
 
 
 def only_roots_match(fleet: Fleet, matched: Iterable[Rows]) -> bool:
-    """Whether all matching providers are roots that do not share, so that each candidate has one provider."""
+    """Return whether all matching providers are roots that do not share: then each candidate has only one."""
     sharing = fleet.sharing()
     return all(
         (not fleet.has_trees or bool((fleet.parent[rows] < 0).all()))

@@ -1,4 +1,4 @@
-"""How many providers and trees each constraint of a query removes, alone and in the order of the query."""
+"""Removals: the numbers of providers and trees that each constraint removes, alone and in order."""
 
 import msgspec
 import numpy as np
@@ -70,7 +70,7 @@ class ServedTrees:
 
     ``served``: roots of trees with one. ``unknown``: roots of trees that were not searched, because
     there are too many. Both ascend. ``among``: bool[n_rows], the only trees to search; None for all.
-    ``kept``: the feasibility of the query is kept for the scheduler; then no tree is unknown.
+    ``kept``: use the cached feasibility of the query; then no tree is unknown.
     """
 
     def __init__(
@@ -98,18 +98,17 @@ class ServedTrees:
         self.unknown = anchors[unsure[most:]]
 
     def possible(self, n_rows: int) -> Bools:
-        """Whether the tree with the root at each row has a candidate or is unknown: bool[n_rows]."""
+        """Return by row of the root whether the tree has a candidate or is unknown: bool[n_rows]."""
         return _marked(n_rows, self.served) | _marked(n_rows, self.unknown)
 
 
 def removals(
     fleet: Fleet, query: CandidateQuery, reach: Reach, *, kept: bool = False
 ) -> tuple[list[Removal], ServedTrees]:
-    """The removals of each constraint, and the trees with a candidate of the query. ``kept``: see
-    `ServedTrees`.
+    """Return the removals of each constraint, and the trees with a candidate of the query.
 
     The order is that of `constraints_of`, except that constraints on whole candidates come last, after
-    `TOGETHER`. Raises `TooMuchWork`.
+    `TOGETHER`. ``kept``: see `ServedTrees`. Raises `TooMuchWork`.
     """
     rows = fleet.rows()
     roots = _marked(fleet.n_rows, rows[fleet.parent[rows] < 0])
@@ -167,18 +166,18 @@ class _TermCoverage:
         self._providers: Bools = np.zeros(0, dtype=np.bool_)
         self._serving: list[Bools] = []
         self._traits: list[Bools] = []
-        # The trees that each of `_serving` reaches with the present `_providers`, of the first ones.
+        # For the first few of `_serving`: the trees that each reaches with the present `_providers`.
         self._reached: list[Bools] = []
 
     def reaching(self, by_row: Bools) -> Bools:
-        """Whether one of these providers may serve the tree with the root at each row: bool[n_rows].
+        """Return by row of the root whether one of these providers may serve the tree: bool[n_rows].
 
         ``by_row``: bool[n_rows], the providers.
         """
         return _marked(self._n_rows, self._reach.anchors[by_row[self._reach.rows]])
 
     def left_by(self, constraint: Constraint, by_row: Bools) -> Bools:
-        """Whether each tree has providers for all terms of the constraint's group so far: bool[n_rows].
+        """Return by row of the root whether the tree has providers for all terms of the group so far.
 
         ``by_row``: bool[n_rows], the providers that meet the constraint.
         """

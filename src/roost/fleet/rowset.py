@@ -2,7 +2,7 @@
 
 A small set is *sparse*, a Python set, and becomes *dense*, a boolean column, once the column takes less
 memory. A region has tens of thousands of aggregates (racks) with forty hosts each, for which columns would be
-too large, and a few dozen traits that nearly every host has, for which Python sets would be.
+too large, and a few dozen traits that nearly every host has, for which Python sets would be too large.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class RowSet:
 
     @classmethod
     def of(cls, rows: Rows, rows_in_fleet: int) -> "RowSet":
-        """The set of these distinct rows."""
+        """Make the set of these distinct rows."""
         made = cls()
         if _is_dense(len(rows), rows_in_fleet):
             made._make_dense(rows, rows_in_fleet)
@@ -69,13 +69,13 @@ class RowSet:
             self._count -= 1
 
     def rows(self) -> Rows:
-        """The rows, ascending."""
+        """Return the rows, ascending."""
         if self._column is not None:
             return np.flatnonzero(self._column)
         return np.fromiter(sorted(self._rows), dtype=np.intp, count=len(self._rows))
 
     def among(self, rows: Rows) -> Bools:
-        """Whether each of ``rows`` is a member: bool[len(rows)]."""
+        """Return for each of ``rows`` whether it is a member: bool[len(rows)]."""
         if self._column is not None:
             if len(rows) == 0 or int(rows.max()) < len(self._column):
                 return self._column[rows]
@@ -87,11 +87,11 @@ class RowSet:
 
     @staticmethod
     def any_among(sets: Sequence["RowSet"], rows: Rows) -> Bools:
-        """Whether each of ``rows`` is a member of at least one of some sets: bool[len(rows)]."""
+        """Return for each of ``rows`` whether it is a member of at least one set: bool[len(rows)]."""
         if len(sets) == 1:
             return sets[0].among(rows)
         inside: Bools = np.zeros(len(rows), dtype=np.bool_)
-        # The rows of all small sets are looked for at once: what is looked for costs more than the looking.
+        # All small sets are looked up as one: to prepare a lookup costs more than the lookup.
         few: list[int] = []
         for each in sets:
             if each._column is None:
@@ -101,7 +101,7 @@ class RowSet:
         return inside | _among(np.array(few, dtype=np.intp), rows) if few else inside
 
     def copy(self) -> "RowSet":
-        """An independent copy."""
+        """Return an independent copy."""
         other = RowSet()
         other._rows = set(self._rows)
         other._column = None if self._column is None else self._column.copy()
@@ -117,7 +117,7 @@ class RowSet:
 
 
 def _among(members: Rows, rows: Rows) -> Bools:
-    """Whether each of ``rows`` is one of ``members``: bool[len(rows)]."""
+    """Return for each of ``rows`` whether it is one of ``members``: bool[len(rows)]."""
     if not len(members):
         return np.zeros(len(rows), dtype=np.bool_)
     # numpy's isin sorts, which takes ten times as long for all rows of a fleet.
@@ -127,5 +127,5 @@ def _among(members: Rows, rows: Rows) -> Bools:
 
 
 def _is_dense(rows: int, rows_in_fleet: int) -> bool:
-    """Whether a set of ``rows`` rows takes less memory as a column."""
+    """Return whether a set of ``rows`` rows takes less memory as a column."""
     return rows > max(_MAX_ALWAYS_SPARSE, rows_in_fleet // _BYTES_PER_MEMBER)

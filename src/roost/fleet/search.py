@@ -1,4 +1,4 @@
-"""The depth-first search for the assignments of one tree: which provider serves which term of a query."""
+"""The depth-first search for the assignments of one tree: a provider for each term of a query."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -11,14 +11,14 @@ from roost.fleet.work import SEARCH, TERM, Meter
 from roost.model.request import CandidateQuery
 
 _SUBTREE = 3
-"""Units of a common subtree that a group is in, when the group is assigned."""
+"""Units of work for each common subtree of a group when the group is assigned."""
 
 
 class TreeSearch:
     """A depth-first search over the options of a layout.
 
     The search assigns a position to one term after the other; the *depth* of a term is its number in this
-    order. It keeps what the assigned terms take, and backtracks.
+    order. It tracks the amounts that the assigned terms take, and backtracks.
 
     The search is a loop and not recursive, because a query may have more terms than Python has stack frames.
 
@@ -47,8 +47,8 @@ class TreeSearch:
         self._available = layout.available
         self._trait_bits = layout.trait_bits
         self._assigned: list[int] = []
-        # By position and class: what the assigned terms take, of the classes that several terms can take from
-        # one position. Of other classes every option has room.
+        # By position and class: the amounts that the assigned terms take. Only classes that several terms can
+        # take from one position are counted: of other classes every option has room.
         self._taken: dict[tuple[int, str], int] = {}
         self._isolated = [query.isolates(term.group) for term in terms]
         self._demands = [
@@ -92,7 +92,7 @@ class TreeSearch:
         return [CommonSubtree(depths, order, self._options) for depths in depths_of]
 
     def assignments(self) -> Iterator[list[int]]:
-        """Every allowed assignment, as the position of each term. The list yielded is reused for the next.
+        """Yield every allowed assignment, as the position of each term. The yielded list is reused.
 
         Raises `TooMuchWork`.
         """
@@ -123,7 +123,7 @@ class TreeSearch:
                 self._take_back(depth - 1)
 
     def _untried(self, depth: int) -> Iterator[int]:
-        """The options of a term that no subtree of the terms before it rules out. They count as tried."""
+        """Return the options of a term that no common subtree with earlier terms rules out."""
         begun = [number for number in self._subtrees_at[depth] if self._states[number]]
         if not begun:
             options = self._options[depth]
@@ -144,7 +144,7 @@ class TreeSearch:
         return iter(found)
 
     def _completes(self, position: int) -> bool:
-        """Whether a position for the last term completes an assignment. Nothing is taken: no term follows."""
+        """Return whether a position for the last term completes an assignment. Nothing is taken for it."""
         if not self._can_serve(len(self._terms) - 1, position):
             return False
         if not self._required_bits:
@@ -156,7 +156,7 @@ class TreeSearch:
         return completes
 
     def _descend(self, depth: int, untried: Iterator[int], dead_ends: set[tuple[object, ...]]) -> bool:
-        """Assign the next untried position that is allowed and no known dead end. False if there is none."""
+        """Assign the next untried position that is allowed and no dead end. Return False if there is none."""
         for position in untried:
             if self._can_serve(depth, position):
                 self._take(depth, position)
@@ -170,7 +170,7 @@ class TreeSearch:
         return False
 
     def _can_serve(self, depth: int, position: int) -> bool:
-        """Whether a position can serve the term at ``depth`` beside the terms assigned to it."""
+        """Return whether a position can serve the term at ``depth`` beside the terms assigned to it."""
         if self._isolated[depth] and position in self._occupied:
             return False
         for name, amount in self._demands[depth]:
@@ -215,7 +215,7 @@ class TreeSearch:
             self._states[number].pop()
 
     def _found_bits(self) -> int:
-        """The required traits of the unsuffixed group that the providers assigned to it have, as bits."""
+        """Return the required traits of the unsuffixed group that its assigned providers have, as bits."""
         met = 0
         if self._required_bits:
             for depth in self._spread:
@@ -224,7 +224,7 @@ class TreeSearch:
         return met
 
     def _promising(self) -> bool:
-        """Whether counting allows an assignment. A necessary condition, not a sufficient one.
+        """Return whether counting allows an assignment. A necessary condition, not a sufficient one.
 
         A position with ``k`` units available serves at most ``k // n`` of the terms that demand ``n`` units
         or more. So these quotients, added up over all options of such terms, must reach their number.
@@ -234,7 +234,7 @@ class TreeSearch:
         for name, available in self._available.items():
             asking = [i for i, term in enumerate(self._terms) if name in term.resources]
             asking.sort(key=lambda i: -self._terms[i].resources[name])
-            # The largest amounts first: whatever serves these counts for the smaller ones too.
+            # The largest amounts first: a position that serves them counts for the smaller ones too.
             positions: set[int] = set()
             known: set[int] = set()
             for number, i in enumerate(asking, 1):
@@ -249,7 +249,7 @@ class TreeSearch:
         return True
 
     def _have_room(self, available: Sequence[int], positions: Iterable[int], n: int, wanted: int) -> bool:
-        """Return whether positions have ``n`` units so many times."""
+        """Return whether positions together have room for ``n`` units ``wanted`` times."""
         room = looked = 0
         for position in positions:
             room += available[position] // n
@@ -260,7 +260,7 @@ class TreeSearch:
         return room >= wanted
 
     def _starved(self) -> bool:
-        """Whether the isolated groups not yet assigned cannot have a provider each.
+        """Return whether the isolated groups not yet assigned cannot have a provider each.
 
         A maximum bipartite matching of groups and positions, grown by augmenting paths, decides it.
         """
@@ -295,7 +295,7 @@ class TreeSearch:
         return False
 
     def _state(self) -> tuple[object, ...]:
-        """Everything that decides which assignments the search can still reach."""
+        """Return all state that decides which assignments the search can still reach, as a key."""
         self._meter.spend(2 + len(self._taken) + len(self._occupied) + len(self._subtrees) // 4)
         return (
             len(self._assigned),

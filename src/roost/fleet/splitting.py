@@ -1,16 +1,16 @@
-"""Amounts that several providers of one tree give together: the classes that a query says can be split.
+"""Splitting: amounts that several providers of one tree give together, where a query allows it.
 
-The rule has no choice in it. A query that some provider of a tree, or several for different classes, can
-serve unsplit is served unsplit. Otherwise each class that can be split is taken whole from the provider with
-the most free units that it fits on; where it fits on none, from one provider after the other, the one with
-the most free units first, from each as much as its room, ``max_unit`` and ``step_size`` allow, and nothing
-where that is less than ``min_unit``. Equal ones are taken by uuid. So a tree has one split, or none.
+The rule is deterministic. A query that some provider of a tree, or several for different classes, can serve
+unsplit is served unsplit. Otherwise each class that can be split is taken whole from the provider with the
+most free units that it fits on. If it fits on none, it is taken from one provider after the other, most free
+units first: from each as much as its room, ``max_unit`` and ``step_size`` allow, and nothing if that is less
+than ``min_unit``. Ties are broken by uuid. So a tree has one split, or none.
 
-Why no enumeration: the ways to spread 64 processors over 8 providers are more than anybody reads, and each is
-as good as the next one for a request that does not care where they are.
+Why no enumeration: there are too many ways to spread 64 processors over 8 providers, and all are equally good
+for a request that does not care where they are.
 
 Only the tree's own providers give parts, each of which meets the conditions of the unsuffixed group. A class
-that a granular group requests as well is never split: which of the two takes first would be such a choice.
+that a granular group requests as well is never split: the result would depend on which takes first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ from roost.fleet.fits import fits, largest_amount, largest_part
 from roost.fleet.fleet import Fleet
 from roost.fleet.inventory_columns import InventoryColumns
 from roost.fleet.match import in_any, match_location, match_traits
-from roost.fleet.term_kind import Kind, has_trait, is_conditional
+from roost.fleet.term_kind import TermKind, has_trait, is_conditional
 from roost.fleet.work import EVALUATION
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery, RequestGroup
@@ -39,7 +39,7 @@ class Part(NamedTuple):
 
 
 def with_parts(fleet: Fleet, candidate: Candidate, parts: Iterable[Part]) -> Candidate:
-    """A candidate of what is not split, with the parts of what is, which serve the unsuffixed group."""
+    """Return a candidate of the unsplit terms with parts added, which serve the unsuffixed group."""
     allocations = {provider: {**held} for provider, held in candidate.allocations.items()}
     serving = dict.fromkeys(candidate.mappings.get("", ()))
     for part in parts:
@@ -50,10 +50,10 @@ def with_parts(fleet: Fleet, candidate: Candidate, parts: Iterable[Part]) -> Can
 
 
 def parts_by_tree(fleet: Fleet, name: str, amount: int) -> tuple[Rows, Int64, Int64]:
-    """What single providers could give of an amount that may be split, whatever else is asked for.
+    """Return the part of an amount that each provider could give, whatever else the query requests.
 
-    Returns the rows of all providers with the class, what each could give (int64[n]), and by row of a root
-    the sum of its tree (int64[rows of the fleet]), ``amount`` at most.
+    The result: the rows of all providers with the class, the units that each could give (int64[n]), and by
+    row of a root the sum over its tree (int64[rows of the fleet]), at most ``amount``.
     """
     columns = fleet.inventory_columns(name)
     rows: Rows = columns.row[: columns.n].astype(np.intp)
@@ -66,11 +66,11 @@ def parts_by_tree(fleet: Fleet, name: str, amount: int) -> tuple[Rows, Int64, In
 
 
 class Splitting:
-    """How the trees of a fleet can split what one query allows to be split.
+    """The splits of the trees of a fleet for one query.
 
-    ``width``: the bits that say what a split of a tree comes to; 0 if the query allows none. The lowest bit
-    says that there is one, the others which of the traits that the unsuffixed group requires its providers
-    have.
+    ``width``: the number of bits that describe the split of a tree; 0 if the query allows none. The lowest
+    bit says that there is a split, the others which required traits of the unsuffixed group the providers of
+    its parts have.
     """
 
     def __init__(self, fleet: Fleet, query: CandidateQuery) -> None:
@@ -78,13 +78,13 @@ class Splitting:
         self._split = query.split
         group = next((group for group in query.groups if not group.granular), RequestGroup())
         self._group = group
-        self._kind = Kind(0, group, (), is_conditional(group))
+        self._kind = TermKind(0, group, (), is_conditional(group))
         self._required = group.required
         self.classes = frozenset(self._split)
         self.width = 1 + len(self._required) if self._split else 0
 
     def eligible(self) -> Bools | None:
-        """By row, whether a provider meets the conditions of the unsuffixed group; None if it has none."""
+        """Return by row whether a provider meets the unsuffixed group's conditions; None without any."""
         if not self._split or not self._kind.conditional:
             return None
         rows = match_traits(self._fleet, self._fleet.rows(), (), self._group.forbidden)
@@ -94,7 +94,7 @@ class Splitting:
         return found
 
     def parts(self, rows: Sequence[int]) -> list[Part] | None:
-        """What each provider of a tree gives now, by class, the most free first; None if there is no split.
+        """Return the present split of a tree: its parts by class, most free first; None if there is none.
 
         ``rows``: of the tree's providers. Raises `TooMuchWork`.
         """
@@ -109,7 +109,7 @@ class Splitting:
         return found
 
     def of(self, rows: Sequence[int]) -> int:
-        """The bits of a tree with these providers."""
+        """Return the bits of a tree with these providers."""
         parts = self.parts(rows)
         if parts is None:
             return 0
@@ -121,10 +121,10 @@ class Splitting:
     def of_all(
         self, rows: Rows, classes: Sequence[frozenset[str]], eligible: Bools | None
     ) -> list[tuple[Int64, int]]:
-        """The bits of all trees of one form, as columns with the width of each.
+        """Return the bits of all trees of one form, as columns with the width of each.
 
-        ``rows``: intp[positions, trees]; ``classes``: what the providers at each position may have;
-        ``eligible``: see `eligible`.
+        ``rows``: intp[positions, trees]. ``classes``: the classes that the providers at each position may
+        have. ``eligible``: the result of `eligible`.
         """
         trees = rows.shape[1]
         split: Bools = np.ones(trees, dtype=np.bool_)
@@ -169,7 +169,7 @@ class Splitting:
         return None
 
     def _spread(self, name: str, amount: int, rows: Rows, among: Bools | None) -> "_Spread":
-        """The same for many trees: rows of the positions that may have the class, intp[positions, trees]."""
+        """Split a class in many trees. ``rows``: of the positions with the class, intp[positions, trees]."""
         columns = self._fleet.inventory_columns(name)
         trees = rows.shape[1]
         if not len(rows) or not columns.n or amount > len(rows) * MAX_INT:
@@ -184,7 +184,7 @@ class Splitting:
         np.maximum(free, 0, out=free)
         units = _units(columns, slots)
         if not self._required and not columns.stepped and int(units[0].max()) <= 1:
-            # No unit is in the way, so that the order of the providers does not matter.
+            # No min_unit or step_size forbids a part, so the order of the providers does not matter.
             most = largest_amount(free, units[1])
             return _Spread(most.sum(axis=0) >= amount, most > 0, np.zeros(trees, dtype=np.bool_))
         return self._in_order(amount, rows, free, units)
@@ -208,8 +208,8 @@ class Splitting:
             left -= part
         gives[first[anywhere], np.flatnonzero(anywhere)] = True
         left[anywhere] = 0
-        # Providers with as much free are taken by uuid, which makes a difference only if they differ in other
-        # ways.
+        # Providers with equal free units are taken by uuid. That matters only if they differ in units or
+        # traits.
         alike = np.ones((max(len(rows) - 1, 0), trees), dtype=np.bool_)
         for column in (min_unit, max_unit, step_size):
             alike &= column[1:] == column[:-1]
@@ -225,8 +225,11 @@ class Splitting:
 
 
 class _Spread(NamedTuple):
-    """How trees split one class: whether each can, which positions give something, and the trees of which
-    that must be found out one by one: bool[trees], bool[positions, trees], bool[trees]."""
+    """The split of one class in many trees.
+
+    ``split``: the tree can split it, bool[trees]. ``gives``: the position gives a part,
+    bool[positions, trees]. ``unsure``: the tree must be evaluated by itself, bool[trees].
+    """
 
     split: Bools
     gives: Bools
@@ -234,7 +237,7 @@ class _Spread(NamedTuple):
 
 
 def _units(columns: InventoryColumns, slots: Rows) -> tuple[Int64, Int64, Int64]:
-    """``min_unit``, ``max_unit`` and ``step_size`` at some slots; of no slot some that forbid nothing."""
+    """Return ``min_unit``, ``max_unit`` and ``step_size`` at some slots, 1 for slot -1."""
     columns_of = (columns.min_unit, columns.max_unit, columns.step_size)
     found = [column[slots].astype(np.int64) for column in columns_of]
     there = slots >= 0

@@ -1,12 +1,12 @@
-"""What decides whether a provider may serve the terms of a query, as bits.
+"""The terms of a query, and the bits of providers and trees that decide its candidates.
 
 The bits of a provider: one for each term that it could serve by itself (terms with equal demands share one),
 one for each trait that the unsuffixed group requires of its providers jointly, and a number for each class
-that several terms could take from it: how much is available. Nothing else of a provider decides which
+that several terms could take from it: the available amount. Nothing else about a provider decides which
 candidates there are, so trees of one form with equal bits have the same candidates, position by position.
 
-Available amounts are rounded down to a sum of amounts that terms demand. All that lies between two such sums
-is the same for a search; without rounding hardly two hosts would be alike.
+Available amounts are rounded down to a sum of amounts that terms demand. Amounts between two such sums are
+the same for a search; without rounding hardly two hosts would be alike.
 """
 
 from collections import Counter
@@ -25,20 +25,21 @@ from roost.fleet.match import in_any
 from roost.fleet.position_bits import WORD, PositionBits
 from roost.fleet.query_terms import NO_OPTIONS, Term, matching_rows, split_terms
 from roost.fleet.splitting import Splitting
-from roost.fleet.term_kind import Kind, has_trait, is_conditional, is_in_aggregate
-from roost.fleet.tree_forms import Form
+from roost.fleet.term_kind import TermKind, has_trait, is_conditional, is_in_aggregate
+from roost.fleet.tree_forms import TreeForm
 from roost.model.request import CandidateQuery
 
 
 class FormBits:
     """The bits of the trees of one form: of each position, one after the other, and of the whole tree.
 
-    ``shifts``: where the bits of each position begin. ``cost``: conditions of all positions. ``numbers``: of
-    the `PositionBits` at each position. The last bit says that the tree bars pools from the unsuffixed group,
-    because its root is in a forbidden aggregate.
+    ``shifts``: where the bits of each position begin. ``cost``: the number of conditions of all positions.
+    ``numbers``: of the `PositionBits` at each position. The bit ``barred`` says that the tree bars pools from
+    the unsuffixed group, because its root is in a forbidden aggregate. The bits from ``split`` on describe
+    the split of the tree.
     """
 
-    def __init__(self, terms: "QueryTerms", form: Form, at: Sequence[PositionBits]) -> None:
+    def __init__(self, terms: "QueryTerms", form: TreeForm, at: Sequence[PositionBits]) -> None:
         """``at``: the bits of the positions with each set of classes."""
         self._terms = terms
         self.form = form
@@ -51,7 +52,7 @@ class FormBits:
         self.numbers: Rows = np.array([position.number for position in self.positions], dtype=np.intp)
 
     def of(self, rows: Sequence[int], root: int) -> int:
-        """The bits of a tree with these rows by position."""
+        """Return the bits of a tree with these rows by position."""
         found = [
             (position.of(row), position.width)
             for position, row in zip(self.positions, rows, strict=True)
@@ -60,7 +61,7 @@ class FormBits:
         return self._with_rest(found, rows, root)
 
     def joined(self, by_place: Sequence[int], rows: Sequence[int], root: int) -> int:
-        """The same, out of the bits of each position."""
+        """Return the bits of a tree from the bits of each position."""
         found = [
             (bits, position.width)
             for bits, position in zip(by_place, self.positions, strict=True)
@@ -73,7 +74,7 @@ class FormBits:
         return bits | self._terms.splitting.of(rows) << self.split if self._terms.splitting.width else bits
 
     def replaced(self, bits: int, position: int, row: int) -> int:
-        """The bits of a tree after the provider at one position has changed in amounts.
+        """Return the bits of a tree after the provider at one position has changed in amounts.
 
         The bits of its split stay as they were.
         """
@@ -84,9 +85,9 @@ class FormBits:
         return bits ^ (before ^ at.of(row)) << shift
 
     def bits_at(self, bits: int) -> list[int]:
-        """The bits of each position, out of those of a tree.
+        """Return the bits of each position from those of a tree.
 
-        To shift thousands of bits for each of a thousand positions would take time with their square.
+        Bytes are cut out, because shifting all bits for each position would take quadratic time.
         """
         data = bits.to_bytes(self.barred // 8 + 2 + bits.bit_length() // 8, "little")
         found = []
@@ -97,15 +98,17 @@ class FormBits:
         return found
 
     def split_again(self, bits: int, position: int, rows: Sequence[int]) -> int:
-        """The bits of a tree with these rows, after the provider at one position has changed in amounts, with
-        those of its split found again."""
+        """Return the bits of a tree with the bits of its split computed again.
+
+        Called after the provider at one position has changed in amounts.
+        """
         splitting = self._terms.splitting
         if splitting.classes.isdisjoint(self.form.classes[position]):
             return bits
         return bits & ((1 << self.split) - 1) | splitting.of(rows) << self.split
 
-    def of_all(self, rows: Rows, roots: Rows, served: "Served") -> tuple[list[int], Rows]:
-        """The distinct bits of all trees of the form, and the place of each tree's among them.
+    def of_all(self, rows: Rows, roots: Rows, served: "ServedKinds") -> tuple[list[int], Rows]:
+        """Return the distinct bits of all trees of the form, and the index of each tree's among them.
 
         ``rows``: intp[positions, trees].
         """
@@ -134,7 +137,7 @@ class FormBits:
 
 
 def _joined(parts: Sequence[tuple[int, int]]) -> int:
-    """Bits of some widths, one after the other, the first the lowest: pairs of bits and width."""
+    """Return pairs of bits and their width as one number, with the first pair in the lowest bits."""
     while len(parts) > 1:
         parts = [
             (low | high << width, width + more)
@@ -143,10 +146,10 @@ def _joined(parts: Sequence[tuple[int, int]]) -> int:
     return parts[0][0]
 
 
-class Served(NamedTuple):
-    """Which providers could serve what, by row of the fleet.
+class ServedKinds(NamedTuple):
+    """The providers that could serve each kind of term, as masks by row of the fleet.
 
-    ``kinds``: for each kind, whether the provider could serve its terms. ``eligible``: see
+    ``kinds``: for each kind, whether the provider could serve its terms. ``eligible``: the result of
     `roost.fleet.splitting.Splitting.eligible`.
     """
 
@@ -155,19 +158,19 @@ class Served(NamedTuple):
 
 
 class QueryTerms:
-    """The terms of a query, and the bits that they come to.
+    """The terms of a query, and the layout of their bits.
 
-    ``kinds``: terms with equal demands; ``kind_of``: the kind of each term; ``spread``: the kinds of the
-    unsuffixed group, as bits. ``required``: what the unsuffixed
-    group requires of its providers jointly. ``amounts``: of each class that several terms can take from one
-    provider. ``unsplit``: the places of the terms that are not split where the others are, and ``rest`` the
-    query of these.
+    ``kinds``: terms with equal demands; ``kind_of``: the number of each term's kind; ``spread``: the kinds of
+    the unsuffixed group, as bits. ``required``: the traits that the unsuffixed group requires of its
+    providers jointly. ``amounts``: the demanded amounts of each class that several terms can take from one
+    provider. ``unsplit``: the indexes of the terms that stay whole in a split; ``rest``: the query of these
+    terms.
     """
 
     def __init__(self, fleet: Fleet, query: CandidateQuery) -> None:
         self.fleet = fleet
         self.query = query
-        self.kinds: list[Kind] = []
+        self.kinds: list[TermKind] = []
         self.kind_of: list[int] = []
         self.terms: list[Term] = []
         numbers: dict[object, int] = {}
@@ -175,7 +178,7 @@ class QueryTerms:
         for group, resources, demand in split_terms(query):
             number = numbers.setdefault(demand, len(self.kinds))
             if number == len(self.kinds):
-                self.kinds.append(Kind(number, group, tuple(resources.items()), is_conditional(group)))
+                self.kinds.append(TermKind(number, group, tuple(resources.items()), is_conditional(group)))
             self.kind_of.append(number)
             self.terms.append(Term(group, resources, NO_OPTIONS))
             for name, amount in resources.items():
@@ -206,22 +209,22 @@ class QueryTerms:
         self._at: dict[frozenset[str] | None, PositionBits] = {}
         self.positions: list[PositionBits] = []
         self._asked = frozenset(demanded)
-        self._kinds_with: dict[str | None, list[Kind]] = {}
+        self._kinds_with: dict[str | None, list[TermKind]] = {}
         for kind in self.kinds:
             first = next((name for name, _ in kind.resources), None)
             self._kinds_with.setdefault(first, []).append(kind)
         self.pool = self.at(None)
 
     def at(self, classes: frozenset[str] | None) -> PositionBits:
-        """The bits at a position."""
+        """Return the bits of the positions with these resource classes, or of pools for None."""
         asked = None if classes is None else classes & self._asked
         if asked not in self._at:
             found = self._at[asked] = PositionBits(self, asked, len(self.positions))
             self.positions.append(found)
         return self._at[asked]
 
-    def kinds_within(self, classes: Iterable[str]) -> list[Kind]:
-        """The kinds that demand no other classes than these, ascending."""
+    def kinds_within(self, classes: Iterable[str]) -> list[TermKind]:
+        """Return the kinds that demand no other classes than these, ascending."""
         classes = frozenset(classes)
         found = [kind for name in (None, *classes) for kind in self._kinds_with.get(name, ())]
         return sorted(
@@ -229,18 +232,18 @@ class QueryTerms:
             key=lambda kind: kind.number,
         )
 
-    def served(self, among: Sequence[int] | None = None) -> Served:
-        """The providers that could serve each kind; ``among``: those that matter, None for all."""
+    def served(self, among: Sequence[int] | None = None) -> ServedKinds:
+        """Return the providers that could serve each kind. ``among``: rows to look at, None for all."""
         rows = None if among is None else np.array(among, dtype=np.intp)
         found = []
         for kind in self.kinds:
             served: Bools = np.zeros(self.fleet.n_rows, dtype=np.bool_)
             served[matching_rows(self.fleet, kind.group, dict(kind.resources), rows)] = True
             found.append(served)
-        return Served(found, self.splitting.eligible())
+        return ServedKinds(found, self.splitting.eligible())
 
     def roots_allowed(self, roots: Rows) -> Bools:
-        """Whether the traits of each root are as the query demands."""
+        """Return for each root whether it has the traits that the query demands: bool[len(roots)]."""
         allowed: Bools = np.ones(len(roots), dtype=np.bool_)
         for trait in self.query.root_required:
             allowed &= self.fleet.with_trait(trait).among(roots)
@@ -249,21 +252,21 @@ class QueryTerms:
         return allowed
 
     def root_allowed(self, root: int) -> bool:
-        """The same for one root."""
+        """Return whether one root has the traits that the query demands."""
         has = self.fleet.with_trait
         return all(root in has(trait) for trait in self.query.root_required) and not any(
             root in has(trait) for trait in self.query.root_forbidden
         )
 
     def meet_together(self, rows: Iterable[int]) -> bool:
-        """Whether these providers together have the traits that the unsuffixed group requires."""
+        """Return whether these providers together have the traits that the unsuffixed group requires."""
         rows = [*rows]
         return all(any(has_trait(self.fleet, any_of, row) for row in rows) for any_of in self.required)
 
     def bar(self, roots: Rows) -> Bools:
-        """Whether each root bars pools from the unsuffixed group."""
+        """Return for each root whether its tree bars pools from the unsuffixed group: bool[len(roots)]."""
         return in_any(self.fleet.in_aggregate, self._barring, roots)
 
     def bars(self, root: int) -> bool:
-        """The same for one root."""
+        """Return whether the tree of one root bars pools from the unsuffixed group."""
         return is_in_aggregate(self.fleet, self._barring, root)

@@ -1,4 +1,4 @@
-"""Whether one provider could serve a term, decided for this provider alone.
+"""Terms with equal demands, evaluated for one provider: it could serve them or not.
 
 `roost.fleet.query_terms` decides the same for all providers at once.
 """
@@ -11,8 +11,8 @@ from roost.fleet.match import tree_root
 from roost.model.request import RequestGroup
 
 
-class Kind(NamedTuple):
-    """The terms of a query with equal demands. ``conditional``: more than amounts decides."""
+class TermKind(NamedTuple):
+    """The terms of a query with equal demands. ``conditional``: the group has conditions beside amounts."""
 
     number: int
     group: RequestGroup
@@ -20,7 +20,7 @@ class Kind(NamedTuple):
     conditional: bool
 
     def serves(self, fleet: Fleet, row: int) -> bool:
-        """Whether a provider could serve a term, by itself and in its own tree."""
+        """Return whether a provider could serve a term, by itself and in its own tree."""
         for name, amount in self.resources:
             columns = fleet.inventory_columns(name)
             slot = columns.slot(row)
@@ -29,8 +29,7 @@ class Kind(NamedTuple):
         return not self.conditional or self.meets(fleet, row)
 
     def meets(self, fleet: Fleet, row: int) -> bool:
-        """Whether a provider meets what the group demands beside amounts and traits that it requires
-        jointly."""
+        """Return whether a provider meets the group's conditions, except amounts and joint traits."""
         group = self.group
         if group.granular and not all(has_trait(fleet, names, row) for names in group.required):
             return False
@@ -48,7 +47,7 @@ class Kind(NamedTuple):
         return group.in_tree is None or root == tree_root(fleet, group.in_tree)
 
     def serves_others(self, fleet: Fleet, row: int) -> bool:
-        """Whether a pool that could serve a term could serve it for other trees.
+        """Return whether a pool that could serve a term could serve it for other trees.
 
         Source: the behaviour of upstream at microversion 1.39; see `roost.fleet.query_terms`.
         """
@@ -59,7 +58,7 @@ class Kind(NamedTuple):
 
 
 def is_conditional(group: RequestGroup) -> bool:
-    """Whether a group has conditions that each provider must meet, beside amounts."""
+    """Return whether a group has conditions that each provider must meet, beside amounts."""
     return bool(
         (group.granular and group.required)
         or group.forbidden
@@ -70,15 +69,15 @@ def is_conditional(group: RequestGroup) -> bool:
 
 
 def has_trait(fleet: Fleet, names: Set[str], row: int) -> bool:
-    """Whether a provider has at least one of some traits."""
+    """Return whether a provider has at least one of some traits."""
     return _meet(names, fleet.traits_of(row))
 
 
 def is_in_aggregate(fleet: Fleet, names: Set[str], row: int) -> bool:
-    """Whether a provider is in at least one of some aggregates."""
+    """Return whether a provider is in at least one of some aggregates."""
     return _meet(names, fleet.aggregates_of(row))
 
 
 def _meet(names: Set[str], held: tuple[str, ...]) -> bool:
-    """Whether one of the names is held. A provider holds a few, and a query may name hundreds."""
+    """Return whether one of the names is held. A provider holds a few, and a query may name hundreds."""
     return not names.isdisjoint(held)

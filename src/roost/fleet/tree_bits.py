@@ -1,7 +1,7 @@
-"""The bits of trees of different forms, found for all of them together.
+"""The bits of trees of different forms, computed together by vector operations.
 
-One by one a provider takes some microseconds for each term. Devices of trees that are alike no others have
-few sets of resource classes all the same: the providers with one set are evaluated by vector operations.
+One by one, a provider takes some microseconds for each term. Even the devices of trees that are unlike all
+others have few sets of resource classes, so the providers with one set are evaluated together.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,13 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from roost.fleet.term_bits import FormBits, QueryTerms, Served
+from roost.fleet.term_bits import FormBits, QueryTerms, ServedKinds
 
 TOGETHER: Final = 100
-"""Providers that one condition is judged of together, for one unit of work."""
+"""Providers for which one vector operation evaluates a condition in one unit of work."""
 
 COLUMN: Final = 20
-"""Units of a condition that is judged of some providers together, beside that."""
+"""Fixed units of work of the vector operation of one condition."""
 
 
 def bits_together(
@@ -23,9 +23,9 @@ def bits_together(
     forms: Sequence[FormBits],
     rows_of: Sequence[Sequence[int]],
     roots: Sequence[int],
-    served: Served,
+    served: ServedKinds,
 ) -> Iterator[int]:
-    """The bits of some trees. ``forms``, ``rows_of`` and ``roots``: of each tree. Raises `TooMuchWork`."""
+    """Yield the bits of some trees. ``forms``, ``rows_of``, ``roots``: of each tree. Raises `TooMuchWork`."""
     if not forms:
         return
     meter = terms.fleet.meter

@@ -1,4 +1,4 @@
-"""Codes of trees for one query: trees with equal variant and equal bits share one, and one solution."""
+"""Codes of trees for one query: trees of one variant with equal bits share a code and a solution."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -9,16 +9,16 @@ from roost.fleet.columns import Bools, Int32
 from roost.fleet.fleet import Fleet
 from roost.fleet.position_bits import PositionBits
 from roost.fleet.term_bits import FormBits, QueryTerms
-from roost.fleet.tree_forms import Form, TreeForms
-from roost.fleet.tree_solution import Pool, TreeSolution
+from roost.fleet.tree_forms import TreeForm, TreeForms
+from roost.fleet.tree_solution import SharingPool, TreeSolution
 
 _MOST_SEARCHED = 256
 """Solutions of a query whose assignments are kept. Before one more is searched, all are dropped."""
 SPARE_CODES = 4_096
-"""Codes that trees may leave behind, and solutions that are kept, before all are dropped."""
+"""Most unused codes, and most solutions, before all are dropped."""
 
 _CONDITIONS = 4
-"""Conditions that a pool is judged by for one unit of work."""
+"""Conditions that are evaluated for a pool in one unit of work."""
 
 EXCLUDED = 0
 """The code of a tree whose root does not have the traits that the query demands."""
@@ -36,9 +36,9 @@ class _Code:
 
 
 class TreeCodes:
-    """The codes so far, and what is known of the trees with each.
+    """The codes assigned so far, each with the solution of its trees if it was needed.
 
-    ``searches`` counts the solutions that were sought.
+    ``searches`` counts the solutions that were computed.
     """
 
     def __init__(self, fleet: Fleet, terms: QueryTerms, forms: TreeForms) -> None:
@@ -52,7 +52,7 @@ class TreeCodes:
         return len(self._codes)
 
     def begin_anew(self) -> None:
-        """Forget all codes: the forms of trees are numbered anew."""
+        """Forget all codes, because the forms of trees are numbered anew."""
         self._codes = [_Code(-1, 0)]
         self._known: dict[tuple[int, int], int] = {}
         self._solutions: dict[object, TreeSolution] = {}
@@ -64,7 +64,7 @@ class TreeCodes:
         self._pool_bits = {pool: at.of_pool(pool) for pool in pools}
 
     def code_of(self, variant: int, bits: int) -> int:
-        """The code of the trees with a variant and bits."""
+        """Return the code of the trees with a variant and bits."""
         code = self._known.get((variant, bits))
         if code is None:
             code = self._known[variant, bits] = len(self._codes)
@@ -74,19 +74,19 @@ class TreeCodes:
         return code
 
     def bits(self, code: int) -> int:
-        """The bits of the trees with a code."""
+        """Return the bits of the trees with a code."""
         return self._codes[code].bits
 
     def variant(self, code: int) -> int:
-        """The number of the variant of the trees with a code; -1 for `EXCLUDED`."""
+        """Return the number of the variant of the trees with a code; -1 for `EXCLUDED`."""
         return self._codes[code].variant
 
     def variants(self) -> Int32:
-        """The same for all codes: int32[len(self)]."""
+        """Return the numbers of the variants of all codes: int32[len(self)]."""
         return np.array([each.variant for each in self._codes], dtype=np.int32)
 
-    def form_bits(self, form: Form) -> FormBits:
-        """The bits of a form for the query."""
+    def form_bits(self, form: TreeForm) -> FormBits:
+        """Return the bits of a form for the query."""
         found = self._forms_bits.get(form.number)
         if found is None:
             at, sets = self._at_sets, self._forms.class_sets.sets
@@ -97,19 +97,19 @@ class TreeCodes:
     # Solutions
 
     def is_local(self, code: int) -> bool:
-        """Whether the trees with a code have a candidate that takes something from the tree itself."""
+        """Return whether the trees with a code have a candidate that takes something from the tree itself."""
         return code != EXCLUDED and self.solution(code).local
 
     def local(self, codes: Int32) -> Bools:
-        """The same for each of some codes: bool by code."""
+        """Return `is_local` by code: bool[len(self)], False outside of ``codes``."""
         return self._where(codes, self.is_local)
 
     def hopeful(self, codes: Int32) -> Bools:
-        """Whether the trees with each of some codes may have candidates: bool by code."""
+        """Return by code whether trees may have candidates: bool[len(self)], False outside of ``codes``."""
         return self._where(codes, lambda code: code != EXCLUDED and not self.solution(code).hopeless)
 
     def solution(self, code: int) -> TreeSolution:
-        """The solution of the trees with a code."""
+        """Return the solution of the trees with a code."""
         known = self._codes[code]
         if known.solution is None:
             form, pools = self._forms.variants[known.variant]
@@ -130,7 +130,10 @@ class TreeCodes:
         return known.solution
 
     def rows(self, code: int, first: int) -> list[int]:
-        """The row at each position of the layout of a tree with a code, whose own rows begin at ``first``."""
+        """Return the row at each position of the layout of a tree with a code.
+
+        ``first``: where the tree's own rows begin in `TreeForms.rows`.
+        """
         known = self._codes[code]
         form, pools = self._forms.variants[known.variant]
         rows: list[int] = self._forms.rows[first : first + len(form.parents)].tolist()
@@ -150,9 +153,10 @@ class TreeCodes:
     # Pools
 
     def take_in_pool(self, pool: int, flipping: bool) -> list[int] | None:
-        """Take in how a pool has changed; None if it serves as before.
+        """Update the codes after a change of a pool.
 
-        Returns the codes for which `is_local` has changed; none if not ``flipping``.
+        Returns None if the pool's bits are as before, else the codes for which `is_local` has changed, or
+        none if not ``flipping``.
         """
         bits = self._terms.pool.of_pool(pool)
         if bits == self._pool_bits.get(pool):
@@ -166,18 +170,18 @@ class TreeCodes:
                 flipped.append(code)
         return flipped
 
-    def _serving(self, pools: Iterable[tuple[int, int]]) -> Iterator[Pool]:
-        """The pools of a variant that could serve something, each with the next of them above it."""
+    def _serving(self, pools: Iterable[tuple[int, int]]) -> Iterator[SharingPool]:
+        """Yield the pools of a variant that could serve something, each with the next of them above it."""
         able = [(pool, before) for pool, before in pools if self._pool_bits[pool]]
         number = {pool: n for n, (pool, _) in enumerate(able)}
         for pool, before in able:
             above = self._fleet.parent.item(pool)
             while above >= 0 and above not in number:
                 above = self._fleet.parent.item(above)
-            yield Pool(before, self._pool_bits[pool], number.get(above, -1))
+            yield SharingPool(before, self._pool_bits[pool], number.get(above, -1))
 
     def _where(self, codes: Int32, said: Callable[[int], bool]) -> Bools:
-        """What is said of each of some codes: bool by code, False of all others."""
+        """Return the result of ``said`` by code: bool[len(self)], False outside of ``codes``."""
         in_use = np.flatnonzero(np.bincount(codes))
         found = np.zeros(len(self._codes), dtype=np.bool_)
         found[in_use] = [said(code) for code in in_use.tolist()]

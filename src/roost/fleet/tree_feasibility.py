@@ -6,9 +6,9 @@
                            TreeCodes    one code, and one `TreeSolution`, for all trees with equal form, bits
                                         and pools
 
-After a change the bits of the providers that were touched are found again: some microseconds for each. The
-search runs only for bits that no tree had before. A pool is an input of its own: when its bits change, the
-answers that it is part of are found again, and trees are looked for only where an answer flips.
+After a change the bits of the touched providers are computed again: some microseconds for each. The search
+runs only for bits that no tree had before. Pools are separate inputs: when the bits of a pool change, the
+solutions that include it are computed again, and trees are looked up only if a result flips.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,10 +25,10 @@ from roost.fleet.errors import TooMuchWork
 from roost.fleet.fleet import Fleet
 from roost.fleet.invalidation_log import InvalidationLog
 from roost.fleet.splitting import with_parts
-from roost.fleet.term_bits import QueryTerms, Served
+from roost.fleet.term_bits import QueryTerms, ServedKinds
 from roost.fleet.tree_bits import COLUMN, TOGETHER, bits_together
 from roost.fleet.tree_codes import EXCLUDED, SPARE_CODES, TreeCodes
-from roost.fleet.tree_forms import FEW_TREES, Form, TreeForms
+from roost.fleet.tree_forms import FEW_TREES, TreeForm, TreeForms
 from roost.fleet.work import EVALUATION, TERM, TREE
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
@@ -39,17 +39,17 @@ _BITS_COPIED = 50_000
 _ROWS_READ = 10
 """Rows of a tree that are read for one unit of work."""
 _ONE_BY_ONE = 64
-"""Touched rows that are evaluated one by one in any fleet; in a large one, a sixteenth of the trees. Of trees
-of rare forms, the providers that are evaluated one by one; more are quicker by vector operations."""
+"""Most touched rows that are evaluated one by one; in a large fleet, a sixteenth of the trees. Also the most
+providers in trees of rare forms that are evaluated one by one: for more, vector operations are faster."""
 
 
 class Feasibility:
-    """Which trees can serve one query, as of the last `catch_up`.
+    """The trees that can serve one query, as of the last `catch_up`.
 
-    Only `catch_up` changes what readers see. A decision that claims from a tree therefore goes on reading the
-    candidates that the tree had when the decision began. ``flips`` logs the roots for which `is_local` has
-    changed since the first call of `local_roots`; each reader keeps its own position in the log. ``splits``:
-    whether the query allows something to be split. Counters for tests: ``evaluated`` trees and providers,
+    Only `catch_up` changes the state that readers see. So a decision that claims from a tree goes on reading
+    the candidates that the tree had when the decision began. ``flips`` logs the roots for which `is_local`
+    has changed since the first call of `local_roots`; each reader keeps its own position in the log.
+    ``splits``: the query allows an amount to be split. Counters for tests: ``evaluated`` trees and providers,
     ``full_evaluations`` of all trees.
     """
 
@@ -60,7 +60,7 @@ class Feasibility:
     _most_codes: int
     _flipping: bool
     located: bool
-    """Whether `local_roots` has been told of all trees. What changed since then costs little."""
+    """True once `local_roots` has evaluated all trees. Later changes cost little."""
 
     def __init__(self, fleet: Fleet, query: CandidateQuery, forms: TreeForms) -> None:
         self._fleet = fleet
@@ -85,7 +85,7 @@ class Feasibility:
     # Keeping up
 
     def catch_up(self) -> None:
-        """Take in how the fleet has changed. Raises `TooMuchWork`; the next call then evaluates all trees."""
+        """Apply the fleet's changes. Raises `TooMuchWork`; the next call then evaluates all trees."""
         try:
             self._take_in()
         except TooMuchWork:
@@ -154,7 +154,7 @@ class Feasibility:
             code = self._codes.code_of(forms.variant_of.item(tree), bits)
         self._put(tree, code)
 
-    def _evaluate_together(self, trees: Sequence[int], served: Served) -> None:
+    def _evaluate_together(self, trees: Sequence[int], served: ServedKinds) -> None:
         """Evaluate trees of different forms."""
         forms, codes = self._forms, self._codes
         its = [codes.form_bits(forms.forms[forms.form_of.item(tree)]) for tree in trees]
@@ -181,7 +181,7 @@ class Feasibility:
             self._note_flips(np.flatnonzero(np.isin(self._codes_now(), flipped)))
 
     def _take_in_variants(self) -> None:
-        """Take in that pools serve other trees: these trees have another variant, and bits as before."""
+        """Give trees that other pools serve now the codes of their new variants. Their bits are as before."""
         forms = self._forms
         self._regroupings = forms.regroupings
         codes, variants = self._codes_now(), forms.variant_of[: forms.n_trees]
@@ -233,7 +233,7 @@ class Feasibility:
         )
         size = sum(len(forms.forms[number]) * counts.item(number) for number in rare)
         trees = np.flatnonzero((form_of >= 0) & (counts[form_of] < FEW_TREES))
-        served = self._terms.served() if common or size > _ONE_BY_ONE else Served((), None)
+        served = self._terms.served() if common or size > _ONE_BY_ONE else ServedKinds((), None)
         for number in common:
             self._evaluate_form(forms.forms[number], served)
         if size > _ONE_BY_ONE:
@@ -243,7 +243,7 @@ class Feasibility:
                 self._evaluate_tree(tree)
         self._most_codes = 2 * len(self._codes) + SPARE_CODES
 
-    def _evaluate_form(self, form: Form, served: Served) -> None:
+    def _evaluate_form(self, form: TreeForm, served: ServedKinds) -> None:
         forms = self._forms
         trees, rows = form.columns(forms)
         its = self._codes.form_bits(form)
@@ -266,13 +266,13 @@ class Feasibility:
     # Reading
 
     def roots(self) -> Rows:
-        """The roots, ascending, of the trees that may have candidates. Some of these trees may have none."""
+        """Return the roots, ascending, of the trees that may have candidates. Some of them may have none."""
         return self._hopeful
 
     def local_roots(self) -> Rows:
-        """The roots, ascending, of the trees with a candidate that takes something from the tree itself.
+        """Return the roots, ascending, of the trees with a candidate that takes from the tree itself.
 
-        Raises `TooMuchWork`, as the other questions about such candidates.
+        Raises `TooMuchWork`, as do `is_local` and `are_local`.
         """
         self._flipping = True
         roots = self._roots_with(self._codes.local(self._codes_now()))
@@ -280,12 +280,12 @@ class Feasibility:
         return roots
 
     def is_local(self, root: int) -> bool:
-        """Whether a root is one of `local_roots`. False for a row that is no root."""
+        """Return whether a root is one of `local_roots`. False for a row that is no root."""
         tree = self._forms.tree_at.item(root) if root < len(self._forms.tree_at) else -1
         return 0 <= tree < len(self._code) and self._codes.is_local(self._code.item(tree))
 
     def are_local(self, roots: Rows) -> Bools:
-        """The same for many rows: bool[len(roots)]."""
+        """Return `is_local` for many rows: bool[len(roots)]."""
         known = roots < len(self._forms.tree_at)
         trees = np.full(len(roots), -1, dtype=np.intp)
         trees[known] = self._forms.trees_of(roots[known])
@@ -294,7 +294,7 @@ class Feasibility:
         return self._codes.local(codes)[codes]
 
     def assignments(self, roots: Rows) -> Iterator[tuple[int, Iterator[Assignment]]]:
-        """Each of some roots with the assignments of its tree, as rows in placement's order.
+        """Yield each of some roots with the assignments of its tree, as rows in placement's order.
 
         Iterating over assignments raises `TooMuchWork`.
         """
@@ -310,13 +310,13 @@ class Feasibility:
             yield root, self._assignments_of(code if tree >= 0 else EXCLUDED, first)
 
     def assignments_at(self, root: int) -> Iterator[Assignment]:
-        """The assignments of one tree as rows, in placement's order. Raises `TooMuchWork`."""
+        """Return the assignments of one tree as rows, in placement's order. Raises `TooMuchWork`."""
         tree = self._forms.tree_at.item(root)
         code = self._code.item(tree) if tree >= 0 else EXCLUDED
         return self._assignments_of(code, self._forms.first.item(tree))
 
     def _assignments_of(self, code: int, first: int) -> Iterator[Assignment]:
-        """The assignments of a tree with a code whose rows begin at ``first``."""
+        """Return the assignments of a tree with a code whose rows begin at ``first``."""
         if code == EXCLUDED:
             return iter(())
         codes = self._codes
@@ -325,7 +325,7 @@ class Feasibility:
         return codes.solution(code).assignments(rows)
 
     def at(self, root: int) -> Iterator[Candidate]:
-        """The candidates of one tree, in placement's order: a split, if there are no others.
+        """Return the candidates of one tree, in placement's order: a split, if there are no others.
 
         Raises `TooMuchWork`.
         """
@@ -334,7 +334,7 @@ class Feasibility:
         return (candidate_of(self._fleet, self.needs, (root, rows)) for rows in self.assignments_at(root))
 
     def local_at(self, root: int) -> Iterator[Candidate]:
-        """The candidates of one tree that take something from the tree itself, in placement's order.
+        """Return the candidates of one tree that take something from the tree itself, in placement's order.
 
         Raises `TooMuchWork`.
         """
@@ -347,10 +347,10 @@ class Feasibility:
         return (candidate_of(fleet, needs, choice) for choice in choices)
 
     def splits_at(self, root: int) -> Iterator[Candidate]:
-        """The split of one tree with each assignment of what is not split. Raises `TooMuchWork`.
+        """Yield the split of one tree with each assignment of the unsplit terms. Raises `TooMuchWork`.
 
-        There may be unsplit candidates as well. The parts are those of the fleet as it is, claims made since
-        `catch_up` included.
+        There may be unsplit candidates as well. The parts are computed on the present fleet, with claims made
+        since `catch_up`.
         """
         tree = self._forms.tree_at.item(root)
         code = self._code.item(tree) if tree >= 0 else EXCLUDED

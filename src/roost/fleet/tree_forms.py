@@ -1,10 +1,10 @@
-"""The forms of trees: which trees have providers with the same parents and the same resource classes.
+"""The forms of trees: trees whose providers have the same parents and resource classes have one form.
 
-The providers of a tree are numbered by ascending row; the number is the *position* of a provider. Trees of
-one form are columns side by side, position by position, so that a query is evaluated for all of them at once.
+The providers of a tree are numbered by ascending row; the number is the *position* of a provider. The rows of
+all trees of one form are a matrix of positions and trees, so that a query is evaluated for all at once.
 
-A *variant* of a form names the pools too: the sharing providers that serve a tree, each with its place among
-the positions by row.
+A *variant* of a form adds the pools: the sharing providers that serve a tree, each with its place among the
+positions by row.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from roost.fleet.columns import Int32, Rows, grown
 from roost.fleet.distinct import distinct
 from roost.fleet.fleet import Fleet
 from roost.fleet.invalidation_log import InvalidationLog
-from roost.fleet.pools import Pools
+from roost.fleet.pools import SharingPools
 from roost.fleet.reach import trees_served
 
 FormKey = tuple[tuple[int, tuple[str, ...]], ...]
@@ -27,18 +27,18 @@ ServingPools = tuple[tuple[int, int], ...]
 """The pools of a tree by ascending row: the row of each, and the number of the tree's positions before it."""
 
 FEW_TREES = 8
-"""Trees of a form that are evaluated one by one: columns cost more to begin with."""
+"""Trees of a form below which they are evaluated one by one, because columns have a fixed cost."""
 _SPARE_VARIANTS = 4_096
-"""Variants that pools may leave behind before all trees are numbered anew."""
+"""Most variants left unused by changes of pools before all trees are numbered anew."""
 _RESHAPED_AT_ONCE = 4_096
-"""Rows beyond which all trees are numbered anew: to number a tree by itself takes 30 µs."""
+"""Changed rows above which all trees are numbered anew: to number a tree by itself takes 30 µs."""
 
 
-class Form:
+class TreeForm:
     """Trees whose providers have the same parents and the same classes.
 
-    By position: ``parents``; ``classes``, of which the provider may have inventories; ``class_sets``, the
-    numbers of these sets in `TreeForms.class_sets`.
+    By position: ``parents``, the position of the parent; ``classes``, of which the provider may have
+    inventories; ``class_sets``, the number of this set of classes in `TreeForms.class_sets`.
     """
 
     def __init__(self, number: int, key: FormKey, class_sets: "ClassSets") -> None:
@@ -52,7 +52,7 @@ class Form:
         return len(self.parents)
 
     def columns(self, forms: "TreeForms") -> tuple[Rows, Rows]:
-        """The trees of this form: intp[n], and the row at each position: intp[positions, n]."""
+        """Return the trees of this form, intp[n], and the row at each position, intp[positions, n]."""
         if self._columns is None:
             trees = np.flatnonzero(forms.form_of[: forms.n_trees] == self.number)
             places = forms.first[trees] + np.arange(len(self))[:, np.newaxis]
@@ -60,14 +60,14 @@ class Form:
         return self._columns
 
     def changed(self) -> None:
-        """Trees came or went."""
+        """Drop the cached columns after trees came or went."""
         self._columns = None
 
 
 class ClassSets:
     """The sets of resource classes that providers have, numbered. A set keeps its number.
 
-    Thousands of devices have few of them: what a query says of a set is found once for all.
+    Thousands of devices have few different sets, so a query evaluates its kinds once for each set.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class ClassSets:
         self._numbers: dict[tuple[str, ...], int] = {}
 
     def number(self, classes: tuple[str, ...]) -> int:
-        """The number of a set. ``classes``: sorted."""
+        """Return the number of a set. ``classes``: sorted."""
         found = self._numbers.get(classes)
         if found is None:
             found = self._numbers[classes] = len(self.sets)
@@ -86,7 +86,7 @@ class ClassSets:
 class FormVariant(NamedTuple):
     """A form and the pools that serve trees of this form."""
 
-    form: Form
+    form: TreeForm
     pools: ServingPools
 
 
@@ -99,18 +99,18 @@ class TreeForms:
     root, -1 for others; ``position`` int32.
 
     ``epoch`` rises when everything is numbered anew. ``restructured`` has the trees that came, went, or have
-    changed in anything but amounts. ``regroupings`` rises when a pool serves other trees than before: of any
-    tree the variant may be another one then.
+    changed in anything but amounts. ``regroupings`` rises when a pool serves other trees than before: then
+    the variant of any tree may have changed.
     """
 
     epoch: int
     n_trees: int
     rows_used: int
     restructured: InvalidationLog
-    forms: list[Form]
+    forms: list[TreeForm]
     class_sets: ClassSets
     variants: list[FormVariant]
-    pools: Pools
+    pools: SharingPools
     regroupings: int
     root: Rows
     first: Rows
@@ -127,7 +127,7 @@ class TreeForms:
         self._build()
 
     def catch_up(self) -> None:
-        """Take in how the fleet has changed."""
+        """Apply the fleet's changes since the last call."""
         fleet, end = self._fleet, self._fleet.reshaped.end
         if end == self._at:
             return
@@ -155,13 +155,13 @@ class TreeForms:
                 self._remove(root)
 
     def rows_of(self, tree: int) -> list[int]:
-        """The rows of a tree's providers by position."""
+        """Return the rows of a tree's providers by position."""
         first = self.first.item(tree)
         rows: list[int] = self.rows[first : first + len(self.forms[self.form_of.item(tree)])].tolist()
         return rows
 
     def trees_of(self, roots: Rows) -> Rows:
-        """The numbers of the trees with these roots."""
+        """Return the numbers of the trees with these roots."""
         return self.tree_at[roots].astype(np.intp)
 
     @property
@@ -179,7 +179,7 @@ class TreeForms:
         self.restructured = InvalidationLog()
         self.forms = []
         self.class_sets = ClassSets()
-        self._form_at: dict[FormKey, Form] = {}
+        self._form_at: dict[FormKey, TreeForm] = {}
         self.variants = []
         self._variant_at: dict[tuple[int, ServingPools], int] = {}
         rows = fleet.rows()
@@ -202,7 +202,7 @@ class TreeForms:
         self._number_forms(sizes)
         bare = np.array([self._variant(form, ()) for form in self.forms], dtype=np.int32)
         self.variant_of = bare[self.form_of]
-        self.pools = Pools(fleet)
+        self.pools = SharingPools(fleet)
         self.regroupings = 0
         for pool in self.pools.rows:
             self._serve(pool, self.trees_of(trees_served(fleet, pool)))
@@ -222,7 +222,7 @@ class TreeForms:
         for size in np.flatnonzero(np.bincount(sizes)).tolist():
             trees = np.flatnonzero(sizes == size)
             if len(trees) < FEW_TREES:
-                # A tree of thousands of providers, of which there is one, is no case for columns.
+                # Columns do not pay for a single tree of thousands of providers.
                 rare += trees.tolist()
                 continue
             sequences = kinds[self.first[trees][:, np.newaxis] + np.arange(size)]
@@ -234,7 +234,7 @@ class TreeForms:
         self.form_of[rare] = self._forms_of(rare)
 
     def _forms_of(self, trees: Sequence[int]) -> Int32:
-        """The numbers of the forms of some trees: int32[len(trees)]."""
+        """Return the numbers of the forms of some trees: int32[len(trees)]."""
         ends = [self.first.item(tree + 1) if tree + 1 < self.n_trees else self.rows_used for tree in trees]
         rows = [
             self.rows[self.first.item(tree) : end].tolist() for tree, end in zip(trees, ends, strict=True)
@@ -242,10 +242,10 @@ class TreeForms:
         keys = self._keys_of(rows)
         return np.array([self._form(key).number for key in keys], dtype=np.int32)
 
-    # Pools: each divides only the trees that it serves
+    # Variants: a pool affects only those of the trees that it serves
 
     def _regroup(self, pool: int) -> None:
-        """Find the variants again of the trees that a pool serves and did not, or the other way round."""
+        """Update the variants of the trees that a pool begins or ceases to serve."""
         self.regroupings += 1
         variants = np.array([any(pool == each for each, _ in one.pools) for one in self.variants])
         here = self.form_of[: self.n_trees] >= 0
@@ -259,7 +259,7 @@ class TreeForms:
         self._serve(pool, np.flatnonzero(now & ~before))
 
     def _serve(self, pool: int, trees: Rows) -> None:
-        """A pool serves some trees that it did not serve."""
+        """Add a pool to the variants of some trees."""
         before = self._before(pool, trees)
         most = int(before.max(initial=0)) + 1
         parts, inverse = distinct(self.variant_of[trees].astype(np.intp) * most + before)
@@ -271,7 +271,7 @@ class TreeForms:
         self.variant_of[trees] = np.array(found, dtype=np.int32)[inverse]
 
     def _leave(self, pool: int, trees: Rows) -> None:
-        """A pool serves some trees no longer."""
+        """Remove a pool from the variants of some trees."""
         parts, inverse = distinct(self.variant_of[trees].astype(np.intp))
         found = []
         for variant in parts:
@@ -280,7 +280,7 @@ class TreeForms:
         self.variant_of[trees] = np.array(found, dtype=np.int32)[inverse]
 
     def _before(self, row: int, trees: Rows) -> Rows:
-        """How many positions of each tree have a lower row."""
+        """Return the number of positions of each tree that have a lower row: intp[len(trees)]."""
         sizes = np.array([len(form) for form in self.forms], dtype=np.intp)[self.form_of[trees]]
         found: Rows = np.zeros(len(trees), dtype=np.intp)
         found[self.rows[self.first[trees] + sizes - 1] < row] = -1
@@ -342,7 +342,7 @@ class TreeForms:
     # Forms and variants
 
     def _keys_of(self, trees: Sequence[Sequence[int]]) -> Iterator[FormKey]:
-        """The keys of trees with these rows."""
+        """Yield the keys of trees with these rows."""
         fleet = self._fleet
         rows = [row for tree in trees for row in tree]
         names: list[tuple[str, ...]] = [()] * len(rows)
@@ -356,14 +356,14 @@ class TreeForms:
             above = [self.position.item(parent) if parent >= 0 else -1 for parent in parents]
             yield tuple(zip(above, islice(left, len(tree)), strict=True))
 
-    def _form(self, key: FormKey) -> Form:
+    def _form(self, key: FormKey) -> TreeForm:
         form = self._form_at.get(key)
         if form is None:
-            form = self._form_at[key] = Form(len(self.forms), key, self.class_sets)
+            form = self._form_at[key] = TreeForm(len(self.forms), key, self.class_sets)
             self.forms.append(form)
         return form
 
-    def _variant(self, form: Form, pools: ServingPools) -> int:
+    def _variant(self, form: TreeForm, pools: ServingPools) -> int:
         key = (form.number, pools)
         number = self._variant_at.get(key)
         if number is None:

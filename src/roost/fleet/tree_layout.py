@@ -71,7 +71,7 @@ class TreeLayouts:
         self._width = self._has_subtrees + len(self._required) + len(self._demands)
 
     def trees(self, anchors: Rows) -> list[Tree]:
-        """The trees of some anchors, in the same order. Raises `TooMuchWork`."""
+        """Return the trees of some anchors, in the same order. Raises `TooMuchWork`."""
         self._fleet.meter.spend(LAYOUTS + KIND * len(self._options))
         found = [_options_at(options, anchors) for options in self._options]
         tree = np.concatenate([numbers for numbers, _ in found])
@@ -98,7 +98,7 @@ class TreeLayouts:
         return list(zip(anchors.tolist(), rows_of_trees, keys_of_trees, strict=True))
 
     def layout(self, key: LayoutKey) -> TreeLayout:
-        """The layout that a key stands for. Raises `TooMuchWork`."""
+        """Return the layout that a key stands for. Raises `TooMuchWork`."""
         counts = np.frombuffer(key[0], dtype=np.int64)
         positions = np.frombuffer(key[1], dtype=np.int64)
         options = [part.tolist() for part in np.split(positions, np.cumsum(counts)[:-1])]
@@ -116,7 +116,7 @@ class TreeLayouts:
     def _attributes(
         self, keys: Rows, trees: Rows, rows: Rows, first: Rows, of_kinds: Sequence[Rows]
     ) -> Int64:
-        """The attributes of all positions of all trees: int64[len(rows), n].
+        """Return the attributes of all positions of all trees: int64[len(rows), n].
 
         ``of_kinds``: the options of each kind, as indexes into ``rows``.
         """
@@ -154,7 +154,7 @@ class _Demand(NamedTuple):
 
 
 def _shared_demands(query: CandidateQuery, terms: Sequence[Term], kinds: Sequence[int]) -> dict[str, _Demand]:
-    """The demand for each class that several terms can take from one provider."""
+    """Return the demand for each class that several terms can take from one provider."""
     demands: dict[str, _Demand] = {}
     sharing: Counter[str] = Counter()
     for kind, term in zip(kinds, terms, strict=True):
@@ -169,7 +169,7 @@ def _shared_demands(query: CandidateQuery, terms: Sequence[Term], kinds: Sequenc
 
 
 def _options_at(options: Options, anchors: Rows) -> tuple[Rows, Rows]:
-    """The options for some anchors: the index of each option's anchor in ``anchors``, and its row."""
+    """Return the options for some anchors: the index of each option's anchor in ``anchors``, and its row."""
     starts = options.anchors.searchsorted(anchors)
     counts = options.anchors.searchsorted(anchors, "right") - starts
     before = np.cumsum(counts) - counts
@@ -179,7 +179,7 @@ def _options_at(options: Options, anchors: Rows) -> tuple[Rows, Rows]:
 
 
 def _next_ancestors(fleet: Fleet, keys: Rows, trees: Rows, rows: Rows, first: Rows) -> Int64:
-    """The next position above each one in its tree, -1 for none. ``keys``: tree and row as one number."""
+    """Return the next position above each one in its tree, -1 for none. ``keys``: tree and row as one."""
     found = np.full(len(rows), -1, dtype=np.int64)
     ancestors = fleet.parent[rows].astype(np.intp)
     seeking = np.flatnonzero(ancestors >= 0)
@@ -195,7 +195,7 @@ def _next_ancestors(fleet: Fleet, keys: Rows, trees: Rows, rows: Rows, first: Ro
 
 
 def _cut(values: Int64, bounds: Rows) -> list[bytes]:
-    """The bytes of ``values`` between each two consecutive bounds."""
+    """Return the bytes of ``values`` between each two consecutive bounds."""
     size = values.itemsize * (values.shape[1] if values.ndim > 1 else 1)
     raw = values.tobytes()
     return [raw[start:end] for start, end in pairwise((bounds * size).tolist())]

@@ -1,4 +1,4 @@
-"""The solutions of trees that are alike: whether a query has candidates there, and which."""
+"""Solutions: the candidates of a query in all trees that are alike."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -21,9 +21,12 @@ _LISTED = 200
 _NO_LIMIT = 2**62
 
 
-class Pool(NamedTuple):
-    """A pool as a position: how many of the tree's own come before it, its bits, and the number of the pool
-    above it, -1 for none."""
+class SharingPool(NamedTuple):
+    """A pool as a position of a layout.
+
+    ``before``: the number of the tree's own positions before it. ``bits``: its bits. ``above``: the number of
+    the pool above it, -1 for none.
+    """
 
     before: int
     bits: int
@@ -33,13 +36,13 @@ class Pool(NamedTuple):
 class TreeSolution:
     """The candidates that all trees with one form, equal bits and equal pools have, by position.
 
-    ``order``: what each position of the layout is: a position of the tree, or ``~n`` for the n-th pool.
+    ``order``: for each position of the layout, the position of the tree, or ``~n`` for the n-th pool.
     Positions that could serve nothing are left out. A tree without unsplit candidates may have a split: then
-    the terms that are not split are assigned here, and `roost.fleet.splitting` tells the rest.
+    the unsplit terms are assigned here, and `roost.fleet.splitting` finds the parts.
     """
 
     def __init__(
-        self, terms: QueryTerms, form: FormBits, bits: int, pools: Sequence[Pool], meter: Meter
+        self, terms: QueryTerms, form: FormBits, bits: int, pools: Sequence[SharingPool], meter: Meter
     ) -> None:
         self._terms = terms
         self._meter = meter
@@ -66,24 +69,24 @@ class TreeSolution:
 
     @property
     def hopeless(self) -> bool:
-        """Whether it is known that there are no candidates. Takes no work."""
+        """True if it is known, without any work, that there are no candidates."""
         return self._unsplit is False and self._split is False
 
     @property
     def possible(self) -> bool:
-        """Whether there is a candidate. Raises `TooMuchWork`."""
+        """True if there is a candidate. Raises `TooMuchWork`."""
         return self.unsplit or self.split
 
     @property
     def unsplit(self) -> bool:
-        """Whether there is an unsplit candidate. Raises `TooMuchWork`."""
+        """True if there is an unsplit candidate. Raises `TooMuchWork`."""
         if self._unsplit is None:
             self._unsplit = self._has_assignment(self._layout)
         return self._unsplit
 
     @property
     def split(self) -> bool:
-        """Whether what cannot be split has an assignment beside what can. Raises `TooMuchWork`."""
+        """True if the unsplit terms have an assignment beside a split. Raises `TooMuchWork`."""
         if self._split is None:
             positions = range(len(self.order))
             self._split = next(self.beside_split(positions), None) is not None
@@ -91,7 +94,7 @@ class TreeSolution:
 
     @property
     def local(self) -> bool:
-        """Whether there is a candidate that takes something from the tree itself. Raises `TooMuchWork`.
+        """True if there is a candidate that takes something from the tree itself. Raises `TooMuchWork`.
 
         A split does so.
         """
@@ -100,7 +103,7 @@ class TreeSolution:
         return self._local
 
     def assignments(self, rows: Sequence[int]) -> Iterator[Assignment]:
-        """The unsplit assignments of a tree as rows, the row at each position of the layout.
+        """Return the unsplit assignments of a tree as rows. ``rows``: its row at each position of the layout.
 
         Raises `TooMuchWork`.
         """
@@ -111,7 +114,7 @@ class TreeSolution:
         return self._assignments.of_tree(rows)
 
     def beside_split(self, rows: Sequence[int]) -> Iterator[Assignment]:
-        """The assignments of the terms that are not split, where the others are. Raises `TooMuchWork`."""
+        """Return the assignments of the unsplit terms beside a split. Raises `TooMuchWork`."""
         terms = self._terms
         if self._split is False:
             return iter(())
@@ -119,7 +122,7 @@ class TreeSolution:
             return iter(((),))
         if self._beside is None:
             layout = self._layout
-            # What the providers of the parts have needs no other provider of the group.
+            # Traits that the providers of the parts have are needed of no other provider of the group.
             beside = layout._replace(
                 options=[layout.options[place] for place in terms.unsplit],
                 trait_bits=[bits | self._met for bits in layout.trait_bits],
@@ -133,7 +136,7 @@ class TreeSolution:
         self._assignments = self._beside = None
 
     def _may_split(self) -> bool:
-        """Whether each term that is not split has an option, and the traits can all be met."""
+        """Return whether each unsplit term has an option, and all required traits can be met."""
         terms, options = self._terms, self._layout.options
         if not all(options[place] for place in terms.unsplit):
             return False
@@ -146,7 +149,7 @@ class TreeSolution:
     def _has_assignment(self, layout: TreeLayout) -> bool:
         left = self._meter.left(_NO_LIMIT)
         if left <= self._too_little:
-            # An earlier reader had as much, and has not found out.
+            # An earlier reader had as many units left, and they did not suffice.
             raise TooMuchWork("more work than is allowed")
         try:
             return next(self._search(layout).of_tree(range(len(self.order))), None) is not None
@@ -173,8 +176,8 @@ class TreeSolution:
         return False
 
 
-def _order(of_positions: Sequence[int], pools: Sequence[Pool]) -> list[int]:
-    """What the positions of a layout are, by ascending row."""
+def _order(of_positions: Sequence[int], pools: Sequence[SharingPool]) -> list[int]:
+    """Return the order of the positions of a layout, by ascending row: see `TreeSolution`."""
     if not pools:
         return [position for position, bits in enumerate(of_positions) if bits]
     order = []
@@ -191,12 +194,12 @@ def _layout(
     terms: QueryTerms,
     form: FormBits,
     bits: int,
-    pools: Sequence[Pool],
+    pools: Sequence[SharingPool],
     order: Sequence[int],
     of_positions: Sequence[int],
     meter: Meter,
 ) -> TreeLayout:
-    # Devices are alike mostly: what bits say is read once for all positions that have them.
+    # Most devices are alike: bits are decoded once for all positions that have them.
     alike: dict[tuple[PositionBits, int], list[int]] = {}
     for number, at in enumerate(order):
         key = (form.positions[at], of_positions[at]) if at >= 0 else (terms.pool, pools[~at].bits)
@@ -228,8 +231,8 @@ def _layout(
     return TreeLayout([options[kind] for kind in terms.kind_of], ancestor, trait_bits, available)
 
 
-def _ancestors(form: FormBits, pools: Sequence[Pool], order: Sequence[int]) -> list[int]:
-    """The next position of a layout above each one, -1 for none."""
+def _ancestors(form: FormBits, pools: Sequence[SharingPool], order: Sequence[int]) -> list[int]:
+    """Return the next position of a layout above each one, -1 for none."""
     place = {at: number for number, at in enumerate(order)}
     parents = form.form.parents
     known: dict[int, int] = {}

@@ -18,11 +18,11 @@ class ClassUse(NamedTuple):
 
 
 _SORTED = 4
-"""Units of work of a provider that is sorted by its name."""
+"""Units of work to sort one provider by its name."""
 
 
 class FullProvider(NamedTuple):
-    """A provider and the resource class of which the largest share of its capacity is in use.
+    """A provider, and its resource class with the largest share of capacity in use.
 
     ``row``: the provider's row. ``share``: used divided by capacity; more than 1 if it is oversubscribed.
     """
@@ -35,7 +35,7 @@ class FullProvider(NamedTuple):
 
 
 def class_uses(fleet: Fleet) -> list[ClassUse]:
-    """The capacity and use of each class of which a provider has an inventory, in order of name."""
+    """Return the capacity and use of each class of which a provider has an inventory, in order of name."""
     found = []
     for name in sorted(fleet.inventoried_classes()):
         columns = fleet.inventory_columns(name)
@@ -47,7 +47,7 @@ def class_uses(fleet: Fleet) -> list[ClassUse]:
 
 
 def uses_of_groups(fleet: Fleet, group: Int64, n_groups: int) -> dict[str, tuple[Int64, Int64]]:
-    """The capacity and use of each class in groups of trees, by class, both int64[n_groups].
+    """Return the capacity and use of each class in groups of trees, by class, both int64[n_groups].
 
     ``group``: by row, the group of the tree whose root the row is: 0 to ``n_groups`` - 1, or -1 for none.
     """
@@ -65,7 +65,7 @@ def uses_of_groups(fleet: Fleet, group: Int64, n_groups: int) -> dict[str, tuple
 
 
 def fullest_providers(fleet: Fleet, most: int) -> list[FullProvider]:
-    """The ``most`` providers with the largest share in use of one class, fullest first, then by name."""
+    """Return the ``most`` providers with the largest share of a class in use, fullest first, then by name."""
     classes = sorted(fleet.inventoried_classes())
     best: Float64 = np.full(fleet.n_rows, -1.0)
     of_class = np.zeros(fleet.n_rows, dtype=np.intp)
@@ -73,7 +73,7 @@ def fullest_providers(fleet: Fleet, most: int) -> list[FullProvider]:
         columns = fleet.inventory_columns(name)
         fleet.meter.spend_rows(4 * columns.n)
         rows, capacity = columns.row[: columns.n], columns.capacity[: columns.n]
-        # With no capacity any use is all that there is and more.
+        # Without capacity, any use is a share of 1 or more.
         share = columns.used[: columns.n] / np.maximum(capacity, 1)
         fuller = share > best[rows]
         best[rows[fuller]] = share[fuller]

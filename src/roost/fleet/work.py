@@ -1,8 +1,8 @@
-"""The work of an operation, counted in units: its cost is known while it runs, and depends on no clock.
+"""The work of an operation, counted in units, so that its cost is limited without a clock.
 
-An operation that reads the fleet, a query or a decision, has one `Work`. The fleet's `Meter` has it for as
-long as the operation is computed, and all that is computed on the fleet spends from it. So no function passes
-a budget on, and none can be called without one where its caller has set one.
+An operation that reads the fleet, a query or a decision, has one `WorkBudget`. The fleet's `Meter` holds it while
+the operation is computed, and all computations on the fleet spend from it. So no function passes a budget on,
+and none escapes the budget that its caller has set.
 
 A *unit* is about half a microsecond of Python on a current processor: an option that a search tries, a
 provider of a candidate, or a score of providers in vector operations. All memory that a computation takes
@@ -16,54 +16,54 @@ from typing import Final
 from roost.fleet.errors import TooMuchWork
 
 TREE: Final = 3
-"""Units of a tree that is looked at for its candidates where its layout is kept."""
+"""Units to read the candidates of one tree whose layout is kept."""
 
 SEARCH: Final = 40
-"""Units of a search that begins, beside `TERM` for each term."""
+"""Units to begin a search, beside `TERM` for each term."""
 
 TERM: Final = 15
-"""Units of a term in a search that begins."""
+"""Units for each term to begin a search."""
 
 LAYOUTS: Final = 300
-"""Units of some trees that are laid out together, beside `KIND` for each kind of term."""
+"""Units to lay out some trees together, beside `KIND` for each kind of term."""
 
 KIND: Final = 80
-"""Units of a kind of term when trees are laid out."""
+"""Units for each kind of term to lay out trees."""
 
 LAYOUT: Final = 20
-"""Units of a tree whose layout is not kept, beside one for each of its providers."""
+"""Units to read one tree whose layout is not kept, beside one for each of its providers."""
 
 CANDIDATE: Final = 10
-"""Units of a candidate with uuids for rows that is made, and looked at."""
+"""Units to make a candidate with uuids from rows, and to read it."""
 
 EVALUATION: Final = 4
-"""Units of a provider that is judged by itself for one term."""
+"""Units to evaluate one provider by itself for one term."""
 
 POSITION: Final = 2
-"""Units of a provider in the layout of one tree."""
+"""Units for each provider in the layout of one tree."""
 
 POOL: Final = 8
-"""Units of a sharing provider in the layout of one tree."""
+"""Units for each sharing provider in the layout of one tree."""
 
 ALIKE: Final = 8
-"""Units of the providers with equal bits in the layout of one tree."""
+"""Units for each set of providers with equal bits in the layout of one tree."""
 
 SUMMARY: Final = 25
-"""Units of a provider whose JSON is written."""
+"""Units to write the JSON of one provider."""
 
 _VECTOR: Final = 20
-"""Units of a few vector operations, however few rows they look at."""
+"""Fixed units of a few vector operations."""
 
 _IN_VECTOR: Final = 25
-"""Rows that a few vector operations look at for one unit."""
+"""Rows that a few vector operations process in one unit."""
 
 
-class Work:
-    """The work that an operation may still do. ``left``: units.
+class WorkBudget:
+    """The units of work that an operation has left.
 
-    ``kept_left``: units of work whose result is kept for the operations after this one, and which the fleet
-    demands rather than the request; None: such work counts as any other. ``kept``: units of work so far whose
-    result stays even if the operation is broken off.
+    ``left``: for the operation's own work. ``kept_left``: for work whose result is kept for later operations,
+    and whose amount depends on the fleet rather than on the request; None: such work spends from ``left``.
+    ``kept``: units spent so far whose result stays even if the operation is aborted.
     """
 
     __slots__ = ("kept", "kept_left", "left")
@@ -74,7 +74,7 @@ class Work:
         self.kept = 0
 
     def spend(self, units: int) -> None:
-        """Count units of work that are done now. Raises `TooMuchWork` if they are more than is left."""
+        """Count units of work. Raises `TooMuchWork` if they are more than is left."""
         self.left -= units
         if self.left < 0:
             raise TooMuchWork("more work than is allowed")
@@ -90,16 +90,19 @@ class Work:
 
 
 class Meter:
-    """Spends the work of the operation that is computed now. Outside of `limited` nothing is counted."""
+    """Counts the work of the operation in progress. Outside of `limited` nothing is counted."""
 
     __slots__ = ("_work",)
 
     def __init__(self) -> None:
-        self._work: Work | None = None
+        self._work: WorkBudget | None = None
 
     @contextmanager
-    def limited(self, work: Work | None) -> Iterator[None]:
-        """Spend ``work`` meanwhile; None: count nothing. The block must not wait: others would spend it."""
+    def limited(self, work: WorkBudget | None) -> Iterator[None]:
+        """Spend from ``work`` in the block; None: count nothing.
+
+        The block must not wait for anything: other operations would spend from it.
+        """
         before, self._work = self._work, work
         try:
             yield
@@ -107,7 +110,7 @@ class Meter:
             self._work = before
 
     def spend(self, units: int) -> None:
-        """Count units of work that are done now. Raises `TooMuchWork`."""
+        """Count units of work. Raises `TooMuchWork`."""
         if self._work is not None:
             self._work.spend(units)
 
@@ -123,12 +126,12 @@ class Meter:
 
     @contextmanager
     def once(self) -> Iterator[None]:
-        """Count all work meanwhile as work whose result is kept if it is completed."""
+        """Count all work in the block as work whose result is kept if it is completed."""
         outer = self._work
         if outer is None or outer.kept_left is None:
             yield
             return
-        inner = self._work = Work(outer.kept_left)
+        inner = self._work = WorkBudget(outer.kept_left)
         try:
             yield
         finally:
@@ -143,5 +146,5 @@ class Meter:
             self._work.kept += units
 
     def left(self, most: int) -> int:
-        """The units that are left, ``most`` at most."""
+        """Return the units that are left, ``most`` at most."""
         return most if self._work is None else min(most, self._work.left)

@@ -15,10 +15,12 @@ Commits:
     projection       from the changes of a commit to rows inserted, updated and deleted
     bulk             statements that write many rows at once
     turn_requests    the table in which writers that lose race after race request a turn
+    step_metrics     counts and times the steps of the protocol
 
 Replicas:
     replica          a fleet at a position, with the tentative changes of a draft
     commit_tap       the commits that a replica moves by, for a copy of its fleet
+    past_fleet       a fleet that is moved to any version whose commits are kept
     follower         keeps the replica at the head
     delta            the head, and the commits that a replica lacks
     load             loads a fleet from the tables
@@ -26,14 +28,22 @@ Replicas:
     feed             the change feed: commits in their order, read forwards and backwards
     trim             removes old commits
     status           the position of the replica in the history, and the queue
-    retention        how long commits are kept, and the task that removes older ones
+    retention        limits of age and number of kept commits, and the task that removes older ones
+    capacity_metrics  capacity and use of the cloud, as gauges
 
 Tables:
     tables           the commits, and the relational state that they add up to
-    holdings         consumers and what they hold, read from the tables
-    verify           whether commits, tables and fleet agree; with audit_snapshot, breaches,
-                     history, findings
-    errors           what can go wrong
+    holdings         consumers and their allocations, read from the tables
+    assignment_text  assignments as the text of a column
+    errors           errors of the ledger
+
+Verification:
+    verify           compares commits, tables and a loaded fleet
+    audit_snapshot   the tables as plain facts, and rows that make no sense
+    breaches         allocations that their inventories do not allow
+    assigned_twice   CPUs and PCI devices that several consumers have to themselves
+    history          the commits, undone to the oldest one and applied again
+    findings         the differences that verification reports, and their kinds
 
 The *head* is the newest commit. A *command* is a request to change something, validated against the exact
 state that its commit follows. A *commit* is the changes of all commands of one batch.

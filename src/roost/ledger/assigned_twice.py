@@ -6,7 +6,7 @@ from roost.model.assignment import Assigned, clashes
 
 
 def assigned_twice(assigned: Assignments) -> list[Finding]:
-    """A finding for each pair of consumers with the same part of a node's hardware."""
+    """Return a finding for each pair of consumers with the same part of a node's hardware."""
     return [finding for node in sorted(assigned) for finding in _on(node, assigned[node])]
 
 

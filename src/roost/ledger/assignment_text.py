@@ -9,12 +9,12 @@ _decoder = msgspec.json.Decoder(Assignment)
 
 
 def assignment_text(assignment: Assignment | None) -> str | None:
-    """The text of an assignment."""
+    """Encode an assignment."""
     return None if assignment is None else msgspec.json.encode(assignment).decode()
 
 
 def assignment_from_text(consumer: str, text: str | None) -> Assignment | None:
-    """The assignment of a consumer. Raises: `Damaged` if the text is none of an assignment."""
+    """Decode the assignment of a consumer. Raises: `Damaged` if the text is not one of an assignment."""
     try:
         return None if text is None else _decoder.decode(text)
     except msgspec.MsgspecError as error:

@@ -54,7 +54,7 @@ FLEET_KINDS = (PROVIDER, GENERATION, INVENTORIES, TRAITS, AGGREGATES, CLASS, TRA
 KINDS = (*FLEET_KINDS, CONSUMER)
 
 Facts = dict[str, dict[str, Any]]
-"""By kind and name. Things that do not exist, and empty ones, have no entry."""
+"""Facts by kind and name. Things that do not exist, and empty ones, have no entry."""
 
 
 Assignments = dict[str, dict[str, Assignment]]
@@ -65,7 +65,7 @@ Members = dict[tuple[str, str], tuple[str, ...]]
 """Server group and consumer -> the uuids of the providers that the consumer takes from, sorted."""
 
 
-class Identity(NamedTuple):
+class ProviderIdentity(NamedTuple):
     """The fact of a resource provider: its row, its name, and its parent's uuid."""
 
     row: int
@@ -116,7 +116,7 @@ def put(facts: Facts, kind: str, name: str, fact: Any) -> None:
 
 
 def sides(change: Change) -> Iterator[Side]:
-    """The facts that a change changes, each before and after it."""
+    """Yield the facts that a change changes, each before and after it."""
     match change:
         case ProviderChanged():
             name, before, after = change.provider, change.before, change.after
@@ -151,7 +151,7 @@ def sides(change: Change) -> Iterator[Side]:
 
 
 def facts_of(fleet: Fleet) -> Facts:
-    """The facts of a fleet: all kinds except consumers, which a fleet does not hold."""
+    """Return the facts of a fleet: all kinds except consumers, which a fleet does not hold."""
     facts: Facts = {kind: {} for kind in KINDS}
     facts[CLASS].update(fleet.resource_classes)
     facts[TRAIT].update(fleet.traits)
@@ -167,7 +167,7 @@ def facts_of(fleet: Fleet) -> Facts:
 
 
 def used_in(fleet: Fleet) -> dict[tuple[str, str], int]:
-    """The amounts in use according to a fleet, by provider uuid and resource class; without zeros."""
+    """Return the amounts in use according to a fleet, by provider uuid and resource class; without zeros."""
     return {
         (fleet.uuid(row), name): amount
         for row in fleet.rows().tolist()
@@ -177,7 +177,7 @@ def used_in(fleet: Fleet) -> dict[tuple[str, str], int]:
 
 
 def members_in(fleet: Fleet) -> Members:
-    """The members of server groups according to a fleet."""
+    """Return the members of server groups according to a fleet."""
     return {
         (group, consumer): tuple(sorted(fleet.uuid(row) for row in rows))
         for group in fleet.groups.names()
@@ -186,12 +186,12 @@ def members_in(fleet: Fleet) -> Members:
 
 
 def assigned_in(fleet: Fleet) -> Assignments:
-    """The assignments according to a fleet."""
+    """Return the assignments according to a fleet."""
     return {node: dict(fleet.assigned.on(node)) for node in fleet.assigned.nodes()}
 
 
 def differences(ours: Facts, theirs: Facts, kinds: Iterable[str]) -> Iterator[Side]:
-    """The facts of ``kinds`` that differ: ``before`` is from ``ours``, ``after`` from ``theirs``."""
+    """Yield the facts of ``kinds`` that differ: ``before`` is from ``ours``, ``after`` from ``theirs``."""
     for kind in kinds:
         for name in sorted(ours[kind].keys() | theirs[kind].keys()):
             one, other = ours[kind].get(name), theirs[kind].get(name)
@@ -200,7 +200,7 @@ def differences(ours: Facts, theirs: Facts, kinds: Iterable[str]) -> Iterator[Si
 
 
 def read_audit_snapshot(connection: Connection) -> tuple[AuditSnapshot, list[Finding]]:
-    """The audit snapshot of the tables, and a finding for each row that makes no sense.
+    """Read the audit snapshot of the tables, with a finding for each row that makes no sense.
 
     The connection's transaction must see one snapshot.
     """
@@ -240,7 +240,7 @@ class _Reading:
             parent = None
             if row.parent_id is not None:
                 parent = self._named(f"{PROVIDER} {row.uuid}", "parent", row.parent_id, self._uuids)
-            self.snapshot.put(PROVIDER, row.uuid, Identity(row.id, row.name, parent))
+            self.snapshot.put(PROVIDER, row.uuid, ProviderIdentity(row.id, row.name, parent))
             self.snapshot.put(GENERATION, row.uuid, row.generation)
         self._find_loops()
 
@@ -337,8 +337,8 @@ class _Reading:
         return list(self._connection.execute(sa.select(table)))
 
 
-def _identity(row: int, facts: ProviderFacts | None) -> Identity | None:
-    return None if facts is None else Identity(row, facts.name, facts.parent)
+def _identity(row: int, facts: ProviderFacts | None) -> ProviderIdentity | None:
+    return None if facts is None else ProviderIdentity(row, facts.name, facts.parent)
 
 
 def _holding(consumer: Consumer | None, allocations: Allocations) -> Holding | None:

@@ -1,4 +1,4 @@
-"""Breaches: allocations that do not fit their inventories, and the commits since which they do not."""
+"""Breaches: allocations that violate their inventories, and the commits that caused them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ class Breach:
     known: bool = False
 
     def broken(self) -> bool:
-        """Whether the amount violates the inventory, both as of the commits undone so far."""
+        """Return whether the amount violates the inventory, both as of the commits undone so far."""
         if self.inventory is None:
             return self.amount > 0
         if self.consumer is None:
@@ -57,7 +57,7 @@ class Breach:
             self.cause, self.known = cause, True
 
     def finding(self) -> Finding:
-        """The breach, with its cause."""
+        """Return the finding of the breach, with its cause."""
         what = f"{self.resource_class} of resource provider {self.provider}"
         if self.consumer is not None:
             what = f"allocation of {what} by consumer {self.consumer}"
@@ -87,21 +87,21 @@ class Breaches:
                 breach.look_back(seq, change)
 
     def findings(self) -> list[Finding]:
-        """A finding for each breach."""
+        """Return a finding for each breach."""
         return [breach.finding() for breach in self._all]
 
 
 def over_capacity(inventory: Inventory, used: int) -> bool:
-    """Whether more is in use than the inventory can ever have.
+    """Return whether more is in use than the inventory allows if nothing of it is reserved.
 
-    What is reserved while it is in use is no breach: drivers reserve a machine that is given away whole, so
-    that nothing comes before it is cleaned, and operators reserve what is to become free.
+    A reserve of units in use is no breach: drivers reserve a bare metal node in use, so that it is cleaned
+    before the next instance, and operators reserve units that are to become free.
     """
     return not has_room(used, msgspec.structs.replace(inventory, reserved=0).capacity)
 
 
 def violates_units(inventory: Inventory, amount: int) -> bool:
-    """Whether one allocation violates min_unit, max_unit or step_size."""
+    """Return whether one allocation violates min_unit, max_unit or step_size."""
     return not meets_units(amount, inventory.min_unit, inventory.max_unit, inventory.step_size)
 
 

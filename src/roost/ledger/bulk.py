@@ -71,7 +71,7 @@ class Bulk:
         )
 
     def _text(self, dialect: Dialect) -> tuple[str, list[str] | None]:
-        """The SQL text, and the names of its positional parameters in order; None if they are named."""
+        """Return the SQL text, and its positional parameters' names in order; None if they are named."""
         kind = (dialect.name, dialect.paramstyle)
         if kind not in self._compiled:
             compiled = self._one.compile(dialect=dialect)
@@ -81,7 +81,7 @@ class Bulk:
 
 
 def bulk_insert(table: sa.Table) -> Bulk:
-    """A statement that inserts rows, each with all columns of the table."""
+    """Return a statement that inserts rows, each with all columns of the table."""
     names = [column.name for column in table.columns]
     given = _rows(table, {name: name for name in names})
     all_at_once = sa.insert(table).from_select(names, sa.select(given))
@@ -89,7 +89,7 @@ def bulk_insert(table: sa.Table) -> Bulk:
 
 
 def bulk_update(table: sa.Table, keys: Sequence[str], values: Sequence[str]) -> Bulk:
-    """A statement that updates rows. Each has the new ``values``, and its key in members named ``key_…``."""
+    """Return a statement that updates rows: each has new ``values``, and its key in members ``key_…``."""
     parameters = {f"key_{key}": key for key in keys} | {name: name for name in values}
     given = _rows(table, parameters)
     one = sa.update(table).where(*(table.c[key] == sa.bindparam(f"key_{key}") for key in keys))
@@ -104,7 +104,7 @@ def bulk_update(table: sa.Table, keys: Sequence[str], values: Sequence[str]) -> 
 
 
 def bulk_delete(table: sa.Table, keys: Sequence[str]) -> Bulk:
-    """A statement that deletes rows. Each has its key in members named ``key_…``."""
+    """Return a statement that deletes rows. Each has its key in members named ``key_…``."""
     parameters = {f"key_{key}": key for key in keys}
     given = _rows(table, parameters)
     joined = _joined(table, keys, parameters)
@@ -120,7 +120,7 @@ def _json(rows: Sequence[Row]) -> str:
 
 
 def _rows(table: sa.Table, members: dict[str, str]) -> sa.TableValuedAlias:
-    """The parameter ``rows`` as a table. ``members``: the column of ``table`` for each member of a row."""
+    """Return the parameter ``rows`` as a table. ``members``: the column of ``table`` for each member."""
     text = sa.cast(sa.bindparam("rows", type_=sa.Text()), JSON)
     columns = [sa.column(name, table.c[column].type) for name, column in members.items()]
     return (
@@ -129,8 +129,11 @@ def _rows(table: sa.Table, members: dict[str, str]) -> sa.TableValuedAlias:
 
 
 def _joined(table: sa.Table, keys: Sequence[str], members: dict[str, str]) -> str | None:
-    """MariaDB's SQL for the table joined with the JSON parameter by ``keys``; None unless all members are
-    numbers: text would be compared by another collation than the table's, and truncated."""
+    """Return MariaDB's SQL for the table joined with the JSON parameter by ``keys``.
+
+    None unless all members are numbers: text would be compared by another collation than the table's, and
+    truncated.
+    """
     types = {name: table.c[column].type for name, column in members.items()}
     if not all(isinstance(kind, sa.Integer | sa.Float) for kind in types.values()):
         return None

@@ -17,19 +17,19 @@ EVERY_SECONDS: Final = 15.0
 """Seconds between two publications."""
 
 ALL: Final = "all"
-"""The label value that stands for all zones, and for what is in none."""
+"""The label value for the sum of all zones, with providers outside of zones included."""
 
 Zones = Callable[[Fleet], Mapping[str, Rows]]
-"""The rows of the roots of the hosts in each availability zone, by the name of the zone."""
+"""Returns the rows of the hosts' roots in each availability zone, by the name of the zone."""
 
 
 def no_zones(_: Fleet) -> Mapping[str, Rows]:
-    """Return no zones: a process with placement alone knows of none."""
+    """Return no zones: a process with placement alone has none."""
     return {}
 
 
 class CapacityMetrics:
-    """Sets the gauges of capacity and use from the fleet of a ledger, as far as this process knows it."""
+    """Sets the gauges of capacity and use from the fleet of a ledger, as far as the replica has followed."""
 
     def __init__(self, ledger: Ledger, zones: Zones = no_zones) -> None:
         self._ledger = ledger
@@ -37,14 +37,14 @@ class CapacityMetrics:
         self._published: set[tuple[str, str]] = set()
 
     async def run(self) -> None:
-        """Publish for ever, if the process counts."""
+        """Publish for ever, if the process collects metrics."""
         while True:
             if counting():
                 self.publish()
             await asyncio.sleep(EVERY_SECONDS)
 
     def publish(self) -> None:
-        """Set the gauges. A class or a zone that is no more has none of either."""
+        """Set the gauges. Those of a class or zone that is gone become 0."""
         fleet = self._ledger.known()
         amounts = {(use.resource_class, ALL): (use.capacity, use.used) for use in class_uses(fleet)}
         zones = self._zones(fleet)

@@ -1,12 +1,12 @@
-"""The garbage collector: what a process has loaded is kept from it, and it looks seldom at what is young."""
+"""Settings of the garbage collector: it skips loaded objects, and collects young ones seldom."""
 
 import gc
 from typing import Final
 
 YOUNG_OBJECTS: Final = 10_000
-"""New objects after which the collector looks for garbage among them; Python's own number is 700. Dozens of
-requests are under way together, and none of their objects is garbage: with 700, each request was visited
-several times, for 5 to 10 % of a scheduler's time."""
+"""New objects after which the youngest generation is collected; Python's default is 700. Dozens of requests
+are under way together, and none of their objects is garbage: with 700, each request was traversed several
+times, for 5 to 10 % of a scheduler's time."""
 
 OLDER: Final = 5
 """Collections of one generation after which the next older one is collected. With Python's own 10, garbage

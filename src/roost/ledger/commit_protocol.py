@@ -45,8 +45,8 @@ import msgspec
 from roost.ledger.commit_states import (
     Answering,
     Appending,
-    Batch,
     Checking,
+    CommandBatch,
     Drafting,
     Following,
     Idle,
@@ -72,9 +72,9 @@ from roost.ledger.commit_steps import (
     Draft,
     Drafted,
     Effect,
+    EffectFailed,
     Event,
     Fail,
-    Failed,
     Finish,
     HeadChecked,
     Pause,
@@ -97,12 +97,12 @@ _with = msgspec.structs.replace
 
 
 def may_skip_head_check(memory: Memory, now: float) -> bool:
-    """Whether a batch that requires new consumers may be drafted without a head check.
+    """Return whether a batch that requires new consumers may be drafted without a head check.
 
-    A head check tells three things:
+    A head check finds three things:
 
     - The commits of other writers. The append detects them as well, because its sequence number is taken.
-    - The turn requests of other writers. They wait for `Limits.skip` seconds at most.
+    - The turn requests of other writers. They wait for `CommitLimits.skip` seconds at most.
     - The allocations of the batch's consumers. If the draft creates all consumers, the append detects as well
       that one of them exists. If it does not (a claim is refused, say), the head is verified before a command
       is answered.
@@ -113,18 +113,18 @@ def may_skip_head_check(memory: Memory, now: float) -> bool:
 
 
 def head_checked(memory: Memory, unchanged: bool, now: float) -> Memory:
-    """The memory after a head check. ``unchanged``: no commit of another writer, and no turn request."""
+    """Return the memory after a head check. ``unchanged``: no commit of another writer, no turn request."""
     return _with(memory, skip_until=now + memory.limits.skip if unchanged else 0.0)
 
 
 def transition(state: State, event: Event, now: float) -> Step:
-    """The state after ``event``, and the effect to perform next. ``now``: seconds of a monotonic clock.
+    """Return the state after ``event``, and the effect to perform next. ``now``: monotonic seconds.
 
     Raises: `AssertionError` for an event that the state does not expect.
     """
     match state, event:
         case Idle(memory), BatchReady(size, requires_new):
-            batch = Batch(memory, size)
+            batch = CommandBatch(memory, size)
             if requires_new and may_skip_head_check(memory, now):
                 return _draft(batch, unchecked=True)
             return _check(batch)
@@ -173,24 +173,24 @@ def transition(state: State, event: Event, now: float) -> Step:
             if batch.request is None:
                 return Idle(batch.memory), Finish()
             return Withdrawing(batch), WithdrawTurn((batch.request,))
-        case Withdrawing(batch), TurnWithdrawn() | Failed():
-            # If the request could not be withdrawn, other writers honour it for `Limits.turn` seconds.
+        case Withdrawing(batch), TurnWithdrawn() | EffectFailed():
+            # If the request could not be withdrawn, others honour it for `CommitLimits.turn` seconds.
             return Idle(batch.memory), Finish()
         case (
             (Checking(batch) | Following(batch) | Requesting(batch)),
-            Failed(DatabaseUnavailable() as error),
+            EffectFailed(DatabaseUnavailable() as error),
         ) if batch.unknown and now < batch.recover_until:
             return Recovering(batch, error), Pause(batch.memory.limits.recovery_pause)
-        case _, Failed(error) if not isinstance(state, Idle | Answering):
+        case _, EffectFailed(error) if not isinstance(state, Idle | Answering):
             return _fail(_require_check(state.batch), error)
     raise AssertionError(f"{type(state).__name__} does not expect {event}")
 
 
-def _check(batch: Batch) -> Step:
+def _check(batch: CommandBatch) -> Step:
     return Checking(batch), CheckHead(batch.single)
 
 
-def _draft(batch: Batch, unchecked: bool = False) -> Step:
+def _draft(batch: CommandBatch, unchecked: bool = False) -> Step:
     limit = batch.memory.limits.attempts
     if batch.attempts >= limit:
         busy = LedgerBusy(f"other writers were first {limit} times in a row; try again")
@@ -199,7 +199,7 @@ def _draft(batch: Batch, unchecked: bool = False) -> Step:
     return Drafting(batch, unchecked), Draft(batch.single, unchecked)
 
 
-def _append(batch: Batch, drafted: Drafted, unchecked: bool, now: float) -> Step:
+def _append(batch: CommandBatch, drafted: Drafted, unchecked: bool, now: float) -> Step:
     if not drafted.changes and not batch.unknown:
         # There is nothing to append. The answers, refusals too, are from a checked head, so they are not
         # older than any commit that a client has seen.
@@ -209,7 +209,7 @@ def _append(batch: Batch, drafted: Drafted, unchecked: bool, now: float) -> Step
     return Appending(batch, drafted.token, unchecked), Append(drafted.token, (*dead, *ours))
 
 
-def _followed(batch: Batch, delta: DeltaRead, now: float) -> Step:
+def _followed(batch: CommandBatch, delta: DeltaRead, now: float) -> Step:
     for token in delta.tokens:
         if token in batch.unknown:
             return _answer(batch, token)
@@ -228,27 +228,27 @@ def _followed(batch: Batch, delta: DeltaRead, now: float) -> Step:
     return _draft(batch)
 
 
-def _others_first(batch: Batch, requests: Sequence[str], now: float) -> bool:
-    """Whether a live writer requested its turn before this one. ``requests``: the oldest first."""
+def _others_first(batch: CommandBatch, requests: Sequence[str], now: float) -> bool:
+    """Return whether a live writer requested its turn before this one. ``requests``: the oldest first."""
     before = requests[: requests.index(batch.request)] if batch.request in requests else requests
     seen, turn = batch.memory.requests_seen, batch.memory.limits.turn
     return any(now - seen[request] < turn for request in before)
 
 
 def _dead_requests(memory: Memory, now: float) -> tuple[str, ...]:
-    """The turn requests that were first seen at least `Limits.turn` seconds ago."""
+    """Return the turn requests that were first seen at least `CommitLimits.turn` seconds ago."""
     return tuple(name for name, since in memory.requests_seen.items() if now - since >= memory.limits.turn)
 
 
-def _conflicted(batch: Batch, token: str, now: float) -> Step:
-    """The append's number is taken. After every `Limits.conflicts` conflicts the writer requests a turn.
+def _conflicted(batch: CommandBatch, token: str, now: float) -> Step:
+    """Handle an append whose number is taken: after `CommitLimits.conflicts` of them, request a turn.
 
     To try again is not enough. A number goes to the first writer with a draft on the newest commit. A writer
     whose round trip to the database is longer than the others' whole batch is never first, and two of three
     equal writers can starve the third. So a writer that has lost a few times inserts a request into a table
     that all writers read with the head, and a writer that finds an older request than its own pauses. This is
     no lock: only the key of the commits decides which append succeeds. A writer that dies after its request
-    delays the others once, for `Limits.turn` seconds.
+    delays the others once, for `CommitLimits.turn` seconds.
     """
     batch = _with(batch, conflicts=batch.conflicts + 1, obstacle=None)
     if batch.conflicts % batch.memory.limits.conflicts:
@@ -258,28 +258,28 @@ def _conflicted(batch: Batch, token: str, now: float) -> Step:
     return Requesting(batch), RequestTurn(token, (*_dead_requests(batch.memory, now), *ours))
 
 
-def _wait_for_database(batch: Batch, error: Exception, now: float) -> Step:
+def _wait_for_database(batch: CommandBatch, error: Exception, now: float) -> Step:
     if now >= batch.recover_until:
         return _fail(batch, error)
     return Recovering(batch, error), Pause(batch.memory.limits.recovery_pause)
 
 
-def _require_check(batch: Batch) -> Batch:
-    """The batch with the next head check not skipped."""
+def _require_check(batch: CommandBatch) -> CommandBatch:
+    """Return the batch with the next head check not skipped."""
     return _with(batch, memory=_with(batch.memory, skip_until=0.0))
 
 
-def _stop_skipping(batch: Batch, now: float) -> Batch:
-    """The batch with no head check skipped for `Limits.no_skip` seconds."""
+def _stop_skipping(batch: CommandBatch, now: float) -> CommandBatch:
+    """Return the batch with no head check skipped for `CommitLimits.no_skip` seconds."""
     memory = batch.memory
     return _with(batch, memory=_with(memory, skip_until=0.0, no_skip_until=now + memory.limits.no_skip))
 
 
-def _answer(batch: Batch, token: str) -> Step:
+def _answer(batch: CommandBatch, token: str) -> Step:
     return Answering(batch), Answer(token)
 
 
-def _fail(batch: Batch, error: Exception, count: int | None = None) -> Step:
+def _fail(batch: CommandBatch, error: Exception, count: int | None = None) -> Step:
     if batch.unknown and not isinstance(error, OutcomeUnknown):
         # Any other error would promise that nothing was written.
         error = OutcomeUnknown(f"it is unknown whether the changes were written: {error}")

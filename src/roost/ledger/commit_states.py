@@ -9,7 +9,7 @@ import msgspec
 from roost.ledger.commit_steps import Drafted
 
 
-class Limits(NamedTuple):
+class CommitLimits(NamedTuple):
     """The protocol's limits. All times are in seconds."""
 
     attempts: int = 50
@@ -39,20 +39,20 @@ class Limits(NamedTuple):
     """Time between two head checks while another writer has its turn."""
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = CommitLimits()
 
 
 class Memory(msgspec.Struct, frozen=True):
     """The state that a writer keeps from batch to batch. Times are seconds of the monotonic clock."""
 
-    limits: Limits = DEFAULT_LIMITS
+    limits: CommitLimits = DEFAULT_LIMITS
     skip_until: float = 0.0
     no_skip_until: float = 0.0
     requests_seen: Mapping[str, float] = MappingProxyType({})
     """The turn requests of the last delta, each with the time at which this writer first saw it."""
 
 
-class Batch(msgspec.Struct, frozen=True):
+class CommandBatch(msgspec.Struct, frozen=True):
     """One batch under way: the data that all states share.
 
     ``size``: its commands. ``attempts``: its drafts so far. ``conflicts``: its appends whose number was taken
@@ -84,39 +84,39 @@ class Idle(msgspec.Struct, frozen=True):
 class Checking(msgspec.Struct, frozen=True):
     """Waits for a head check."""
 
-    batch: Batch
+    batch: CommandBatch
 
 
 class Following(msgspec.Struct, frozen=True):
     """Waits for a page of the delta."""
 
-    batch: Batch
+    batch: CommandBatch
 
 
 class Yielding(msgspec.Struct, frozen=True):
     """Pauses, because another writer requested its turn first."""
 
-    batch: Batch
+    batch: CommandBatch
 
 
 class Drafting(msgspec.Struct, frozen=True):
     """Waits for a draft; ``unchecked``: it is made without a head check."""
 
-    batch: Batch
+    batch: CommandBatch
     unchecked: bool
 
 
 class Verifying(msgspec.Struct, frozen=True):
     """Waits for the head check that was skipped before the draft."""
 
-    batch: Batch
+    batch: CommandBatch
     drafted: Drafted
 
 
 class Appending(msgspec.Struct, frozen=True):
     """Waits for the outcome of an append; ``unchecked``: drafted without a head check."""
 
-    batch: Batch
+    batch: CommandBatch
     token: str
     unchecked: bool
 
@@ -124,29 +124,29 @@ class Appending(msgspec.Struct, frozen=True):
 class Requesting(msgspec.Struct, frozen=True):
     """Waits until its turn request is in the database."""
 
-    batch: Batch
+    batch: CommandBatch
 
 
 class Recovering(msgspec.Struct, frozen=True):
     """Waits until the database answers again, to learn the outcome of an append.
 
-    ``error``: the database's last error. The batch fails with it after `Limits.recovery` seconds.
+    ``error``: the database's last error. The batch fails with it after `CommitLimits.recovery` seconds.
     """
 
-    batch: Batch
+    batch: CommandBatch
     error: Exception
 
 
 class Answering(msgspec.Struct, frozen=True):
     """The commands get their outcomes."""
 
-    batch: Batch
+    batch: CommandBatch
 
 
 class Withdrawing(msgspec.Struct, frozen=True):
     """Waits until its turn request is out of the database."""
 
-    batch: Batch
+    batch: CommandBatch
 
 
 State = (

@@ -1,6 +1,6 @@
 """The events and effects of the commit protocol: the vocabulary of `roost.ledger.commit_protocol`.
 
-Each effect is followed by the events that can result from it. `Failed` can result from every effect.
+Each effect is followed by the events that can result from it. `EffectFailed` can result from every effect.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Position(NamedTuple):
 
 
 class CheckHead(msgspec.Struct, frozen=True):
-    """Discard any draft, and read the head and what the batch's consumers hold.
+    """Discard any draft, and read the head and the holdings of the batch's consumers.
 
     ``single``, here and below: only the first command of the batch is processed.
     """
@@ -189,7 +189,7 @@ class BatchReady(msgspec.Struct, frozen=True):
     requires_new: bool
 
 
-class Failed(msgspec.Struct, frozen=True):
+class EffectFailed(msgspec.Struct, frozen=True):
     """The effect raised ``error`` and wrote nothing."""
 
     error: Exception
@@ -223,5 +223,5 @@ Event = (
     | Probed
     | Paused
     | Answered
-    | Failed
+    | EffectFailed
 )

@@ -19,12 +19,12 @@ class CommitTap:
         self._closed = closed
 
     def put(self, seq: int, at: float, changes: str) -> None:
-        """Keep a commit: see `Commit`."""
+        """Keep a commit; see `Commit`."""
         self._commits.append(Commit(seq, at, changes))
         self.characters += len(changes)
 
     def take(self) -> list[Commit]:
-        """The commits since the last call, in order."""
+        """Return the commits since the last call, in order."""
         commits, self._commits, self.characters = self._commits, [], 0
         return commits
 

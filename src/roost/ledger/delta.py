@@ -95,23 +95,23 @@ class CommitRow(NamedTuple):
     changes: str
 
 
-class Snapshot(Protocol):
+class LedgerSnapshot(Protocol):
     """One snapshot of the ledger's tables."""
 
     def head(self) -> tuple[Position, bool]:
-        """The head, and whether any turn is requested."""
+        """Return the head, and whether any turn is requested."""
 
     def commits_from(self, seq: int, count: int) -> Sequence[CommitRow]:
-        """The first ``count`` commits from ``seq`` on, in their order."""
+        """Return the first ``count`` commits from ``seq`` on, in their order."""
 
     def turn_requests(self) -> Sequence[str]:
-        """The turn requests, the oldest first."""
+        """Return the turn requests, the oldest first."""
 
     def holdings(self, uuids: Sequence[str]) -> Holdings:
-        """The holdings of the named consumers that exist."""
+        """Return the holdings of the named consumers that exist."""
 
     def load(self) -> Fleet:
-        """The fleet at the head. Raises: `roost.ledger.errors.Damaged`."""
+        """Return the fleet at the head. Raises: `roost.ledger.errors.Damaged`."""
 
 
 NOWHERE = Position(0, None)
@@ -157,13 +157,13 @@ class DatabaseSnapshot:
 
 
 def newest(connection: Connection) -> Position:
-    """The position of the head."""
+    """Return the position of the head."""
     row = connection.execute(_NEWEST).one_or_none()
     return NOWHERE if row is None else Position(row.seq, row.writer)
 
 
 def check_head(connection: Connection, uuids: Sequence[str]) -> Head:
-    """The head and the holdings of at most `NAMES_PER_STATEMENT` consumers, by a single statement."""
+    """Return the head and the holdings of at most `NAMES_PER_STATEMENT` consumers, by a single statement."""
     rows = _head_and_named(connection, uuids)
     if not rows:
         return Head(NOWHERE, False, Holdings({}, {}))
@@ -173,19 +173,19 @@ def check_head(connection: Connection, uuids: Sequence[str]) -> Head:
 
 
 def check_head_of_many(connection: Connection, uuids: Sequence[str]) -> Head:
-    """As `check_head`, for any number of consumers. The connection's transaction must see one snapshot."""
+    """Do as `check_head`, for any number of consumers. The transaction must see one snapshot."""
     snapshot = DatabaseSnapshot(connection)
     return Head(*snapshot.head(), snapshot.holdings(uuids))
 
 
 def read_delta(
-    snapshot: Snapshot,
+    snapshot: LedgerSnapshot,
     since: Position,
     uuids: Sequence[str],
     follow: int,
     limits: PageLimits = DEFAULT_LIMITS,
 ) -> Delta:
-    """The next page of the delta of a replica at ``since``, with the consumers ``uuids``.
+    """Read the next page of the delta of a replica at ``since``, with the consumers ``uuids``.
 
     The fleet is loaded anew if following does not lead to the head (commits were trimmed, or the replica has
     commits that the database has not), or if the commits cost more than ``follow`` characters of changes,
@@ -211,8 +211,8 @@ def read_delta(
     return Delta(at, page, tokens, None, True, snapshot.holdings(uuids), requests)
 
 
-def _page(snapshot: Snapshot, since: Position, limits: PageLimits) -> list[Followed]:
-    """The commits after ``since``, up to the limits; none if the database's history lacks ``since``."""
+def _page(snapshot: LedgerSnapshot, since: Position, limits: PageLimits) -> list[Followed]:
+    """Read the commits after ``since``, up to the limits; none if the history lacks ``since``."""
     at, size = since, 0
     page: list[Followed] = []
     # The commit at the replica's position is read as well, to compare its token.

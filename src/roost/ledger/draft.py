@@ -23,7 +23,7 @@ BATCH_SECONDS = 0.1
 """Seconds of running commands after which a draft ends. The other commands wait for the next commit."""
 
 
-class Waiting(Generic[T]):
+class WaitingCommand(Generic[T]):
     """A command, and the future that its caller waits for.
 
     ``requests``: the ids of the caller's request. ``place``: the caller's span. ``begun``: a batch has taken
@@ -45,7 +45,7 @@ class Waiting(Generic[T]):
 
     @property
     def answered(self) -> bool:
-        """Whether the caller already has an outcome or has been cancelled."""
+        """True if the caller has an outcome already, or was cancelled."""
         return self._future.done()
 
     def answer(self, outcome: T | Exception) -> None:
@@ -75,7 +75,7 @@ class CommitDraft(NamedTuple):
 
 
 def draft(
-    batch: Sequence[Waiting[Any]], fleet: Fleet, holdings: Holdings, seq: int, at: float
+    batch: Sequence[WaitingCommand[Any]], fleet: Fleet, holdings: Holdings, seq: int, at: float
 ) -> CommitDraft:
     """Run a batch's commands, and leave their changes on the fleet.
 
@@ -94,8 +94,8 @@ def draft(
     return CommitDraft(seq, at, outcomes, state.changes, statements)
 
 
-def creates_all(batch: Sequence[Waiting[Any]], drawn: CommitDraft) -> bool:
-    """Whether no command with an outcome was refused, and all consumers of these commands are created."""
+def creates_all(batch: Sequence[WaitingCommand[Any]], drawn: CommitDraft) -> bool:
+    """Return whether no command with an outcome was refused, and all their consumers are created."""
     written = {change.consumer for change in drawn.changes if isinstance(change, AllocationsChanged)}
     return all(
         not isinstance(outcome, Exception) and written.issuperset(waiting.command.consumers())
@@ -115,8 +115,8 @@ def _statements(state: State, ids: ConsumerIds) -> list[Statement]:
     return statements
 
 
-def _run(batch: Sequence[Waiting[Any]], state: State) -> list[Any]:
-    """The outcome of each command: its result, or the error that refused it. Ends after `BATCH_SECONDS`."""
+def _run(batch: Sequence[WaitingCommand[Any]], state: State) -> list[Any]:
+    """Return the outcome of each command, a result or an error. Ends after `BATCH_SECONDS`."""
     outcomes: list[Any] = []
     until = time.perf_counter() + BATCH_SECONDS
     for waiting in batch:

@@ -1,4 +1,4 @@
-"""The errors of the ledger, besides those by which a command refuses.
+"""The errors of the ledger. Commands refuse with errors of their own.
 
 LedgerError
 ├── Damaged        rows of the tables refer to rows that do not exist

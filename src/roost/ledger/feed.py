@@ -12,7 +12,7 @@ from roost.model.change import Change
 from roost.storage import read_identity
 
 ROWS_AT_ONCE = 50
-"""Commits fetched together. A limit of bytes is passed by these at most."""
+"""Commits fetched together. A limit of bytes is exceeded by these at most."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[Change]).decode
@@ -55,11 +55,10 @@ class Stretch(NamedTuple):
 
 
 def commits_after(connection: Connection, seq: int, most: int, most_bytes: int) -> Stretch:
-    """The commits after ``seq`` without a gap: at most ``most``, up to the one that reaches ``most_bytes``.
+    """Read the commits after ``seq`` without a gap, at most ``most``, until they reach ``most_bytes``.
 
-    ``most_bytes`` is compared with the changes in UTF-8. Without the next commit, because it was
-    trimmed, there are none: then ``oldest`` is more than ``seq + 1``. The connection's transaction must see
-    one snapshot.
+    ``most_bytes`` is compared with the changes in UTF-8. If the next commit was trimmed, none is returned:
+    then ``oldest`` is more than ``seq + 1``. The connection's transaction must see one snapshot.
     """
     ends = sa.select(sa.func.min(commits.c.seq), sa.func.max(commits.c.seq))
     oldest, head = connection.execute(ends).one()
@@ -71,7 +70,7 @@ def commits_after(connection: Connection, seq: int, most: int, most_bytes: int) 
         rows = connection.execute(newer.order_by(commits.c.seq).limit(min(ROWS_AT_ONCE, most - len(found))))
         before = at
         for row in rows:
-            # Databases show commits in their order. Should one not, the feed waits for the missing one.
+            # Databases show commits in their order. If one did not, the feed would wait for the missing one.
             if row.seq != at + 1 or size >= most_bytes:
                 break
             at = row.seq
@@ -83,7 +82,7 @@ def commits_after(connection: Connection, seq: int, most: int, most_bytes: int) 
 
 
 def commits_before(connection: Connection, seq: int, down_to: int) -> list[Commit]:
-    """The commits from ``seq`` down to ``down_to``, newest first, at most `ROWS_AT_ONCE`."""
+    """Return the commits from ``seq`` down to ``down_to``, newest first, at most `ROWS_AT_ONCE`."""
     older = sa.select(commits.c.seq, commits.c.committed_at, commits.c.changes).where(
         commits.c.seq <= seq, commits.c.seq >= down_to
     )
@@ -93,5 +92,5 @@ def commits_before(connection: Connection, seq: int, down_to: int) -> list[Commi
 
 
 def token_at(connection: Connection, seq: int) -> str | None:
-    """The token of a commit's append, which no client knows; None if the commit is trimmed."""
+    """Return the token of a commit's append, which no client knows; None if the commit is trimmed."""
     return connection.execute(sa.select(commits.c.writer).where(commits.c.seq == seq)).scalar()

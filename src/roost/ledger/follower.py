@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from roost.fleet import Fleet
 from roost.ledger.commit_protocol import head_checked
-from roost.ledger.commit_states import Limits, Memory
+from roost.ledger.commit_states import CommitLimits, Memory
 from roost.ledger.delta import (
     DatabaseSnapshot,
     Delta,
@@ -26,12 +26,12 @@ from roost.storage import NAMES_PER_STATEMENT, Database, DatabaseUnavailable
 class Follower:
     """A replica and the database that it follows.
 
-    ``turn`` is a lock that is held while the replica moves: by a batch from reading its consumers to the end
+    ``turn``: the lock that is held while the replica moves: by a batch from reading its consumers to the end
     of its commit, and by a reader for one page of a delta. ``memory``: the state that the commit protocol
-    keeps between batches. ``history``: what the last look at it found; None before the first look.
+    keeps between batches. ``history``: the state of the history at the last `look`; None before the first.
     """
 
-    def __init__(self, database: Database, replica: Replica, limits: Limits) -> None:
+    def __init__(self, database: Database, replica: Replica, limits: CommitLimits) -> None:
         self.database = database
         self.replica = replica
         self.turn = asyncio.Lock()
@@ -44,7 +44,7 @@ class Follower:
         self.deadlines = Deadlines(database.limit)
 
     async def current(self) -> Fleet:
-        """The fleet with every commit, of any writer, that was durable before this call.
+        """Return the fleet with every commit, of any writer, that was durable before this call.
 
         Reads that arrive during a head check share the next one. On SQLite each read checks by itself, which
         takes no longer.
@@ -70,12 +70,12 @@ class Follower:
         self.deadlines.close()
 
     async def look(self, now: float) -> None:
-        """Look at the history in the database. ``now``: seconds since the epoch."""
+        """Read the state of the history in the database. ``now``: seconds since the epoch."""
         version = self.replica.position.seq
         self.history = await self.database.autocommit_read(lambda connection: look(connection, version, now))
 
     async def check_head(self, uuids: Sequence[str]) -> Head:
-        """The head of the database, and the holdings of the named consumers."""
+        """Return the head of the database, and the holdings of the named consumers."""
         if len(uuids) > NAMES_PER_STATEMENT:
             return await self.database.read(
                 lambda connection: check_head_of_many(connection, uuids), by_key=True
@@ -99,7 +99,7 @@ class Follower:
             return
         complete = False
         while not complete:
-            # Between two pages the writer may go on.
+            # The writer may commit between two pages.
             async with self.turn:
                 head = await self.check_head(())
                 unchanged = head.position == self.replica.position and not head.turn_requested

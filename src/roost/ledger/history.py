@@ -1,8 +1,8 @@
 """The audit of the history: the kept commits are undone one by one to the oldest, and applied again.
 
-Each commit holds every fact before and after it. While commits are undone, the state must be at each step
-the one that the commit left; if the first commit of all is kept, nothing may be left at the end. A fact that
-contradicts is set to what the commit holds, so that one mistake gives one finding.
+Each commit holds every changed fact before and after it. While commits are undone, the state at each step
+must be the one that the commit left; if the first commit of all is kept, nothing may be left at the end. A
+contradicting fact is set to the value in the commit, so that one mistake gives one finding.
 """
 
 from collections.abc import Callable, Iterator
@@ -126,7 +126,7 @@ class _History:
             self.at = seq - 1
 
     def expect_nothing(self) -> None:
-        """All commits are undone: nothing may be left."""
+        """Check that nothing is left after all commits are undone."""
         for kind, facts in self._snapshot.facts.items():
             for name, fact in sorted(facts.items()):
                 self._tell(UNEXPLAINED, kind, name, f"the tables have {fact}, which no commit put there")

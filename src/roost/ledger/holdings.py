@@ -38,7 +38,7 @@ HOLDING = (
 
 
 def with_allocations(these: sa.FromClause) -> sa.FromClause:
-    """``these`` (the consumers, or a join with them) joined with all allocations of the consumers."""
+    """Join ``these`` (the consumers, or a join with them) with all allocations of the consumers."""
     # Chained, because SQLite would materialise a nested join first.
     return (
         these.outerjoin(allocations, allocations.c.consumer_id == consumers.c.id)
@@ -52,7 +52,7 @@ _ANY = consumers.c.uuid == sa.any_(sa.bindparam("uuids", type_=ARRAY(UUID)))
 
 
 def for_named(statement: Callable[[sa.ColumnElement[bool]], sa.Select[Any]]) -> Callable[..., Sequence[Any]]:
-    """A function that executes ``statement`` for named consumers: ``(connection, uuids)`` to rows.
+    """Return a function that executes ``statement`` for named consumers: ``(connection, uuids)`` to rows.
 
     ``statement`` gets the condition that a consumer is among ``uuids``. PostgreSQL gets the uuids as one
     array, so the statement is the same for any number of them and is planned once.
@@ -76,12 +76,12 @@ _ON_PROVIDER = (
 
 
 def held_by(connection: Connection, uuids: Iterable[str]) -> dict[str, Held]:
-    """The named consumers that exist, with their allocations."""
+    """Return the named consumers that exist, with their allocations."""
     return holdings_of(connection, uuids).held
 
 
 def holdings_of(connection: Connection, uuids: Iterable[str]) -> Holdings:
-    """The named consumers that exist, with their allocations and ids."""
+    """Return the named consumers that exist, with their allocations and ids."""
     found = Holdings({}, {})
     for some in in_batches(uuids):
         held, ids = holdings_from_rows(_named(connection, some))
@@ -91,23 +91,23 @@ def holdings_of(connection: Connection, uuids: Iterable[str]) -> Holdings:
 
 
 def held_on(connection: Connection, provider: str) -> dict[str, Held]:
-    """The consumers with an allocation from a provider, with all their allocations."""
+    """Return the consumers with an allocation from a provider, with all their allocations."""
     return held_by(connection, sorted(consumers_on(connection, provider)))
 
 
 def consumers_on(connection: Connection, provider: str) -> frozenset[str]:
-    """The consumers with an allocation from a provider."""
+    """Return the consumers with an allocation from a provider."""
     rows = connection.execute(_ON_PROVIDER.where(resource_providers.c.uuid == provider).distinct())
     return frozenset(rows.scalars())
 
 
 def held_by_all(connection: Connection) -> dict[str, Held]:
-    """Every consumer, with what it holds."""
+    """Return every consumer, with its allocations."""
     return holdings_from_rows(connection.execute(_ALL)).held
 
 
 def holdings_from_rows(rows: Iterable[Sequence[Any]]) -> Holdings:
-    """Consumers from rows of the columns `HOLDING`."""
+    """Return consumers from rows of the columns `HOLDING`."""
     held: dict[str, Held] = {}
     ids: dict[str, int] = {}
     for number, uuid, project, user, generation, kind, group, assignment, provider, name, used in rows:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from roost.fleet import Fleet
-from roost.ledger.commit_states import DEFAULT_LIMITS, Limits
+from roost.ledger.commit_states import DEFAULT_LIMITS, CommitLimits
 from roost.ledger.commit_steps import Position
 from roost.ledger.commit_tap import CommitTap
 from roost.ledger.delta import newest
@@ -36,7 +36,7 @@ class Ledger:
         fleet: Fleet,
         position: Position,
         clock: Callable[[], float] = time.time,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: CommitLimits = DEFAULT_LIMITS,
     ) -> None:
         self.database = database
         self._clock = clock
@@ -45,7 +45,7 @@ class Ledger:
 
     @classmethod
     async def open(
-        cls, database: Database, clock: Callable[[], float] = time.time, limits: Limits = DEFAULT_LIMITS
+        cls, database: Database, clock: Callable[[], float] = time.time, limits: CommitLimits = DEFAULT_LIMITS
     ) -> "Ledger":
         """Load a ledger from a database, and register the standard resource classes and traits in it.
 
@@ -77,9 +77,7 @@ class Ledger:
 
     @property
     def last_command(self) -> float:
-        """When a command last arrived or got its outcome, in seconds of `time.monotonic`; 0 before the first
-        one.
-        """
+        """Time of the last arrival or outcome of a command, in monotonic seconds; 0 before the first."""
         return self._writer.last_command
 
     @property
@@ -88,7 +86,7 @@ class Ledger:
         return self._writer.waiting_commands
 
     async def current(self) -> Fleet:
-        """The fleet with every commit, of any writer, that was durable before this call.
+        """Return the fleet with every commit, of any writer, that was durable before this call.
 
         Use it before the next ``await``: later commits change the same object.
 
@@ -97,26 +95,26 @@ class Ledger:
         return await self._follower.current()
 
     def known(self) -> Fleet:
-        """The fleet with the commits that this process has followed so far, without a look at the database.
+        """Return the fleet with the commits that this process has followed, without reading the database.
 
-        Use it before the next ``await``. It is at the head of every commit of this ledger's own.
+        Use it before the next ``await``. It includes every commit of this ledger's own.
         """
         self._follower.replica.discard()
         return self._follower.replica.fleet
 
     def tentative(self) -> Fleet:
-        """The fleet as it is, with what is being committed: for caches that follow all changes of a fleet.
+        """Return the fleet with its tentative changes, for caches that follow all changes of a fleet.
 
         Use it before the next ``await``.
         """
         return self._follower.replica.fleet
 
     def tap(self) -> CommitTap:
-        """The commits that `known` moves by from now on."""
+        """Return a tap of the commits that the fleet of `known` moves by from now on."""
         return self._follower.replica.tap()
 
     async def look(self) -> LedgerStatus:
-        """Look at the history in the database, and return the status of the ledger.
+        """Read the state of the history from the database, and return the status of the ledger.
 
         Raises: `StorageError` if the database cannot be read.
         """
@@ -124,7 +122,7 @@ class Ledger:
         return self.status()
 
     def status(self) -> LedgerStatus:
-        """The status of the ledger, as of the last `look`."""
+        """Return the status of the ledger, as of the last `look`."""
         follower = self._follower
         return status_of(
             follower.replica.position.seq,
@@ -135,9 +133,10 @@ class Ledger:
         )
 
     async def trim(self, keep: int, older_than: float, pause: float = 0.0) -> int:
-        """Delete commits that are older than ``older_than`` (seconds since the epoch) or not among the newest
-        ``keep``, and return their number. The newest commit always stays. ``pause``: seconds between two
-        batches, each of which is a transaction.
+        """Delete old commits, and return their number.
+
+        A commit is deleted if it is older than ``older_than`` (seconds since the epoch) or not among the
+        newest ``keep``; the newest commit always stays. ``pause``: seconds between two transactions.
 
         Raises: `StorageError` if the database failed.
         """

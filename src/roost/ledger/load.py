@@ -23,7 +23,7 @@ from roost.ledger.errors import Damaged
 from roost.model.assignment import Assignment
 
 _AT_ONCE = 20_000
-"""Rows that are fetched together; only so many are Python objects at the same time."""
+"""Rows fetched together: at most so many are Python objects at the same time."""
 
 Column = npt.NDArray[Any]
 Columns = Sequence[Sequence[Any]]
@@ -31,17 +31,17 @@ Used = tuple[Rows, Int64]
 
 
 def head(connection: Connection) -> int:
-    """The newest commit's sequence number, 0 if there is none."""
+    """Return the newest commit's sequence number, 0 if there is none."""
     return connection.execute(sa.select(sa.func.max(tables.commits.c.seq))).scalar() or 0
 
 
 def announced(connection: Connection) -> int:
-    """The mark of the operator's word that was announced last, 0 if there is none."""
+    """Return the mark of the operator's word that was announced last, 0 if there is none."""
     return connection.execute(sa.select(tables.operator_word.c.mark)).scalar() or 0
 
 
 def load(connection: Connection) -> Fleet:
-    """The fleet in the state of the tables. The connection's transaction must see one snapshot.
+    """Return the fleet in the state of the tables. The connection's transaction must see one snapshot.
 
     Raises: `Damaged` if rows refer to providers, resource classes or traits that do not exist.
     """
@@ -95,7 +95,7 @@ def _inventories(connection: Connection, classes: dict[int, str]) -> Iterator[tu
 
 
 def _traits(connection: Connection, traits: dict[int, str]) -> NameSets:
-    """The providers of each set of traits.
+    """Yield the providers of each set of traits.
 
     The database joins the traits of a provider into one text, because there are many times as many rows as
     providers, and most providers have the same set.
@@ -132,7 +132,7 @@ class _Allocations(NamedTuple):
 
 
 def _allocations(connection: Connection) -> _Allocations:
-    """All allocations, by one scan of the table.
+    """Read all allocations, by one scan of the table.
 
     Two sums by the database, by provider and by owner, take twice as long on SQLite, which sorts for them.
     """
@@ -142,7 +142,7 @@ def _allocations(connection: Connection) -> _Allocations:
 
 
 def _used(held: _Allocations, classes: dict[int, str], providers: Rows) -> Iterator[tuple[str, Used]]:
-    """The use of each resource class: the providers, and the amount of each."""
+    """Yield the use of each resource class: the providers, and the amount of each."""
     numbers = np.unique(held.class_id).tolist()
     # The table has no foreign keys.
     no_provider = np.setdiff1d(held.provider, providers).tolist()
@@ -185,7 +185,7 @@ def _owner_usages(connection: Connection, held: _Allocations, classes: dict[int,
 
 
 def _sums(held: _Allocations, class_id: int, by: Rows, size: int) -> Int64:
-    """The amounts of a resource class, summed up by the numbers ``by``, one for each allocation."""
+    """Return the amounts of a resource class, summed up by the numbers ``by``, one for each allocation."""
     sums = np.zeros(size, dtype=np.int64)
     of_class = held.class_id == class_id
     np.add.at(sums, by[of_class], held.used[of_class])
@@ -193,7 +193,7 @@ def _sums(held: _Allocations, class_id: int, by: Rows, size: int) -> Int64:
 
 
 def _members(connection: Connection) -> GroupMembers:
-    """The members of server groups. Their providers exist: `_used` has seen all allocations."""
+    """Return the members of server groups. Their providers exist: `_used` has seen all allocations."""
     consumers, allocations = tables.consumers, tables.allocations
     query = (
         sa.select(consumers.c.server_group, consumers.c.uuid, allocations.c.provider_id)
@@ -209,7 +209,7 @@ def _members(connection: Connection) -> GroupMembers:
 
 
 def _assignments(connection: Connection) -> Iterator[tuple[str, Assignment]]:
-    """The assignments of consumers."""
+    """Yield the assignments of consumers."""
     table = tables.consumers
     query = sa.select(table.c.uuid, table.c.assignment).where(table.c.assignment.is_not(None))
     for part in _read(connection, query):
@@ -220,7 +220,7 @@ def _assignments(connection: Connection) -> Iterator[tuple[str, Assignment]]:
 
 
 def _named(names: dict[int, str], number: int, what: str) -> str:
-    """The name of a resource class or a trait. Raises: `Damaged`."""
+    """Return the name of a resource class or a trait. Raises: `Damaged`."""
     try:
         return names[number]
     except KeyError:
@@ -234,14 +234,14 @@ def _damaged(what: str, number: int) -> Damaged:
 
 
 def _columns(parts: Iterable[Columns], dtypes: Sequence[npt.DTypeLike]) -> list[Column]:
-    """The columns of a query's rows as arrays. NULL becomes NaN in an array of floats."""
+    """Return the columns of a query's rows as arrays. NULL becomes NaN in an array of floats."""
     arrays = [[np.array(values, dtype) for values, dtype in zip(part, dtypes, strict=True)] for part in parts]
     empty = [np.zeros(0, dtype) for dtype in dtypes]
     return [np.concatenate(column) for column in zip(empty, *arrays, strict=True)]
 
 
 def _read(connection: Connection, query: sa.Select[Any]) -> Iterator[Columns]:
-    """The columns of a query's rows, `_AT_ONCE` rows at a time."""
+    """Yield the columns of a query's rows, `_AT_ONCE` rows at a time."""
     result = connection.execute(query, execution_options={"yield_per": _AT_ONCE})
     for part in result.partitions():
         yield tuple(zip(*part, strict=True))

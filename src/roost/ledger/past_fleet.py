@@ -1,7 +1,7 @@
-"""A fleet of its own that is moved through the history, to any version whose commits are kept.
+"""A separate fleet that is moved through the history, to any version whose commits are kept.
 
-Why no snapshots: a version of last week is needed once a month. To go back a million commits takes a minute
-or two, and all versions on the way are there for nothing.
+Snapshots would not pay: a version of last week is needed once a month. To undo a million commits takes a
+minute or two, and gives all versions on the way.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,14 +21,14 @@ COMMITS_AT_ONCE = 1_000
 
 
 class HistoryMissing(Exception):
-    """Commits that a version needs are not kept, or are not there yet."""
+    """Commits that a version needs are not kept, or do not exist yet."""
 
 
 class PastFleet:
-    """The fleet of a database at one version after another. Nobody else may have the fleet.
+    """The fleet of a database at one version after another. The fleet is not shared.
 
-    ``progress`` is called with the number of commits undone or redone since `at` was called, and with the
-    number that there are in all. Raises `StorageError` if the database cannot be used.
+    ``progress`` is called with the number of commits undone or redone since `at` was called, and with their
+    total. Raises `StorageError` if the database cannot be used.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class PastFleet:
         return self._fleet.version
 
     async def at(self, version: int) -> Fleet:
-        """The fleet at a version. The next call changes it; whoever changes it must undo that first.
+        """Return the fleet at a version. The next call moves it; callers undo their own changes before.
 
         Raises:
             HistoryMissing: commits between the present version and that one are not kept.
@@ -80,7 +80,7 @@ class PastFleet:
         return fleet
 
     async def next_changes(self, version: int) -> Sequence[Change] | None:
-        """The changes of the commit after a version; None if there is none."""
+        """Return the changes of the commit after a version; None if there is none."""
         found = await self._database.read(
             lambda connection: _read(connection, version + 1, version + 1, False)
         )
@@ -98,7 +98,7 @@ class PastFleet:
 
 
 def _read(connection: Connection, first: int, last: int, back: bool) -> list[tuple[int, float, str]]:
-    """The first of some commits, or the last of them ``back`` to the first, at most `COMMITS_AT_ONCE`."""
+    """Return commits ``first`` to ``last``, or in descending order (``back``), at most `COMMITS_AT_ONCE`."""
     order = commits.c.seq.desc() if back else commits.c.seq
     query = sa.select(commits.c.seq, commits.c.committed_at, commits.c.changes)
     query = query.where(commits.c.seq.between(first, last)).order_by(order).limit(COMMITS_AT_ONCE)

@@ -29,7 +29,7 @@ from roost.model.change import (
 )
 
 IDS_OF_A_COMMIT = 2**24
-"""Ids that a commit may give to consumers; none has as many. There is room for 2**39 commits."""
+"""Range of ids that a commit may give to consumers, more than any needs. It allows 2**39 commits."""
 
 Key = tuple[Any, ...]
 Statement = tuple[Bulk, list[Row]]
@@ -50,7 +50,7 @@ class _Net:
     def statements(
         self, effects: dict[Key, tuple[bool, Row | None]]
     ) -> tuple[Statement, Statement, Statement]:
-        """Deletes, updates and inserts. ``effects``: by key whether the row existed, and its new values."""
+        """Return deletes, updates and inserts. ``effects``: by key if the row existed, and its values."""
         deletes: list[Row] = []
         updates: list[Row] = []
         inserts: list[Row] = []
@@ -96,7 +96,7 @@ class ConsumerIds:
         self._next = seq * IDS_OF_A_COMMIT
 
     def of(self, consumer: str, is_new: bool) -> int:
-        """A consumer's id. ``is_new``: whether the consumer is created, and gets its id now.
+        """Return a consumer's id. ``is_new``: whether the consumer is created, and gets its id now.
 
         Raises: `LookupError` for a consumer that exists and was not read; its rows could not be found.
         """
@@ -110,7 +110,7 @@ class ConsumerIds:
 
 
 def project(fleet: Fleet, changes: Iterable[Change], at: float, ids: ConsumerIds) -> list[Statement]:
-    """The statements that bring the tables from the head to the state after ``changes``.
+    """Return the statements that bring the tables from the head to the state after ``changes``.
 
     ``fleet`` gives the rows of providers, the ids of names, and the generations of providers that the changes
     leave out. It must be at the head; if the changes neither add, remove nor rename anything, it may include
@@ -242,7 +242,7 @@ class _Projection:
                     )
 
     def _touched(self, provider: str) -> int:
-        """The row of a provider whose inventories, traits or aggregates change; that row is updated too."""
+        """Return the row of a provider whose inventories, traits or aggregates change; it is updated too."""
         row = self._row(provider)
         if row not in self._generations and (row,) not in self._effects["resource_providers"]:
             self._touch(row, self._fleet.generation.item(row))

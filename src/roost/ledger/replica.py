@@ -42,7 +42,7 @@ class Replica:
         return self._follow_characters + FOLLOW_CHARACTERS_PER_PROVIDER * len(self.fleet) - self._followed
 
     def show(self, changes: Sequence[Change]) -> None:
-        """Note that the fleet includes these changes, which are not durable yet."""
+        """Record that the fleet includes these changes, which are not durable yet."""
         self._tentative = changes
 
     def discard(self) -> None:
@@ -66,7 +66,7 @@ class Replica:
             tap.put(position.seq, at, text)
 
     def tap(self) -> CommitTap:
-        """Keep the commits that the replica moves by from now on, until the tap is closed."""
+        """Return a tap of the commits that the replica moves by from now on, until the tap is closed."""
         tap = CommitTap(self._taps.remove)
         self._taps.append(tap)
         return tap

@@ -1,4 +1,4 @@
-"""Retention: how long commits are kept, and the task by which a process removes older ones."""
+"""Retention: limits of age and number of kept commits, and the task that removes older ones."""
 
 import asyncio
 import random
@@ -15,7 +15,7 @@ GROUP = "ledger"
 
 DAY = 86_400.0
 PAUSE = 0.05
-"""Seconds between two batches of removed commits, in which other writes go on."""
+"""Seconds between two transactions that remove commits, in which other writes run."""
 
 OPTIONS = [
     cfg.IntOpt(
@@ -55,7 +55,7 @@ class Retention(msgspec.Struct, frozen=True):
 
 
 def retention_from(conf: cfg.ConfigOpts) -> Retention:
-    """The retention that a configuration, in which `OPTIONS` are registered, asks for."""
+    """Return the retention of a configuration in which `OPTIONS` are registered."""
     group = conf[GROUP]
     return Retention(group.keep_commits, group.keep_days, group.trim_interval)
 
@@ -81,7 +81,7 @@ async def keep_trimming(
             _LOG.warning("old commits could not be removed; the next interval tries again", error=str(error))
             continue
         except Exception:
-            # Without the task the table would grow until the disk is full, long after the defect showed.
+            # If the task ended, the table would grow until the disk is full, long after the defect showed.
             _LOG.exception("a defect keeps old commits from being removed; the next interval tries again")
             continue
         if removed:

@@ -13,15 +13,14 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Held(msgspec.Struct, frozen=True):
-    """A consumer and what it holds."""
+    """A consumer and its allocations."""
 
     consumer: Consumer
     allocations: Allocations
 
 
 class Moment(NamedTuple):
-    """A state that a command ran on: ``version`` of the ledger, and after it the first ``position`` changes
-    of the next commit."""
+    """A state on which a command ran: ledger ``version``, plus ``position`` changes of the next commit."""
 
     version: int
     position: int
@@ -41,16 +40,16 @@ class State:
         self._named: frozenset[str] = frozenset()
 
     def name(self, consumers: Iterable[str]) -> None:
-        """Name the consumers that the next command may ask for."""
+        """Declare the consumers that the next command may read or write."""
         self._named = frozenset(consumers)
 
     @property
     def moment(self) -> Moment:
-        """What the state is now, as the history names it."""
+        """The present state, as a point in the history."""
         return Moment(self.fleet.version, len(self.changes))
 
     def held(self, consumer: str) -> Held | None:
-        """A consumer and what it holds, None if there is no such consumer.
+        """Return a consumer and its allocations; None if the consumer does not exist.
 
         Raises: `LookupError` for a consumer that the command did not name, because it may not have been read.
         """
@@ -90,12 +89,12 @@ class Command(msgspec.Struct, Generic[T_co], frozen=True):
     """
 
     def consumers(self) -> Iterable[str]:
-        """The uuids of the consumers that `run` reads or writes. The ledger loads no others."""
+        """Return the uuids of the consumers that `run` reads or writes. The ledger loads no others."""
         return ()
 
     @property
     def requires_new_consumers(self) -> bool:
-        """Whether `run` refuses the command if any of its consumers exists.
+        """True if `run` refuses the command whenever one of its consumers exists.
 
         The ledger may draft a batch of such commands without a head check, because the database refuses a
         second consumer with the same uuid.

@@ -8,11 +8,11 @@ from roost.ledger.tables import commits
 
 
 class History(msgspec.Struct, frozen=True):
-    """What one look at the database found. Times are seconds since the epoch.
+    """The state of the history at one read of the database. Times are seconds since the epoch.
 
     - ``head``, ``oldest``: the numbers of the newest and of the oldest kept commit; 0 without commits.
     - ``missing_since``: the time of the oldest kept commit that the replica lacked; None: it lacked none.
-    - ``seen_at``: the time of the look.
+    - ``seen_at``: the time of the read.
     """
 
     head: int
@@ -22,13 +22,13 @@ class History(msgspec.Struct, frozen=True):
 
 
 class LedgerStatus(msgspec.Struct, frozen=True):
-    """The status of a ledger. ``head`` and ``oldest`` are those of the last look at the database.
+    """The status of a ledger. ``head`` and ``oldest`` are those of the last read of the database.
 
     - ``version``: the number of the newest commit that the replica includes.
     - ``head``, ``oldest``: the numbers of the newest and of the oldest kept commit.
     - ``lag_commits``: commits that the replica lacks.
     - ``lag_seconds``: the age of the oldest kept one of these; 0 if it lacks none.
-    - ``looked_seconds``: seconds since the last look; None before the first one.
+    - ``looked_seconds``: seconds since the last read; None before the first one.
     - ``waiting_commands``: commands that wait for a commit, those of the batch under way among them.
     - ``providers``: resource providers in the fleet.
     """
@@ -44,12 +44,12 @@ class LedgerStatus(msgspec.Struct, frozen=True):
 
     @property
     def trimmed_away(self) -> bool:
-        """Whether the commit of the replica is removed, so that its fleet must be loaded anew."""
+        """True if the replica's commit is trimmed, so that its fleet must be loaded anew."""
         return self.oldest > 1 and self.version < self.oldest
 
 
 def look(connection: Connection, version: int, now: float) -> History:
-    """Look at the history from a replica at ``version``. ``now``: seconds since the epoch."""
+    """Read the state of the history for a replica at ``version``. ``now``: seconds since the epoch."""
     head, oldest, missing_since = connection.execute(_LOOK, {"version": version}).one()
     return History(head or 0, oldest or 0, missing_since, now)
 
@@ -57,7 +57,7 @@ def look(connection: Connection, version: int, now: float) -> History:
 def status_of(
     version: int, providers: int, waiting_commands: int, history: History | None, now: float
 ) -> LedgerStatus:
-    """The status of a replica at ``version``. ``history``: what the last look found, if there was one."""
+    """Return the status of a replica at ``version``. ``history``: of the last read; None before the first."""
     seen = History(version, 0, None, now) if history is None else history
     lag = max(0, seen.head - version)
     since = seen.missing_since if lag else None

@@ -1,4 +1,4 @@
-"""Counts the steps of the commit protocol, which itself knows no metrics."""
+"""Counts and times the steps of the commit protocol, which is pure and has no metrics itself."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -51,7 +51,7 @@ _BY_COMMIT, _BY_TURN = (metrics.OUTRUNS.labels(cause) for cause in ("commit", "t
 
 
 def count_step(state: State, effect: Effect, event: Event, seconds: float) -> None:
-    """Count a step: in ``state`` the writer performed ``effect`` in ``seconds``, and ``event`` came of it."""
+    """Count a step: in ``state`` the writer performed ``effect`` in ``seconds``, with result ``event``."""
     if not counting():
         return
     _DURATIONS[type(effect)].observe(seconds)

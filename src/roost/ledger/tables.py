@@ -25,7 +25,7 @@ commits = sa.Table(
     "commits",
     metadata,
     sa.Column("seq", SEQUENCE, primary_key=True, autoincrement=False),
-    # Unique to each append: a random name of the process, and a number that it counts up.
+    # Unique to each append: a random name of the process, and a counter.
     sa.Column("writer", UUID, nullable=False),
     sa.Column("committed_at", sa.Double, nullable=False),
     sa.Column("changes", BIG_TEXT, nullable=False),
@@ -130,7 +130,7 @@ allocations = sa.Table(
 )
 
 operator_word = sa.Table(
-    # One row, none before the first word: the mark of the operator's word that was announced last.
+    # At most one row: the mark of the operator's word that was announced last.
     "operator_word",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),

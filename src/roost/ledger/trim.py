@@ -16,8 +16,8 @@ def trim(connection: Connection, keep: int, older_than: float, at_once: int = TR
     A commit may be deleted if it is not among the newest ``keep``, or if it and all commits before it were
     made before ``older_than`` (seconds since the epoch).
 
-    Only a beginning of the history is removed, because the clocks of writers differ, and a gap would break
-    the sequence for every replica that is behind. The newest commit stays.
+    Only a prefix of the history is removed: the clocks of writers differ, and a gap would break the sequence
+    for every replica that is behind. The newest commit stays.
     """
     newest = head(connection)
     recent = sa.select(commits.c.seq).where(commits.c.committed_at >= older_than)

@@ -1,6 +1,6 @@
 """Turn requests: rows by which a writer that lost several races asks the others to let it append first.
 
-When a writer requests its turn and for how long others honour it: see `roost.ledger.commit_protocol`.
+`roost.ledger.commit_protocol` says when a writer requests its turn, and for how long others honour it.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _REQUESTS = sa.select(waiting_writers.c.writer).order_by(waiting_writers.c.asked
 
 
 def turn_requests(connection: Connection) -> Sequence[str]:
-    """The turn requests in the database, the oldest first."""
+    """Return the turn requests in the database, the oldest first."""
     return connection.execute(_REQUESTS).scalars().all()
 
 

@@ -1,4 +1,4 @@
-"""Verification: whether commits, tables and a loaded fleet agree.
+"""Verification: compares commits, tables and a loaded fleet.
 
     audit_snapshot  the tables as plain facts; rows that make no sense
     breaches        allocations that their inventories do not allow
@@ -42,7 +42,7 @@ _UNLOADABLE = (BROKEN_REFERENCE, PARENT_LOOP, ASSIGNMENT_UNREADABLE)
 
 
 def verify(connection: Connection, progress: Progress = no_progress) -> list[Finding]:
-    """A finding for each difference in the ledger's tables. Nothing is written.
+    """Return a finding for each difference in the ledger's tables. Nothing is written.
 
     ``progress`` is called with the number of commits that are verified, and with their total.
 
@@ -61,7 +61,7 @@ def verify(connection: Connection, progress: Progress = no_progress) -> list[Fin
 
 
 def _load(connection: Connection, snapshot: AuditSnapshot) -> tuple[Fleet | None, list[Finding]]:
-    """A fleet, if it can be loaded and is what the tables say."""
+    """Load a fleet, and compare it with the tables; None if it cannot be loaded or differs."""
     try:
         fleet = load(connection)
     except FleetError as error:
@@ -71,7 +71,7 @@ def _load(connection: Connection, snapshot: AuditSnapshot) -> tuple[Fleet | None
 
 
 def _differences(fleet: Fleet, snapshot: AuditSnapshot) -> list[Finding]:
-    """Where a loaded fleet is not as the tables are."""
+    """Return the differences between a loaded fleet and the tables."""
     findings = [
         Finding(FLEET_DIFFERS, f"{kind} {thing}", f"a loaded fleet has {theirs}, the tables {ours}")
         for kind, thing, ours, theirs in differences(snapshot.facts, facts_of(fleet), FLEET_KINDS)
@@ -112,7 +112,7 @@ def _differences(fleet: Fleet, snapshot: AuditSnapshot) -> list[Finding]:
 
 
 def _check_use(connection: Connection, snapshot: AuditSnapshot) -> list[Finding]:
-    """Compare our counting with the database's."""
+    """Compare our sums of allocations with the database's."""
     total = (
         sa.select(resource_providers.c.uuid, resource_classes.c.name, sa.func.sum(allocations.c.used))
         .select_from(

@@ -22,10 +22,10 @@ class RegisterStandardNames(Command[None], frozen=True):
 
 
 def free_class_id(state: State) -> int:
-    """The id that the next custom resource class takes."""
+    """Return the id of the next custom resource class."""
     return max([FIRST_CUSTOM_CLASS - 1, *state.fleet.resource_classes.values()]) + 1
 
 
 def free_trait_id(state: State) -> int:
-    """The id that the next trait takes."""
+    """Return the id of the next trait."""
     return max([0, *state.fleet.traits.values()]) + 1

@@ -29,9 +29,9 @@ from roost.ledger.commit_steps import (
     Draft,
     Drafted,
     Effect,
+    EffectFailed,
     Event,
     Fail,
-    Failed,
     Finish,
     HeadChecked,
     Pause,
@@ -47,7 +47,7 @@ from roost.ledger.commit_steps import (
     WithdrawTurn,
 )
 from roost.ledger.delta import newest
-from roost.ledger.draft import CommitDraft, Waiting, creates_all, draft
+from roost.ledger.draft import CommitDraft, WaitingCommand, creates_all, draft
 from roost.ledger.errors import SequenceTaken
 from roost.ledger.feed import encode_changes
 from roost.ledger.follower import Follower
@@ -69,17 +69,17 @@ _LOG = structlog.get_logger()
 
 
 class Writer:
-    """Commits commands; those that wait at the same time share a commit.
+    """Commits commands; all that wait at the same time share a commit.
 
-    ``clock``: gives the times of commits, in seconds since the epoch. ``last_command``: when a command
-    last arrived or got its outcome, in seconds of `time.monotonic`; 0 before the first one.
+    ``clock``: returns the times of commits, in seconds since the epoch. ``last_command``: the time at which a
+    command last arrived or got its outcome, in monotonic seconds; 0 before the first one.
     """
 
     def __init__(self, follower: Follower, clock: Callable[[], float]) -> None:
         self._follower = follower
         self._clock = clock
         self._tokens = (f"{uuid.uuid4().hex[:20]}-{number}" for number in count(1))
-        self._waiting: list[Waiting[Any]] = []
+        self._waiting: list[WaitingCommand[Any]] = []
         self._draining: asyncio.Task[None] | None = None
         self.last_command = 0.0
 
@@ -91,7 +91,7 @@ class Writer:
     async def execute(self, command: Command[T]) -> T:
         """Run a command and return its result once its changes are durable. Raises: see `Ledger.execute`."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        waiting = Waiting(command, future, current_requests(), tracing.here())
+        waiting = WaitingCommand(command, future, current_requests(), tracing.here())
         self._follower.deadlines.watch(future, lambda: self._late(waiting))
         self._waiting.append(waiting)
         self.last_command = time.monotonic()
@@ -105,8 +105,8 @@ class Writer:
             # Shielded: if the caller is cancelled, the waiting ones still get their outcomes.
             await asyncio.shield(self._draining)
 
-    def _late(self, waiting: Waiting[Any]) -> DatabaseUnavailable:
-        """The error of a command without an outcome at its deadline. One that is not begun never begins."""
+    def _late(self, waiting: WaitingCommand[Any]) -> DatabaseUnavailable:
+        """Return the error of a command without an outcome at its deadline. If not begun, it never begins."""
         kind = OutcomeUnknown if waiting.begun else DatabaseUnavailable
         return kind(self._follower.database.no_answer())
 
@@ -121,7 +121,7 @@ class Writer:
                 for waiting in commands:
                     waiting.begun = True
                 batch = _Batch(commands, self._follower, self._tokens, self._clock)
-                # This task was made for one request, and the batch is of many.
+                # This task was created within one request, and the batch serves many.
                 with (
                     serving(*(ids for waiting in commands for ids in waiting.requests)),
                     tracing.shared_span("ledger.commit", (waiting.place for waiting in commands)),
@@ -144,7 +144,7 @@ class _Batch:
 
     def __init__(
         self,
-        commands: list[Waiting[Any]],
+        commands: list[WaitingCommand[Any]],
         follower: Follower,
         tokens: Iterator[str],
         clock: Callable[[], float],
@@ -178,7 +178,7 @@ class _Batch:
                 event = await self._perform(effect)
             except Exception as error:
                 self._replica.discard()
-                event = Failed(error)
+                event = EffectFailed(error)
             except BaseException:
                 self._replica.discard()
                 raise
@@ -230,7 +230,7 @@ class _Batch:
         self.served = len(outcomes)
         metrics.BATCH.observe(self.served)
 
-    def _some(self, single: bool) -> list[Waiting[Any]]:
+    def _some(self, single: bool) -> list[WaitingCommand[Any]]:
         return self._commands[:1] if single else self._commands
 
     def _consumers(self, single: bool) -> list[str]:
@@ -285,12 +285,12 @@ class _Batch:
                 request_turn(connection, request, at)
 
         # A writer that cannot request its turn can still be first. A request that stays in the table expires
-        # after `Limits.turn` seconds.
+        # after `CommitLimits.turn` seconds.
         with contextlib.suppress(DatabaseUnavailable):
             await self._database.write(write)
 
     async def _answers(self) -> bool:
-        """Whether the database can be read."""
+        """Return whether the database can be read."""
         try:
             await self._database.read(newest, by_key=True)
         except DatabaseUnavailable:

@@ -1,9 +1,9 @@
-"""Machines: the logic of conductors and agents as generators, which do no I/O.
+"""State machines: the logic of conductors and agents as generators, which do no I/O.
 
-    steps        what a machine may ask its shell for, each with the type of its answer
-    performing   the shell for asyncio: performs steps on databases and services
-    wakes        topics that machines wait for
-    lasting      machines that are begun again after an error
+steps        the steps that a machine may yield, each with the type of its answer
+performer    the asyncio shell: performs steps on databases and services
+wakes        topics that machines wait for
+endless      machines that are restarted after an error
 
 A *machine* is a generator. It yields *steps* and gets their answers sent, or their errors thrown in. It has
 no clock, no randomness and no I/O of its own, so the same code runs under two shells: `Performer` in the
@@ -14,27 +14,27 @@ processes, and a simulator in the tests, which draws delays, losses, crashes and
         chosen = yield from Ask("scheduler", SelectDestinations(row.spec)).do()
         yield from Write("cell/c1", InsertInstance(chosen)).do()
 
-A machine may be closed at any step, as its process may die there: it does no step in a ``finally``. The next
-process finds in the databases what is left to do.
+A machine may be closed at any step, as its process may die there, so it does no step in a ``finally``. The
+next process finds the rest of the work in the databases.
 """
 
-from roost.machine.lasting import lasting
-from roost.machine.performing import Performer, Service, Transactor, UnknownService
+from roost.machine.endless import lasting
+from roost.machine.performer import Performer, Service, Transactor, UnknownService
 from roost.machine.steps import (
     Ask,
     Await,
     Call,
     Clock,
-    Count,
     Draw,
+    Increment,
     Log,
     Machine,
+    MachineStep,
     Monotonic,
     Read,
     Record,
     Sleep,
     Start,
-    Step,
     Together,
     Wake,
     Within,
@@ -48,10 +48,11 @@ __all__ = [
     "Await",
     "Call",
     "Clock",
-    "Count",
     "Draw",
+    "Increment",
     "Log",
     "Machine",
+    "MachineStep",
     "Monotonic",
     "Performer",
     "Read",
@@ -59,7 +60,6 @@ __all__ = [
     "Service",
     "Sleep",
     "Start",
-    "Step",
     "Together",
     "Transactor",
     "UnknownService",

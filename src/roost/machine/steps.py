@@ -1,6 +1,6 @@
-"""The steps of machines: frozen values that say what is to be done, each with the type of its answer.
+"""The steps of machines: frozen values that name an operation, each with the type of its answer.
 
-`Step.do` yields a step and returns its answer with its type: ``now = yield from Monotonic().do()``.
+`MachineStep.do` yields a step and returns its answer with its type: ``now = yield from Monotonic().do()``.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -18,15 +18,15 @@ T_co = TypeVar("T_co", covariant=True)
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 
-class Step(msgspec.Struct, Generic[T], frozen=True):
-    """Something that a machine asks its shell to do. ``T`` is the type of the answer."""
+class MachineStep(msgspec.Struct, Generic[T], frozen=True):
+    """An operation that a machine has its shell do. ``T`` is the type of the answer."""
 
-    def do(self) -> "Generator[Step[Any], Any, T]":
+    def do(self) -> "Generator[MachineStep[Any], Any, T]":
         """Yield this step and return its answer. Raises the error of the step."""
         return (yield self)  # type: ignore[no-any-return]
 
 
-Machine: TypeAlias = Generator[Step[Any], Any, T]
+Machine: TypeAlias = Generator[MachineStep[Any], Any, T]
 """A generator that yields steps and returns a ``T``."""
 
 
@@ -34,7 +34,7 @@ Machine: TypeAlias = Generator[Step[Any], Any, T]
 
 
 class Work(Protocol[T_co]):
-    """The statements of one transaction and their result: a frozen struct, whose name says what it does.
+    """The statements of one transaction and their result: a frozen struct, named for what it does.
 
     A transaction that is rolled back runs again, so a work has no effect except on the connection.
     """
@@ -43,10 +43,10 @@ class Work(Protocol[T_co]):
         """Execute the statements in the transaction of a connection."""
 
 
-class Read(Step[T], Generic[T], frozen=True):
-    """Run a work in a transaction that reads one snapshot of a database; one whose type says ``is_short =
-    True``, without a transaction (`roost.storage.Database.read`).
+class Read(MachineStep[T], Generic[T], frozen=True):
+    """Run a work in a transaction that reads one snapshot of a database.
 
+    A work whose type has ``is_short = True`` runs without a transaction (`roost.storage.Database.read`).
     ``database``: ``api``, or ``cell/NAME``. Raises `StorageError`.
     """
 
@@ -54,11 +54,11 @@ class Read(Step[T], Generic[T], frozen=True):
     work: Work[T]
 
 
-class Write(Step[T], Generic[T], frozen=True):
-    """Run a work in a transaction that writes, and answer its result when it is durable.
+class Write(MachineStep[T], Generic[T], frozen=True):
+    """Run a work in a transaction that writes, and answer its result once it is durable.
 
     ``database``: ``api``, or ``cell/NAME``. Raises `StorageError`; after `OutcomeUnknown` the transaction may
-    be written, also later.
+    be committed, even later.
     """
 
     database: str
@@ -66,12 +66,14 @@ class Write(Step[T], Generic[T], frozen=True):
 
 
 class Call(msgspec.Struct, Generic[T], frozen=True):
-    """What a service is asked. ``T`` is the type of its answer."""
+    """A question to a service. ``T`` is the type of its answer."""
 
 
-class Ask(Step[T], Generic[T], frozen=True):
-    """Ask a service, such as the scheduler, placement, a driver or an endpoint. Raises what the service
-    raises."""
+class Ask(MachineStep[T], Generic[T], frozen=True):
+    """Ask a service, such as the scheduler, placement, a driver or an endpoint.
+
+    Raises what the service raises.
+    """
 
     service: str
     question: Call[T]
@@ -80,36 +82,36 @@ class Ask(Step[T], Generic[T], frozen=True):
 # Time and chance
 
 
-class Monotonic(Step[float], frozen=True):
+class Monotonic(MachineStep[float], frozen=True):
     """Answer the seconds of the process's monotonic clock. Only this clock measures time spans."""
 
 
-class Clock(Step[float], frozen=True):
-    """Answer the seconds since the epoch, for times that people read. Nothing is decided by them."""
+class Clock(MachineStep[float], frozen=True):
+    """Answer the seconds since the epoch, for times that people read. No decision depends on them."""
 
 
-class Draw(Step[str], frozen=True):
-    """Answer a nonce: a random uuid, which nothing else ever draws."""
+class Draw(MachineStep[str], frozen=True):
+    """Answer a nonce: a random, unique uuid."""
 
 
-class Sleep(Step[None], frozen=True):
+class Sleep(MachineStep[None], frozen=True):
     """Wait for ``seconds``."""
 
     seconds: float
 
 
-class Await(Step[bool], frozen=True):
+class Await(MachineStep[bool], frozen=True):
     """Wait until a topic is woken, at most ``seconds``; answer whether it was.
 
-    A topic that was woken since this machine awaited it last, or that it never awaited, counts at once. So a
-    machine that reads, finds no work and awaits misses nothing.
+    A topic that was woken since this machine last awaited it, or that it never awaited, counts as woken at
+    once. So a machine that reads, finds no work and then awaits misses no wake.
     """
 
     topic: str
     seconds: float
 
 
-class Wake(Step[None], frozen=True):
+class Wake(MachineStep[None], frozen=True):
     """Wake all machines of the process that await a topic."""
 
     topic: str
@@ -118,7 +120,7 @@ class Wake(Step[None], frozen=True):
 # Machines
 
 
-class Together(Step[list[T]], Generic[T], frozen=True):
+class Together(MachineStep[list[T]], Generic[T], frozen=True):
     """Run machines at the same time and answer their results, in their order.
 
     Waits until all have ended. Then it raises the first error, if there was one: a machine that is left
@@ -128,15 +130,17 @@ class Together(Step[list[T]], Generic[T], frozen=True):
     machines: Sequence[Machine[T]]
 
 
-class Within(Step[T], Generic[T], frozen=True):
-    """Run a machine and answer its result. Raises `TimeoutError` after ``seconds``: the machine is closed
-    then, at whatever step it was."""
+class Within(MachineStep[T], Generic[T], frozen=True):
+    """Run a machine and answer its result.
+
+    Raises `TimeoutError` after ``seconds``: the machine is closed then, at any step.
+    """
 
     seconds: float
     machine: Machine[T]
 
 
-class Start(Step[None], frozen=True):
+class Start(MachineStep[None], frozen=True):
     """Run a machine beside this one, until its end or the end of the process.
 
     ``name`` is for logs. ``requests``: the ids that its log lines carry. An error that leaves the machine is
@@ -148,10 +152,10 @@ class Start(Step[None], frozen=True):
     requests: RequestIds | None = None
 
 
-# What is told of
+# Logs, records and metrics
 
 
-class Log(Step[None], frozen=True):
+class Log(MachineStep[None], frozen=True):
     """Write a log line. ``error``: its traceback is written as well."""
 
     event: str
@@ -160,22 +164,22 @@ class Log(Step[None], frozen=True):
     error: BaseException | None = None
 
 
-class Record(Step[None], frozen=True):
+class Record(MachineStep[None], frozen=True):
     """Put runs and attempts into the records. Never waits and never fails."""
 
     runs: Sequence[Run] = ()
     attempts: Sequence[Attempt] = ()
 
 
-class Counter(Protocol):
+class MetricCounter(Protocol):
     """A counter of the metrics."""
 
     def inc(self, amount: float = 1.0) -> None:
         """Add ``amount``."""
 
 
-class Count(Step[None], frozen=True):
+class Increment(MachineStep[None], frozen=True):
     """Raise a counter of the metrics."""
 
-    counter: Counter
+    counter: MetricCounter
     amount: float = 1.0

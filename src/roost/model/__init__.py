@@ -1,14 +1,46 @@
-"""The model: immutable value types that every other room exchanges. No I/O; imports no other room.
+"""The model: immutable value types that all other packages exchange. No I/O; imports no other package.
 
-inventory      one provider's inventory of one resource class
-request        request groups and the allocation candidate query
-allocation     allocations, consumers, allocation candidates
-change         the changes that a commit contains, each with the fact before and after
-spec           the scheduler's input and output: flavor, server group, request spec, destination
-host           the report of a compute host
-instance       instances, build requests, build results, faults
-record         scheduler runs and claim attempts, as the records keep them
-vocabulary     standard resource classes and traits, and the syntax of custom names
-text           cleaning of text from outside
-errors         the base class of errors that an operator can correct
+Placement
+    inventory          the inventory of one resource class at one provider
+    vocabulary         standard resource classes and traits, and the syntax of custom names
+    request            request groups and the allocation candidate query
+    allocation         allocations, consumers, claims of server group members, allocation candidates
+    change             the changes that a commit of the ledger contains
+    reshape            rules of a reshape, and an instance's selection after it
+    provider_names     uuids of the providers that agents create
+
+Compute nodes
+    node               the report of a compute node
+    node_amounts       amounts of VCPU, memory and disk in a report
+    node_event         changes of the node table, as the node journal stores them
+    aggregate          host aggregates
+    operator_word      operators' words: cells, hosts and nodes enabled or disabled
+    assignment         CPUs, pages and PCI devices of a node that one consumer holds
+
+Requests and instances
+    spec               input and output of the scheduler: flavor, image, request spec, selection, destination
+    stored_spec        request specs of earlier versions in today's form
+    pci                requests for PCI devices
+    device_profiles    names of device profiles and of their request groups
+    unread             keys of a request that have no effect
+    idempotency        idempotency keys and stored answers
+    instance           instances, build requests, build results, faults
+    history            the states that an instance entered
+
+Records and explanations
+    record             scheduler runs and claim attempts
+    reasons            stages, near misses and relaxations of a refused run; weights of the best hosts
+    what_if            how many more instances of a request fit
+    folded_names       host names as ranges: ``compute-[007-009]``
+    visibility         the parts of a decision that each role may see
+
+Texts and names
+    names              rules for new names
+    text               cleaning of text from outside
+    secrets            hiding of secrets in texts
+    token              digests of tokens
+    wrong_value        sentences about a value of the wrong type or size
+    transport_faults   texts of connection errors
+    errors             the base class of errors that an operator can correct
+    service_version    the version of a process, and the features that depend on it
 """

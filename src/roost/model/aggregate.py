@@ -7,7 +7,7 @@ AVAILABILITY_ZONE = "availability_zone"
 
 
 class HostAggregate(msgspec.Struct, frozen=True):
-    """Name and metadata of a host aggregate, which is known by its uuid."""
+    """Name and metadata of a host aggregate, which its uuid identifies."""
 
     uuid: str
     name: str

@@ -27,9 +27,8 @@ class Consumer(msgspec.Struct, frozen=True):
     Source: microversion 1.28, which added consumer generations.
     ``group`` is the uuid of the server group that the consumer is a member of, None for no group. A write
     that names a group sets it, any other write keeps it.
-    ``assignment`` is what the consumer has of the hardware of a node, None for nothing. A write that states
-    an assignment sets it. Any other write keeps it as long as the consumer has allocations in the node's
-    tree.
+    ``assignment`` is the hardware of a node that the consumer holds, None for none. A write that states an
+    assignment sets it. Any other write keeps it as long as the consumer has allocations in the node's tree.
     """
 
     uuid: str
@@ -71,8 +70,8 @@ class Candidate(msgspec.Struct, frozen=True):
 
     ``root`` is the uuid of the anchor, the root of the tree that the candidate belongs to. ``mappings``:
     suffix of a request group -> uuids of the providers that serve it ("" is the unsuffixed group).
-    ``assignment`` is what a filter has chosen of the node's hardware. ``limits`` holds what filters found
-    that the host must keep to, by name, as in Nova.
+    ``assignment`` is the hardware of the node that a filter has chosen. ``limits`` are the limits that
+    filters have set for the host, by name, as in Nova.
     """
 
     root: str
@@ -83,7 +82,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 def allocations_text(allocations: Allocations, names: Mapping[str, str]) -> str:
-    """Allocations in words. ``names``: of providers; one that is not among them is called by its uuid."""
+    """Return allocations as text. ``names``: provider names by uuid; without a name, the uuid."""
     return "; ".join(
         ", ".join(f"{amount} {name}" for name, amount in resources.items()) + f" of {names.get(uuid, uuid)}"
         for uuid, resources in allocations.items()

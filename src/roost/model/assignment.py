@@ -1,8 +1,7 @@
-"""Assignments: which parts of the hardware that a node reports one consumer has.
+"""Assignments: the parts of a node's reported hardware that one consumer holds.
 
-Allocations count amounts. An assignment names what the amounts are made of: the host cells, the CPUs that are
-pinned, the pages, and the PCI devices of the objects that a node reports (``NodeReport.numa_topology`` and
-``NodeReport.pci_device_pools``).
+Allocations count amounts. An assignment names the hardware behind the amounts: host cells, pinned CPUs, pages
+and PCI devices, as the node reports them (``NodeReport.numa_topology`` and ``NodeReport.pci_device_pools``).
 """
 
 import hashlib
@@ -12,12 +11,12 @@ import msgspec
 
 
 class AssignedCell(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One NUMA cell of a guest, and the part of a host cell that it has.
+    """One NUMA cell of a guest, and the part of a host cell that it holds.
 
     ``guest`` and ``host`` are the ids of the two cells. ``shared`` counts the vCPUs that float over the
     shared CPUs of the host cell. ``pinned`` has a pair for each vCPU with a CPU of its own: the guest's CPU,
     the host's CPU. ``reserved`` are host CPUs for emulator threads alone. ``withheld`` are siblings of these
-    that stay idle. ``memory_mb`` is in MiB, made of pages of ``page_size_kb`` KiB; None: of the smallest
+    that stay idle. ``memory_mb`` is in MiB, made of pages of ``page_size_kb`` KiB; None for the smallest
     pages.
     """
 
@@ -51,7 +50,7 @@ class AssignedDevices(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Assignment(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one consumer has of the hardware of one node. ``node`` is the uuid of the root provider."""
+    """The hardware of one node that one consumer holds. ``node`` is the uuid of the root provider."""
 
     node: str
     cells: tuple[AssignedCell, ...] = ()
@@ -73,10 +72,10 @@ Assigned = Mapping[str, Assignment]
 
 
 def clashes(assignment: Assignment, others: Assigned) -> dict[str, str]:
-    """The consumers with a part of the node that ``assignment`` has to itself, each with the parts in words.
+    """Return the consumers that hold exclusive parts of ``assignment``, each with these parts as text.
 
-    These are pinned and reserved CPUs, and devices with an address. Amounts of memory and of devices without
-    addresses cannot clash: whether they fit says what the node reports.
+    Exclusive are pinned and reserved CPUs, and devices with an address. Amounts of memory and of devices
+    without addresses cannot clash: the node's report decides whether they fit.
     """
     found = {}
     for consumer, other in others.items():
@@ -89,12 +88,12 @@ def clashes(assignment: Assignment, others: Assigned) -> dict[str, str]:
 
 
 def digest(assignment: Assignment) -> str:
-    """A short text that is the same for equal assignments, and different for others."""
+    """Return a short text that is the same for equal assignments, and different for others."""
     return _digest(msgspec.json.encode(assignment))
 
 
 def digest_of_all(assigned: Assigned) -> str:
-    """A short text for all assignments on a node, which changes with any of them."""
+    """Return a short text for all assignments on a node, which changes with any of them."""
     return _digest(msgspec.json.encode(sorted(assigned.items())))
 
 

@@ -64,7 +64,7 @@ class AggregatesChanged(msgspec.Struct, frozen=True, tag="aggregates"):
 
 
 class AllocationsChanged(msgspec.Struct, frozen=True, tag="allocations"):
-    """A consumer with all its allocations.
+    """A consumer's allocations: all before, all after.
 
     ``before`` and ``after`` are the consumer, ``held`` its allocations before, ``holds`` those after.
     """
@@ -93,11 +93,11 @@ class TraitChanged(msgspec.Struct, frozen=True, tag="trait"):
 
 
 class WordAnnounced(msgspec.Struct, frozen=True, tag="word"):
-    """An operator has said something that decisions depend on, beside the ledger.
+    """An operator's word (`roost.model.operator_word`) has changed. The word itself is not in the ledger.
 
     ``before`` and ``after`` are the marks of the newest announcement, 0 before the first one. A mark is a
-    number that is drawn at random: two announcements never have the same one, also where a database was
-    taken back in between.
+    random number: two announcements never have the same one, even if a database was restored from a backup
+    in between.
     """
 
     before: int
@@ -118,7 +118,7 @@ Change = (
 
 
 def inverse(change: Change) -> Change:
-    """The change that undoes ``change``."""
+    """Return the change that undoes ``change``."""
     if isinstance(change, AllocationsChanged):
         return AllocationsChanged(change.consumer, change.after, change.before, change.holds, change.held)
     return msgspec.structs.replace(change, before=change.after, after=change.before)

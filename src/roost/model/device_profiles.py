@@ -1,4 +1,4 @@
-"""The names by which device profiles are asked for, and their request groups known.
+"""Names of device profiles in flavors, and of their request groups.
 
 Source: ``nova/accelerator/cyborg.py``.
 """
@@ -9,5 +9,5 @@ PROFILE: Final = "accel:device_profile"
 """The extra spec of a flavor that names a device profile."""
 
 SUFFIX: Final = "device_profile_"
-"""The suffix of a request group begins with it; then come the number of the group in its profile, and the id
-of the port whose profile it is, if it is that of a port."""
+"""Prefix of the suffix of a device profile's request group. The number of the group in its profile follows,
+and then the id of the port if the profile is a port's."""

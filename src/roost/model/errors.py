@@ -1,6 +1,6 @@
 """The base class of errors that an operator can correct.
 
-Each room defines its own tree of errors in its own file. An error whose cause is outside the program (a
+Each package defines its own tree of errors in its own file. An error whose cause is outside the program (a
 file, a URL, an option, a database) derives from `OperatorError`; the command line prints it as one line.
 """
 

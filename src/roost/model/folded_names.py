@@ -1,6 +1,6 @@
 """Folds names that differ in a number only: ``compute-007``, ``compute-008`` become ``compute-[007-008]``.
 
-A refusal names thousands of hosts, and the names of a cloud's hosts are numbered mostly.
+A refusal may name thousands of hosts, and most host names of a cloud are numbered.
 """
 
 import re
@@ -13,7 +13,7 @@ _FOLDED = re.compile(r"([^\[\]]*)\[([0-9,-]+)\]([^\[\]]*)")
 
 
 def folded(names: Iterable[str]) -> tuple[str, ...]:
-    """Names folded by their last number, in order of text around it and number. Repeated names are one."""
+    """Return names folded by their last number, sorted. Duplicates count once."""
     plain: set[str] = set()
     numbers: dict[tuple[str, str], set[str]] = {}
     for name in names:
@@ -32,7 +32,7 @@ def folded(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def unfolded(names: Iterable[str]) -> Iterator[str]:
-    """The names that `folded` was given."""
+    """Yield the names that `folded` was given."""
     for name in names:
         found = _FOLDED.fullmatch(name)
         if found is None:
@@ -46,12 +46,12 @@ def unfolded(names: Iterable[str]) -> Iterator[str]:
 
 
 def host_names(names: Iterable[str], left_out: int = 0) -> HostNames:
-    """Names of hosts, folded; ``left_out`` others are not among them."""
+    """Return the folded names of hosts. ``left_out``: the number of further hosts, which are not named."""
     return HostNames(folded(names), left_out)
 
 
 def _ranges(digits: set[str]) -> Iterator[str]:
-    """Numbers as ranges. Those with leading zeros are apart by their width."""
+    """Yield numbers as ranges. Numbers with leading zeros are grouped by their width."""
     by_width: dict[int, list[int]] = {}
     padded = any(len(each) > 1 and each[0] == "0" for each in digits)
     for each in digits:

@@ -1,10 +1,10 @@
-"""What happened to an instance: the states that it entered, and who asked for it."""
+"""The history of an instance: the states that it entered, and the requesters of actions."""
 
 import msgspec
 
 
 class Requester(msgspec.Struct, frozen=True):
-    """Who asked for an action: a user, the project of the user's token, and the id of the HTTP request."""
+    """The requester of an action: a user, the project of the user's token, and the id of the HTTP request."""
 
     user_id: str
     project_id: str
@@ -17,7 +17,7 @@ class Transition(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     A transition to ``assigned`` has the number of the build attempt, its host and node, and the ``ordinal``
     of its claim in the records. Others belong to the attempt before them. ``reason`` and ``code`` are of
-    failures, without secrets. ``by``: the operator whose word ended the attempt or the instance.
+    failures, without secrets. ``by``: the operator that ended the attempt or the instance.
     """
 
     state: str
@@ -32,7 +32,7 @@ class Transition(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 RESHAPED = "reshaped"
-"""Not a state: what the instance holds was moved to other providers of its node."""
+"""Not a state: the instance's allocations were moved to other providers of its node."""
 
 GONE = "gone"
 """Not a state: the instance was removed from its cell's database."""

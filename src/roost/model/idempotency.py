@@ -1,4 +1,4 @@
-"""Requests that their client may send again, and the answers that are kept for them."""
+"""Idempotency keys of requests that a client may repeat, and the stored answers."""
 
 import hashlib
 import uuid
@@ -10,7 +10,7 @@ class IdempotencyKey(msgspec.Struct, frozen=True):
     """A client's key for one request that creates something.
 
     ``id``: the digest of the client's key and its scope: project, user and operation. ``request``: the digest
-    of what is asked for. ``at``: when the request arrived, in seconds since the epoch.
+    of the request's content. ``at``: when the request arrived, in seconds since the epoch.
     """
 
     id: str
@@ -18,7 +18,7 @@ class IdempotencyKey(msgspec.Struct, frozen=True):
     at: float
 
     def uuid(self, purpose: str) -> str:
-        """A uuid that is the same each time that the request is sent, and nobody else's."""
+        """Return a uuid that is the same for each repetition of the request and for no other request."""
         digest = hashlib.sha256(f"{self.id}/{purpose}".encode()).digest()
         return str(uuid.UUID(bytes=digest[:16], version=4))
 

@@ -40,7 +40,7 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     ``instances`` are uuids. If fewer than ``min_count`` of them can be placed, none is.
     ``global_request_id`` is the id that the user's client gave the request, None if it gave none.
     ``trace`` has the headers that continue the trace of the user's request; it is empty without a trace.
-    ``name`` is what people call the instances, None if nobody named them.
+    ``name`` is the display name of the instances, None if none was given.
     """
 
     request_id: str
@@ -53,7 +53,7 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> tuple[str | None, ...]:
-        """The name of each instance. Several have numbers from 1. Source: nova's multi-create."""
+        """The name of each instance, numbered from 1 if there are several. Source: Nova's multi-create."""
         if self.name is None or len(self.instances) == 1:
             return (self.name,) * len(self.instances)
         return tuple(f"{self.name}-{number + 1}" for number in range(len(self.instances)))
@@ -66,12 +66,12 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     assigned to, from 1. ``alternates`` are the hosts still to be tried, each with its allocation request.
     ``host`` and ``node`` are None if the instance was never placed. ``reason`` explains the states
     ``failed``, ``abandoned``, ``error`` and ``lost``. ``spec`` is the request spec that it was placed by,
-    without secrets, and ``selection`` what is claimed for it on ``host``; both are None for instances of
-    versions that did not store them.
+    without secrets, and ``selection`` its claim on ``host``; both are None for instances of versions that did
+    not store them.
 
     ``epoch`` is that of the request's owner that put the instance into its cell. ``owner`` is the holder of
-    the lease under which a conductor works on the instance, None if none does; ``owner_epoch`` counts the
-    owners.
+    the lease under which a conductor works on the instance, None if no conductor does; ``owner_epoch`` counts
+    the owners.
     """
 
     uuid: str
@@ -140,7 +140,7 @@ class BuildAttempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DestroyOrder(msgspec.Struct, frozen=True):
-    """An order to a host to destroy what it has of an attempt that has ended without its host."""
+    """An order to a host to destroy its guest of an attempt that was ended without the host."""
 
     instance: str
     attempt: int

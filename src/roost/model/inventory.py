@@ -1,4 +1,4 @@
-"""Inventory: the amount of one resource class that one provider offers, and its limits."""
+"""Inventory: the amount of one resource class that one provider has, and the limits of allocations."""
 
 import msgspec
 

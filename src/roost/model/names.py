@@ -1,8 +1,8 @@
-"""Names that are given: no name looks like another one, or has characters that nobody sees.
+"""Rules for new names: no name may look like another one or have invisible characters.
 
 Names that identify something (hosts, nodes that agents report, cells) have ASCII letters, digits and few
-signs. Names for people (aggregates, zones, server groups) may have the letters of one script. Names that are
-stored already are read as they are; the rules are for where a name is given.
+signs. Names for people (aggregates, zones, server groups) may have the letters of one script. The rules apply
+where a name is given; stored names are read as they are.
 """
 
 import re
@@ -13,7 +13,7 @@ IDENTIFIER_RULE = "letters, digits and . _ - @ + = of ASCII, at most 255, the fi
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+=-]{0,254}")
 
 _SEEN_BY_NOBODY = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u3164\uffa0")
-"""Letters and marks that are drawn as nothing. Source: Unicode's property Default_Ignorable_Code_Point."""
+"""Letters and marks that are invisible. Source: Unicode's property Default_Ignorable_Code_Point."""
 
 _SCRIPTS = frozenset(
     (
@@ -22,18 +22,18 @@ _SCRIPTS = frozenset(
         *("TIBETAN", "MYANMAR", "GEORGIAN", "ETHIOPIC", "KHMER", "CJK"),
     )
 )
-"""Source: the recommended scripts of Unicode Standard Annex 31, table 5. Others are not written any more, or
-have letters that are drawn as those of Latin."""
+"""Scripts that names may have. Source: the recommended scripts of Unicode Standard Annex 31, table 5. Others
+are not written any more, or have letters that are drawn as those of Latin."""
 
 _WRITTEN_TOGETHER = frozenset(
     ("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "IDEOGRAPHIC", "HANGUL", "BOPOMOFO")
 )
-"""Count as `CJK`: Japanese and Korean are written with Chinese characters beside their own."""
+"""Scripts that count as ``CJK``: Japanese and Korean use Chinese characters beside their own."""
 
 _DRAWN_AS_LATIN = frozenset(
     "АВЕЅІЈКМНОРСТУХҮѴԌԚԜӀаеіјкорсухѕүѵѡԁԛԝһӏгьҽΑΒΕΖΗΙΚΜΝΟΡΤΥΧϳαορνικυχγσՍՏՕԼաօսհոզցյքռ"
 )
-"""Letters of Cyrillic, Greek and Armenian that are drawn as letters of Latin. A name of nothing else is
+"""Letters of Cyrillic, Greek and Armenian that are drawn as letters of Latin. A name of such letters alone is
 refused. Source: ``confusables.txt`` of Unicode Technical Standard 39."""
 
 
@@ -42,8 +42,10 @@ _ALIKE_AS_THEY_STAND = str.maketrans("0I1", "Oll")
 
 
 def look_of(name: str) -> str:
-    """A key that names have in common if they may be taken for each other; so have some others, see
-    `look_alike`. ASCII alone: identifiers have nothing else."""
+    """Return a key that is the same for identifiers that may be taken for each other.
+
+    Some other identifiers share a key as well: `look_alike` decides. ASCII only, as identifiers are.
+    """
     return name.translate(_DRAWN_ALIKE).lower()
 
 
@@ -51,7 +53,7 @@ def look_alike(name: str, other: str) -> bool:
     """Return whether two different names of hosts or nodes may be taken for each other.
 
     They differ in capitals alone, or in what many fonts draw alike: ``l``, ``1`` and ``I``, ``O`` and ``0``.
-    Source: ``confusables.txt`` of Unicode Technical Standard 39, as far as it is of ASCII, but for m and rn.
+    Source: the ASCII part of ``confusables.txt`` of Unicode Technical Standard 39, except m and rn.
     """
     if name == other:
         return False
@@ -60,12 +62,12 @@ def look_alike(name: str, other: str) -> bool:
 
 
 def is_identifier(name: str) -> bool:
-    """Return whether a name may be given to what it identifies, see `IDENTIFIER_RULE`."""
+    """Return whether a name meets the `IDENTIFIER_RULE`."""
     return _IDENTIFIER.fullmatch(name) is not None
 
 
 def lookalike(name: str) -> str | None:
-    """Why a name may be mistaken for another one, as the rest of a sentence; None if it may not.
+    """Return why a name may be mistaken for another one, as the rest of a sentence; None if it may not.
 
     Source: the profiles of Unicode Technical Standard 39, reduced to one script a name.
     """
@@ -100,7 +102,7 @@ def lookalike(name: str) -> str | None:
 
 
 def _script(character: str) -> str | None:
-    """The script of a letter, by the first word of its Unicode name; None for what is no letter in use."""
+    """Return the script of a letter, by the first word of its Unicode name; None if no letter in use."""
     if unicodedata.category(character)[0] not in "LM":
         return None
     word = unicodedata.name(character, "").partition(" ")[0]
@@ -111,8 +113,9 @@ def _script(character: str) -> str | None:
 
 
 def _is_plain_latin(character: str) -> bool:
-    """Return if a letter is of Latin as languages write today: not of phonetic writing, a click, or an
-    obsolete form, which are drawn as other letters or signs of Latin.
+    """Return whether a Latin letter is one that languages write today.
+
+    Phonetic letters, clicks and obsolete forms are not: they are drawn as other letters or signs of Latin.
 
     Source: the letters of Latin with Identifier_Type Recommended in Unicode Standard Annex 31, nearly.
     """

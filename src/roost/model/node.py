@@ -14,14 +14,14 @@ class SupportedInstance(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NodeInstance(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a node reports of one of its instances.
+    """One instance in the report of its node.
 
     ``image`` is the image's id, None without an image. ``image_properties`` are the properties of the image
     by which hosts are weighed.
 
     ``assignment`` is the digest (`roost.model.assignment.digest`) of the assignment that the report counts
-    for the instance, empty if it counts none. None: the reporter does not say, and the report counts for all
-    that the instance has.
+    for the instance, empty if it counts none. None: the reporter does not say, and the report is taken to
+    count all hardware that the instance holds.
     """
 
     project_id: str = ""
@@ -36,9 +36,9 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``node`` is the uuid of the node's root provider; it identifies the node. ``host`` is the name of the
     compute service, which may have thousands of nodes (bare metal). ``nodename`` is the node's own name, the
-    same as the host's if it is empty. ``last_seen`` is when the judge of the service saw it alive, in seconds
-    since the epoch; it is infinite if the judge says that the service is up, or that it is down, whatever the
-    time. ``enabled`` and ``service_version`` are the service's as well.
+    same as the host's if it is empty. ``last_seen`` is when the service was last seen alive, in seconds since
+    the epoch; infinity if the source of this time declares the service up, minus infinity if it declares it
+    down. ``enabled`` and ``service_version`` are the service's as well.
 
     ``failed_builds`` counts failed builds since the last successful one. ``num_io_ops`` counts instances in
     a state that burdens the disk (being built, resized, migrated, and so on). ``metrics`` are named numbers
@@ -47,9 +47,9 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Amounts are those of the machine, without allocation ratios; None where the node does not report them.
     The free amounts are without the reserved ones, which the host keeps for itself.
-    ``numa_topology`` and ``pci_device_pools`` are kept as they were reported.
+    ``numa_topology`` and ``pci_device_pools`` are stored as they were reported.
 
-    ``refused`` says why placement does not have all that the node's driver tells; None if it does.
+    ``refused`` says why placement lacks a part of what the node's driver reports; None if it has all of it.
 
     Source: the names and meanings are those of ``HostState`` in Nova's ``scheduler/host_manager.py``.
     """

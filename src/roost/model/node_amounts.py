@@ -1,4 +1,4 @@
-"""What a node reports that it has and uses of the resource classes that reports know."""
+"""Amounts of VCPU, memory and disk in the report of a node."""
 
 import math
 from typing import NamedTuple
@@ -6,16 +6,16 @@ from typing import NamedTuple
 from roost.model.node import NodeReport
 
 MEBIBYTES = 1024
-"""In one GiB: disks have GiB, free disk is reported in MiB."""
+"""MiB in one GiB: disks are in GiB, free disk is reported in MiB."""
 
 AMOUNTS_LIMIT = 2**53
-"""No capacity is larger: allocation ratios are floats."""
+"""Largest capacity. Allocation ratios are floats, which are exact for whole numbers up to this one."""
 
 
 class NodeAmounts(NamedTuple):
-    """Total, reserved and free amount of a class, and its allocation ratio. VCPU, MiB or GiB.
+    """Total, reserved and free amount of a class in VCPUs, MiB or GiB, and its allocation ratio.
 
-    Free amounts are without the ratio, and without what is reserved. Source: ``ComputeNode`` in Nova.
+    The free amount excludes the reserved one and ignores the ratio. Source: ``ComputeNode`` in Nova.
     """
 
     total: int
@@ -25,16 +25,16 @@ class NodeAmounts(NamedTuple):
 
     @property
     def capacity(self) -> int:
-        """What all instances of the node may have together."""
+        """Units that all instances of the node may hold together."""
         return min(int((self.total - self.reserved) * self.ratio), AMOUNTS_LIMIT)
 
 
 NOTHING = NodeAmounts(0, 0, 0, 1.0)
-"""Of a class that a node does not report."""
+"""The amounts of a class that a node does not report."""
 
 
 def amounts_of(report: NodeReport) -> dict[str, NodeAmounts]:
-    """The amounts of each class that a node reports."""
+    """Return the amounts of each class that a node reports."""
     found: dict[str, NodeAmounts] = {}
     if report.vcpus is not None:
         free = report.vcpus - report.reserved_vcpus - (report.vcpus_used or 0)

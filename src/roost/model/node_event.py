@@ -1,6 +1,6 @@
-"""Events of the node table: all changes of what one scheduler knows of nodes that can change a decision.
+"""Events of the node table: all changes of nodes that can change a decision of the scheduler.
 
-Heartbeats are no events; a service that comes up or goes down is. A service that never came up is down.
+A heartbeat is no event; a service that comes up or goes down is one. A service that never came up is down.
 Events are stored as MessagePack arrays of these types: the order of fields and the tags are a storage format.
 """
 
@@ -22,8 +22,8 @@ class NodeReported(msgspec.Struct, frozen=True, tag=True, array_like=True):
 class ReportChanged(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """The form in which the journal stores `NodeReported` for a node whose report it has already.
 
-    ``fields``: the fields that differ but ``instances``, as plain data. ``came``: instances that are new or
-    differ. ``went``: instances that are gone.
+    ``fields``: the changed fields except ``instances``, as plain data. ``came``: instances that are new or
+    have changed. ``went``: instances that are gone.
     """
 
     node: str
@@ -97,9 +97,10 @@ class ClaimReleased(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 class ColumnsReported(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """Columns in which some node has reported something, now or at any time before.
+    """Columns of the node table in which some node has ever reported a value.
 
-    A weigher says nothing before a node has reported what it weighs by, and never goes back to that.
+    A weigher is neutral until some node has reported the column that it weighs by, and never becomes neutral
+    again.
     """
 
     columns: tuple[str, ...]

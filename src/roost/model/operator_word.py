@@ -1,4 +1,4 @@
-"""Operators' words: what they enable and disable, whatever the ledger and the reports of nodes say."""
+"""Operators' words: cells, hosts and nodes enabled or disabled, whatever ledger and node reports say."""
 
 from typing import NamedTuple
 
@@ -17,8 +17,7 @@ class Subject(NamedTuple):
 
 
 class SaidWord(msgspec.Struct, frozen=True):
-    """The word on a subject: whether it may have new instances, and why not. ``at``: seconds since the
-    epoch."""
+    """The word on a subject. ``enabled``: it may have new instances. ``at``: seconds since the epoch."""
 
     subject: Subject
     enabled: bool

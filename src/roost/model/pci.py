@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 NumaPolicy = Literal["required", "preferred", "legacy", "socket"]
-"""How close devices must be to the guest's NUMA nodes.
+"""NUMA affinity that devices must have to the guest.
 
 ``required``: on one of the host's NUMA nodes that the guest uses. ``socket``: on the same socket as one of
 these. ``legacy``: as ``required``, or a device whose NUMA node is unknown. ``preferred``: close ones first,
@@ -37,7 +37,6 @@ class PciRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def wanted(self) -> tuple[object, ...]:
-        """All that decides which devices suit, as a hashable value: requests that differ in their ids alone
-        have the same."""
+        """The conditions on devices as a hashable value, equal for requests that differ only in their ids."""
         specs = tuple(tuple(sorted(each.items(), key=lambda item: item[0])) for each in self.specs)
         return (self.count, specs, self.numa_policy, self.alias is not None)

@@ -1,7 +1,7 @@
-"""Reasons: why a run of the scheduler refused, what comes nearest, and what the best hosts weigh.
+"""Reasons of a refused scheduler run: its stages, near misses and relaxations, and the best hosts' weights.
 
-Hosts and trees are counted apart. A *host* is a compute node that some agent reports; a *tree* is one of
-placement's provider trees. A tree that nobody reports for is no host, and a host may have no tree.
+Hosts and trees are counted separately. A *host* is a compute node that some agent reports; a *tree* is one of
+placement's provider trees. A tree without a reporting agent is no host, and a host may have no tree.
 """
 
 from typing import Literal
@@ -9,23 +9,30 @@ from typing import Literal
 import msgspec
 
 StageKind = Literal["provider", "query", "place", "filter", "candidate"]
-"""What removes hosts: they have no provider, a constraint of the query, the places that the request names, a
-filter, or a filter that leaves none of a host's candidates (the exact fit)."""
+"""Kinds of stages that remove hosts.
+
+``provider``: hosts without a resource provider. ``query``: a constraint of the query. ``place``: the places
+that the request names. ``filter``: a filter. ``candidate``: a filter that leaves none of a host's candidates
+(the exact fit).
+"""
 
 RelaxationKind = Literal[
     "amount", "constraint", "place", "filter", "group", "count", "devices", "cells", "pair"
 ]
-"""What is relaxed: an amount of the query is lowered, another constraint of it is left out, a place that the
-request names or a filter is left out, the limit of the server group is raised, or fewer instances are asked
-for; the count of a PCI alias, or the vCPUs or the memory of a guest with NUMA cells are lowered. A pair is
-two changes, of which neither works alone."""
+"""Kinds of relaxations.
+
+``amount``: a lower amount in the query. ``constraint``: one constraint of the query less. ``place``,
+``filter``: a place that the request names, or a filter, is ignored. ``group``: a higher limit of the server
+group. ``count``: fewer instances. ``devices``: a lower count of a PCI alias. ``cells``: fewer vCPUs or less
+memory of a guest with NUMA cells. ``pair``: two changes of which neither suffices alone.
+"""
 
 OF_THE_REQUEST = ("amount", "count", "group", "devices", "cells")
 """The kinds of relaxations that a user can make, and that name no host and no filter."""
 
 
 class HostNames(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Names of hosts, of which as many as ``left_out`` are missing.
+    """Names of hosts. ``left_out``: the number of further hosts, which are not named.
 
     ``names`` are folded: ``compute-[007-009,012]`` stands for four hosts. See `roost.model.folded_names`.
     """
@@ -35,13 +42,13 @@ class HostNames(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One condition of the request, and what it removes.
+    """One condition of the request, and the hosts and trees that it removes.
 
-    ``hosts`` and ``trees`` count those removed in the order of the stages, each once: those of all stages and
-    those that are left make up all. ``hosts_alone``, ``trees_alone``, ``providers_alone``: those that do not
-    meet the condition, whatever other stages say; None where this was not found out for all of them. A
-    condition that joins request groups (``group_policy``, ``same_subtree``) removes none alone: without the
-    other stages there is nothing to join.
+    ``hosts`` and ``trees`` are removed in the order of the stages, each once: those of all stages and those
+    that are left add up to all. ``hosts_alone``, ``trees_alone``, ``providers_alone`` do not meet the
+    condition, whatever other stages remove; None where this was not determined for all of them. A condition
+    that joins request groups (``group_policy``, ``same_subtree``) removes none alone: without the other
+    stages there is nothing to join.
     ``hosts_sole``: hosts that no other stage removes. ``removed`` names the hosts of ``hosts``, for places
     and filters.
     """
@@ -78,7 +85,7 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Relaxation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One change of the request with which it would have been placed: the scheduler has decided it so.
+    """One change of the request with which it would have been placed, as the scheduler has verified.
 
     ``name``: the condition, as in the `Stage`; ``group``: the suffix of the request group. ``before`` and
     ``after``: the amount, the limit or the number of instances. ``distance``: from 0 (a small change) to 1.
@@ -97,9 +104,9 @@ class Relaxation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class WeigherNumber(msgspec.Struct, frozen=True, array_like=True):
-    """What one weigher says of one host: its number, the number normalised to 0..1, and the multiplier.
+    """The result of one weigher for one host: raw, normalised to 0..1, and the multiplier.
 
-    ``normalised`` times ``multiplier`` is the part of the host's weight.
+    The weigher adds ``normalised`` times ``multiplier`` to the host's weight.
     """
 
     weigher: str
@@ -111,7 +118,7 @@ class WeigherNumber(msgspec.Struct, frozen=True, array_like=True):
 class WeighedHost(msgspec.Struct, frozen=True):
     """One of the best hosts: its weight, and the numbers of the weighers that make it up.
 
-    A weigher that tells no difference between the hosts adds nothing, and is left out.
+    A weigher that rates all hosts equally adds nothing and is left out.
     """
 
     host: str
@@ -120,18 +127,19 @@ class WeighedHost(msgspec.Struct, frozen=True):
 
 
 class Reasons(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why a run was refused.
+    """The reasons of the refusal of a run.
 
-    ``sentence``: the reason in one sentence, ``public`` without names and numbers of hosts.
+    ``sentence``: the reason in one sentence; ``public``: the same without names and numbers of hosts.
 
-    ``version``, ``node_version``: of the ledger and of the node journal that the reasons were found on, which
-    may be newer than those of the run. ``placed`` instances of the run could be placed, the reasons are those
-    of the next one, with the others placed. ``query``: what placement was asked, in words.
+    ``version``, ``node_version``: the versions of the ledger and of the node journal that the reasons were
+    found on, which may be newer than those of the run. ``placed``: the number of instances that could be
+    placed; the reasons are those of the next instance, with these placed. ``query``: the placement query in
+    words.
 
-    ``hosts``, ``trees``, ``providers``: how many there are in all. ``left`` hosts pass all stages: none, or
-    those that fit by now. ``trees_left`` trees pass the query, with a host or without.
+    ``hosts``, ``trees``, ``providers``: their numbers in all. ``left``: hosts that pass all stages: none, or
+    those that fit by now. ``trees_left``: trees that pass the query, with a host or without.
 
-    ``misses`` nearest first, ``relaxations`` smallest first. ``complete``: False if the time was over before
+    ``misses`` nearest first, ``relaxations`` smallest first. ``complete``: False if the time ran out before
     all of them were tried.
     """
 

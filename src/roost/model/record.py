@@ -27,7 +27,7 @@ class PluginVersion(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a scheduler decides by besides the request and the state: options, plugins, version of Roost.
+    """Settings that a decision depends on besides request and state: options, plugins, version of Roost.
 
     ``digest`` identifies the settings: equal settings have equal digests. ``options`` are the scheduler's
     options as JSON data. Backends store settings once, under their digest.
@@ -41,9 +41,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What placement was asked for one instance.
+    """The placement query for one instance, and the queries to fall back on.
 
-    ``limit``: the number of candidates asked for, None for all. ``node_version``: the version of the node
+    ``limit``: the number of requested candidates, None for all. ``node_version``: the version of the node
     table when the queries were made.
     """
 
@@ -54,11 +54,11 @@ class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PlacementRead(msgspec.Struct, frozen=True, array_like=True):
-    """What a placement service over HTTP told a run by one call, as far as the history does not tell it.
+    """One call of a run to a placement service over HTTP, with the versions that a replay needs.
 
-    ``versions``: that of the ledger at which each response of the call was made. ``position``: of a claim,
-    how many changes the commit after that version had before it. ``node_version``: the version of the node
-    table when the run went on with what it was told.
+    ``versions``: the ledger version of each response of the call. ``position``: for a claim, the number of
+    changes before it in the commit after that version. ``node_version``: the version of the node table when
+    the run continued with the response.
     """
 
     call: str
@@ -70,30 +70,29 @@ class PlacementRead(msgspec.Struct, frozen=True, array_like=True):
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One scheduler run: one call of ``select_destinations``, successful or not.
 
-    ``request_id`` is the id of the user's request, and ``global_request_id`` the one that the user's own
-    client gave it, if it did.
-    Times are seconds since the epoch; ``started_at`` is also the ``now`` of the decision. ``spec`` is the
-    request spec as JSON data without secrets. The first of ``steps`` has the number of known hosts.
-    ``refusal`` is None if all requested instances were placed.
+    ``request_id`` is the id of the user's request, and ``global_request_id`` the id that the user's client
+    gave it, if any. Times are seconds since the epoch; ``started_at`` is also the ``now`` of the decision.
+    ``spec`` is the request spec as JSON data without secrets. The first of ``steps`` has the number of all
+    hosts. ``refusal`` is None if all requested instances were placed.
 
-    What the decision was made on:
+    Inputs of the decision:
 
-    - ``generations``: those of the instances that held something, which the run replaced.
-    - ``asked``: what placement was asked. ``num_alternates``, ``min_count``: as the caller gave them; a
+    - ``generations``: consumer generations of the instances whose allocations the run replaced.
+    - ``asked``: the placement queries. ``num_alternates``, ``min_count``: as the caller gave them; a
       ``min_count`` of 0 stands for all instances.
-    - ``version``: the ledger version, None of a run over HTTP or without placement. ``position``: how many
-      changes the commit of the decision had before it, None if unknown.
-    - ``told``: of a run over HTTP, the versions of each response of placement; empty if it named none.
+    - ``version``: the ledger version, None for a run over HTTP or without placement. ``position``: the number
+      of changes before the decision in its commit, None if unknown.
+    - ``told``: for a run over HTTP, its calls to placement; empty if the responses named no versions.
     - ``journal``, ``node_version``: the node journal and its version, None without a journal.
-    - ``seed``: that of the run's random numbers. ``settings``: options and plugins.
+    - ``seed``: the seed of the run's random numbers. ``settings``: options and plugins.
 
-    What came of it:
+    Results:
 
     - ``destinations`` with alternates and weights; empty if the run was refused.
-    - ``weighed``: what makes up the weights of the first destination, the selected host first, then its
-      alternates; the first few of them.
+    - ``weighed``: the parts of the weights of the first destination: the selected host, then the first few
+      of its alternates.
     - ``warnings``: keys of the request that had no effect.
-    - ``reasons`` of a refusal, which come after the run.
+    - ``reasons`` of a refusal, which are recorded after the run.
 
     Fields with a default are absent from runs of earlier versions.
     """
@@ -127,7 +126,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunReasons(msgspec.Struct, frozen=True):
-    """The reasons of a run that has been put before."""
+    """The reasons of a run that was recorded before."""
 
     run: str
     reasons: Reasons
@@ -136,15 +135,14 @@ class RunReasons(msgspec.Struct, frozen=True):
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt to place one instance on one host.
 
-    Run, instance and ``ordinal`` (from 1, in the order of the attempts; earlier versions wrote none) identify
-    it; ``run`` is the id of the
-    scheduler run that chose the host. ``result`` is one of the constants below; ``reason`` explains one that
-    is not `PENDING` or `BUILT`. An attempt that is put again with another result is the same attempt, which
-    has ended: the first end counts.
+    ``run``, ``instance`` and ``ordinal`` identify it. ``run`` is the id of the scheduler run that chose the
+    host. ``ordinal`` counts the attempts from 1; earlier versions wrote none. ``result`` is one of the
+    constants below; ``reason`` explains each result but `PENDING` and `BUILT`. An attempt that is put again
+    with another result is the same attempt, which has ended: the first end counts.
 
     ``at`` and ``finished_at`` are in seconds since the epoch, ``finished_at`` is None while the attempt is
     pending. ``node`` is the uuid of the node's root provider, empty in attempts of earlier versions.
-    ``version`` is the ledger version that the claim was judged on, where a run has one for each claim, else
+    ``version`` is the ledger version that the claim was checked on, where a run has one for each claim, else
     None.
     """
 
@@ -172,7 +170,7 @@ REFUSED = "refused"
 FAILED = "failed"
 """The build failed on the host, and its claim was released or moved."""
 ABANDONED = "abandoned"
-"""The claim was given back before a build ended: the run came to nothing, or the instance was deleted."""
+"""The claim was released before a build ended: the run was refused, or the instance was deleted."""
 
 RESULTS = (PENDING, BUILT, REFUSED, FAILED, ABANDONED)
 
@@ -187,9 +185,9 @@ def end_of(
     instance: str,
     reason: str | None,
 ) -> Attempt:
-    """The end of the attempt that claimed a selection, at ``at`` in seconds since the epoch.
+    """Return the record of the end of the attempt that claimed a selection.
 
-    When the attempt began is known from its own record.
+    ``at``: seconds since the epoch. The attempt's first record has the time of its start.
     """
     return Attempt(
         run=run,
@@ -208,12 +206,12 @@ def end_of(
 
 
 class RecordSink(Protocol):
-    """Where runs and attempts are recorded; `roost.records.RecordQueue` is one."""
+    """A receiver of the records of runs and attempts, such as `roost.records.RecordQueue`."""
 
     def put(
         self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
     ) -> None:
-        """Take records that are to be written. Never raises and never waits.
+        """Accept records to be written. Never raises and never waits.
 
         Attempts and reasons are put with their run or later.
         """

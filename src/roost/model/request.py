@@ -26,7 +26,7 @@ class RequestGroup(msgspec.Struct, frozen=True):
 
     @property
     def granular(self) -> bool:
-        """Whether one provider must serve the whole group, as for every group with a suffix."""
+        """True if one provider must serve the whole group, as for every group with a suffix."""
         return self.suffix != ""
 
 
@@ -58,7 +58,7 @@ class CandidateQuery(msgspec.Struct, frozen=True):
 
     @property
     def split(self) -> Resources:
-        """The amounts that may be split: of ``can_split`` what the unsuffixed group alone requests."""
+        """The amounts that may be split, by class: those in ``can_split`` that no granular group requests."""
         if not self.can_split:
             return {}
         elsewhere = {name for group in self.groups if group.granular for name in group.resources}
@@ -71,7 +71,7 @@ class CandidateQuery(msgspec.Struct, frozen=True):
         }
 
     def isolates(self, group: RequestGroup) -> bool:
-        """Whether a group is one of those that share no provider with each other."""
+        """Return whether a group shares no provider with the other isolated groups."""
         return group.granular and (self.isolate or group.suffix in self.isolated)
 
     @property
@@ -85,5 +85,5 @@ class CandidateQuery(msgspec.Struct, frozen=True):
 
 
 def all_of(*names: str) -> tuple[frozenset[str], ...]:
-    """The value of ``required`` or ``member_of`` that demands all of ``names``."""
+    """Return the value of ``required`` or ``member_of`` that demands all of ``names``."""
     return tuple(frozenset((name,)) for name in names)

@@ -1,7 +1,7 @@
-"""What a reshape may move, and what an instance's selection says after it.
+"""Rules of a reshape, and an instance's selection after it.
 
-A reshape moves what consumers hold from one provider of a tree to another one of the same tree, while the
-instances run. No consumer gains or loses anything by it.
+A reshape moves allocations from one provider of a tree to another one of the same tree while the instances
+run. The amounts that each consumer holds stay the same.
 """
 
 from collections import defaultdict
@@ -17,12 +17,12 @@ _ONE_CLASS = {"PCPU": "VCPU"}
 
 
 def counted_class(name: str) -> str:
-    """The class that counts for another one in a reshape: ``VCPU`` for ``PCPU``."""
+    """Return the class that a class counts as in a reshape: ``VCPU`` for ``PCPU``, else itself."""
     return _ONE_CLASS.get(name, name)
 
 
 def totals(allocations: Allocations) -> dict[str, int]:
-    """The amount of each class over all providers. ``PCPU`` counts as ``VCPU``."""
+    """Return the amount of each class over all providers. ``PCPU`` counts as ``VCPU``."""
     found: defaultdict[str, int] = defaultdict(int)
     for resources in allocations.values():
         for name, amount in resources.items():
@@ -31,9 +31,9 @@ def totals(allocations: Allocations) -> dict[str, int]:
 
 
 def why_not(before: Allocations, after: Allocations, tree: Collection[str]) -> str | None:
-    """Why a consumer's allocations may not become ``after`` by a reshape of a tree; None if they may.
+    """Return why a reshape of a tree may not change a consumer's allocations to ``after``; None if it may.
 
-    ``tree``: the uuids of the tree's providers. What is held of others stays as it is.
+    ``tree``: the uuids of the tree's providers. Allocations from other trees must stay as they are.
     """
     outside = ({p: each for p, each in some.items() if p not in tree} for some in (before, after))
     if next(outside) != next(outside):
@@ -45,7 +45,7 @@ def why_not(before: Allocations, after: Allocations, tree: Collection[str]) -> s
 
 
 def followed(selection: Selection, allocations: Allocations, generation: int) -> Selection:
-    """The selection of an instance whose claim a reshape has changed to these allocations."""
+    """Return the selection of an instance after a reshape has changed its claim to these allocations."""
     return msgspec.structs.replace(
         selection,
         allocations=allocations,
@@ -57,10 +57,10 @@ def followed(selection: Selection, allocations: Allocations, generation: int) ->
 def moved_mappings(
     mappings: Mapping[str, list[str]], before: Allocations, after: Allocations
 ) -> dict[str, list[str]]:
-    """The providers that serve each request group when what they served it from has moved.
+    """Return the providers that serve each request group after a reshape, by suffix.
 
-    A group goes where amounts of its provider went. Where several groups are served by one provider, each is
-    served by all providers that took over from it: which of them has whose amounts is not known.
+    A group follows the amounts of its provider. If one provider served several groups, each of them is served
+    by all providers that took over from it: it is not known which provider has the amounts of which group.
     """
     moved = _moves(before, after)
     return {
@@ -79,7 +79,7 @@ def moved_mappings(
 
 
 def _moves(before: Allocations, after: Allocations) -> dict[str, list[str]]:
-    """The providers that took over from each provider, by classes of which one lost and the other gained."""
+    """Return the providers that took over from each provider: they gained units of a class that it lost."""
     lost: defaultdict[str, list[str]] = defaultdict(list)
     gained: defaultdict[str, list[str]] = defaultdict(list)
     for provider in dict.fromkeys((*before, *after)):

@@ -1,9 +1,9 @@
-"""Finds what looks like a secret in texts of users and of drivers, and hides it.
+"""Hides everything that looks like a secret in texts of users and drivers.
 
 A value is hidden if its key looks like the name of a secret. In other values, three parts are hidden: the
 user part of a URL, everything after an assignment such as ``password=``, and, if the value is JSON, the
-values of keys that look like names of secrets. A text that may be a secret is hidden, because a missing word
-in a record is a smaller harm than a leaked password.
+values of keys that look like names of secrets. In doubt a text is hidden: a missing word in a record is a
+smaller harm than a leaked password.
 """
 
 import re
@@ -45,16 +45,15 @@ PLAIN_QUERY = frozenset(
         "target_session_attrs", "tcp_user_timeout", "timeout", "unix_socket", "uri", "write_timeout",
     )
 )  # fmt: skip
-"""Parameters of the URLs of databases and of libvirt whose values are shown. What is misspelt is not among
-them."""
+"""Parameters of the URLs of databases and of libvirt whose values are shown, spelt exactly so."""
 
 
 _PLACEHOLDERS = re.compile(r"[A-Z+]+://USER:PASSWORD@HOST:PORT/NAME,?")
-"""A URL to be filled in, as advice has it."""
+"""A template of a URL, as messages with advice show it."""
 
 
 def safe_url(url: str) -> str:
-    """Return a URL, which may be misspelt, without what may be a secret.
+    """Return a URL, which may be misspelt, with everything hidden that may be a secret.
 
     Hidden are the user and the password, a port that is no number, and the values of the query. In the query
     of HTTP a value is shown unless its name looks like that of a secret; in others only the values of
@@ -63,13 +62,13 @@ def safe_url(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     address, mark, query = rest.partition("?")
     if not separator:
-        # What is not known to be an address has no value that is shown.
+        # Not known to be an address: even in a query only the values of `PLAIN_QUERY` are shown.
         address, mark, query = url.partition("?")
         if "@" in query:
             return HIDDEN
         return _UNPARSED.sub(f"{HIDDEN}@", address) + mark + _safe_query(query, PLAIN_QUERY.__contains__)
     if "@" in query:
-        # A password with a question mark, or with an at sign: where it ends is not known.
+        # A password with a question mark or an at sign: its end is not known.
         return f"{scheme}://{HIDDEN}"
     is_file = scheme.endswith(("sqlite", "sqlite+pysqlite")) and address.startswith("/")
     _, at, address = ("", "", address) if is_file else address.rpartition("@")
@@ -82,7 +81,7 @@ def safe_url(url: str) -> str:
 
 
 def safe_message(text: str) -> str:
-    """Return a message of a program without the secrets in the URLs that it names."""
+    """Return a message of a program with the secrets hidden in the URLs that it names."""
     if "://" not in text and "@" not in text and "?" not in text:
         return text
     return "".join(map(_safe_word, _SPACE.split(text)))
@@ -95,7 +94,7 @@ def _safe_word(word: str) -> str:
 
 
 def _safe_query(query: str, shows: Callable[[str], bool]) -> str:
-    """The query of a URL, in which the values of those names are shown."""
+    """Return the query of a URL with all values hidden except those of names for which ``shows`` is true."""
     parts = _PARAMETER.split(query)
     for place in range(0, len(parts), 2):
         name, equals, _ = parts[place].partition("=")
@@ -111,7 +110,7 @@ def _is_no_secret(name: str) -> bool:
 
 
 def redacted_text(text: str) -> str:
-    """Return a text of another's making without what looks like a secret."""
+    """Return a text from outside with everything hidden that looks like a secret."""
     if text.lstrip()[:1] in ("{", "["):
         try:
             safe = _encode(_safe_json(msgspec.json.decode(text))).decode()
@@ -128,7 +127,7 @@ def redacted_text(text: str) -> str:
 
 
 def is_secret(key: str) -> bool:
-    """Return whether this looks like the name of a secret: ``adminPass``, ``x-api-key``, ``user_data``."""
+    """Return whether a key looks like the name of a secret: ``adminPass``, ``x-api-key``, ``user_data``."""
     spelt = _WORD.findall(key)
     words = [word.lower().strip("0123456789") for word in spelt]
     parts = [part.lower() for word in spelt for part in _CAMEL.findall(word)]
@@ -137,7 +136,7 @@ def is_secret(key: str) -> bool:
 
 
 is_secret_key = lru_cache(4096)(is_secret)
-"""As `is_secret`, for keys that come again."""
+"""`is_secret` with a cache, for keys that repeat."""
 
 
 def _safe_json(value: object) -> object:
@@ -159,7 +158,7 @@ def _safe_url(word: str) -> str:
 def _safe_assignments(text: str) -> str:
     """Hide everything after the first assignment to the name of a secret.
 
-    Where the assigned value ends depends on the program that reads it.
+    The end of the assigned value depends on the program that reads it.
     """
     start = 0
     for assigns in _ASSIGNS.finditer(text):

@@ -1,9 +1,9 @@
-"""The version that processes tell of themselves, and the features that all of them must know.
+"""The version that each process reports, and the features that need all processes to know them.
 
-It is raised by each change of what a process understands of the others: messages, leases, what is in rows.
-While processes are exchanged one by one, a feature stays off until the least version that is there knows it.
+The version rises with each change of what processes exchange: messages, leases, contents of rows. During a
+rolling upgrade a feature stays off until the lowest version of all running processes knows it.
 
-    1   the first one; processes of before tell 0
+    1   the first version; earlier processes report 0
     2   agents attach the ports and accelerators of guests
     3   operators' words are announced by commits
 """
@@ -16,7 +16,7 @@ SERVICE_VERSION: Final = 3
 
 
 class Feature(msgspec.Struct, frozen=True):
-    """What all processes must know before it is used, and the version from which they do."""
+    """A feature that is used only when all processes know it. ``since``: the first version that does."""
 
     name: str
     since: int
@@ -26,4 +26,4 @@ class Feature(msgspec.Struct, frozen=True):
 ATTACHMENTS: Final = Feature("attachments", 2, "ports and accelerators are attached to guests")
 WORDS: Final = Feature("operator-words", 3, "operators' words count when they are answered")
 FEATURES: Final = (ATTACHMENTS, WORDS)
-"""The features that a process of an earlier version would pass over in silence."""
+"""The features that a process of an earlier version would silently ignore."""

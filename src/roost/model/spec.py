@@ -10,10 +10,10 @@ from roost.model.pci import PciRequest
 from roost.model.request import RequestGroup
 
 Operation = Literal["create", "rebuild", "resize", "migrate", "live_migrate", "evacuate", "unshelve"]
-"""What the host is chosen for. ``rebuild`` keeps the instance on its host and claims nothing."""
+"""Operations that a host is selected for. ``rebuild`` keeps the instance on its host and claims nothing."""
 
 Hints = dict[str, tuple[str, ...]]
-"""Scheduler hints: each key has a list of values, of one value mostly."""
+"""Scheduler hints: key -> list of values, mostly of one value."""
 
 
 class Flavor(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class Image(msgspec.Struct, frozen=True):
 
 
 class RequestedDestination(msgspec.Struct, frozen=True, kw_only=True):
-    """The place that a request is restricted to; filters judge the hosts in it as usual.
+    """The place that a request is restricted to; filters evaluate the hosts in it as usual.
 
     ``host`` is the name of a compute service, ``node`` of one of its compute nodes. ``aggregates`` are uuids
     in conjunctive normal form: a host is in one aggregate of every set. ``allow_cross_cell_move`` permits
@@ -76,8 +76,9 @@ class RequestedNetwork(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NetworkMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """The networks of a request that NUMA cells of hosts may be close to: names of physical networks, and
-    whether one of the networks is tunneled.
+    """The networks of a request that NUMA cells of hosts may be close to.
+
+    ``physnets``: names of physical networks. ``tunneled``: one of the networks is tunneled.
 
     Source: ``NetworkMetadata`` of Nova.
     """
@@ -110,14 +111,14 @@ class RequestSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     - ``requested_resources``: request groups beside the flavor's (ports, devices), each with its own suffix;
       ``pci_groups``: the suffixes of those that are PCI devices.
-    - ``pci_requests``: PCI devices of the pools that nodes report. Those of the flavor's aliases are found
-      by the scheduler, unless one of these has an alias already.
+    - ``pci_requests``: requests for PCI devices of the pools that nodes report. The scheduler adds those of
+      the flavor's aliases, unless one of these requests has an alias already.
     - ``root_required``, ``root_forbidden``: traits of the tree's root. ``same_subtree``: sets of suffixes.
     - ``required_traits``, ``forbidden_traits``: traits of the unsuffixed group.
     - ``volume_backed``: the root disk is a volume, so that hosts provide none.
     - ``ignore_hosts``: hosts that are not used; ``retried_hosts``: hosts that have failed this request.
-    - ``force_hosts``, ``force_nodes``: the only hosts and nodes that are used. No filter judges them.
-    - ``needs_version``: the least service version of an agent that builds it whole.
+    - ``force_hosts``, ``force_nodes``: the only hosts and nodes that are used. No filter evaluates them.
+    - ``needs_version``: the lowest service version of an agent that can build all of it.
     - ``image.properties`` and ``scheduler_hints`` have free keys; records redact values that look like
       secrets.
     """
@@ -160,10 +161,10 @@ class Selection(msgspec.Struct, frozen=True):
     ``host`` is the name of the compute service, ``node`` the uuid of the root provider, ``cell`` the cell's
     name. ``zone`` is the host's availability zone, None in selections that earlier versions stored.
     ``allocations`` and ``mappings`` (suffix of a request group -> uuids of the providers that serve it) are
-    the allocation request, in the form of microversion ``allocation_request_version``. ``limits`` holds what
-    filters found that the host must keep to, by name, as in Nova. ``weight`` is the host's weighed score.
-    ``assignment`` is what the instance has of the node's hardware. That of an alternate says what was free
-    when the alternate was found; it is chosen anew when the alternate is used.
+    the allocation request, in the form of microversion ``allocation_request_version``. ``limits`` are the
+    limits that filters set for the host, by name, as in Nova. ``weight`` is the host's weighed score.
+    ``assignment`` is the hardware of the node that the instance holds. An alternate's was free when the
+    alternate was found; it is chosen again when the alternate is used.
     ``ordinal`` is the number of the recorded attempt that claimed the host, 0 in alternates.
     ``generation`` is the one that the consumer has with this claim, None in alternates, and in selections
     that earlier versions stored.

@@ -4,10 +4,10 @@ from typing import Any
 
 
 def current_spec(stored: dict[str, Any]) -> dict[str, Any]:
-    """The plain data of a request spec in today's form; the same data if it has that form.
+    """Return the plain data of a request spec in today's form.
 
-    Until 0.1.0 a hint had one value, properties of the image stood in the spec itself, and a host was asked
-    for by ``requested_host``.
+    Until 0.1.0 a hint had one value, properties of the image stood in the spec itself, and ``requested_host``
+    named the requested host.
     """
     spec = dict(stored)
     hints = spec.get("scheduler_hints")

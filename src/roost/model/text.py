@@ -16,19 +16,19 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def clean_text(text: str, limit: int = MAX_TEXT) -> str:
-    """The text with unstorable characters replaced, at most ``limit`` characters; a cut one ends in …."""
+    """Return the text with unstorable characters replaced, cut after ``limit`` characters with a final …."""
     if len(text) > limit:
         text = f"{text[: limit - 1]}…"
     return _UNSTORABLE.sub(REPLACEMENT, text)
 
 
 def is_storable(name: str, limit: int) -> bool:
-    """Whether a name of at most ``limit`` characters can be stored. Names are never cleaned."""
+    """Return whether a name can be stored: 1 to ``limit`` storable characters. Names are never cleaned."""
     return 0 < len(name) <= limit and _UNSTORABLE.search(name) is None
 
 
 def clean_values(value: object) -> object:
-    """A copy of plain data (as `msgspec.to_builtins` makes it) with every text in it cleaned."""
+    """Return a copy of plain data (as `msgspec.to_builtins` makes it) with every text in it cleaned."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, dict):
@@ -39,7 +39,7 @@ def clean_values(value: object) -> object:
 
 
 def error_text(error: BaseException) -> str:
-    """The text of an error, cleaned; the name of its type if the text is empty or ``str`` raises."""
+    """Return the text of an error, cleaned; the name of its type if it is empty or ``str`` raises."""
     try:
         text = str(error)
     except Exception:

@@ -1,8 +1,8 @@
-"""What is kept of a token of a host or of a service."""
+"""The stored form of a token of a host or of a service."""
 
 import hashlib
 
 
 def token_digest(token: str) -> str:
-    """What is kept of a token: 64 hexadecimal digits of SHA-256. Without salt: no two tokens are alike."""
+    """Return the stored form of a token: its SHA-256 in hexadecimal. No salt, because tokens are unique."""
     return hashlib.sha256(token.encode()).hexdigest()

@@ -5,13 +5,13 @@ from typing import Literal
 import msgspec
 
 Where = Literal["extra_spec", "image_property", "hint"]
-"""The part of a request that has keys of its own choice: flavor, image, or scheduler hints."""
+"""The part of a request with free keys: flavor, image, or scheduler hints."""
 
 
 class UnreadKey(msgspec.Struct, frozen=True):
-    """A key of a request that nothing reads as it is configured, so that it has no effect.
+    """A key of a request that has no effect, because no part of the configured scheduler reads it.
 
-    ``text`` is a sentence: it names the key, and says why, or which key was meant. The value is not in it.
+    ``text`` is a sentence that names the key and the reason, or the key that was meant. It omits the value.
     """
 
     where: Where

@@ -1,9 +1,9 @@
-"""The part of a decision that each role may see, as one function through which every view goes.
+"""Visibility: the parts of a decision that each role may see. Every view goes through `visible`.
 
-An operator sees all of it. A project sees of its own requests what it asked for, when, and what came of it:
-nothing that tells how many hosts there are, what hosts, nodes and cells are called, who else is on them, or
-what operators and drivers wrote. Each type of a view has a rule beside it, declared by `seen_by_project`; a
-type without a rule is shown to no project.
+An operator sees all of a decision. A project sees the content, the times and the results of its own requests.
+It does not see the number of hosts, the names of hosts, nodes and cells, other tenants, and texts of
+operators and drivers. Each type that is shown has a rule, declared by `seen_by_project`; a type without a
+rule is shown to no project.
 """
 
 from collections.abc import Callable
@@ -26,21 +26,21 @@ BUILD_FAILED = "No host could build the instance."
 
 
 class Viewer(Enum):
-    """Somebody who looks at decisions. The rule ``all_projects`` of an operation makes an operator."""
+    """Roles of readers of decisions. The policy rule ``all_projects`` of an operation makes an operator."""
 
     OPERATOR = "operator"
     PROJECT = "project"
 
 
 class NoRuleOfView(TypeError):
-    """A type of which no rule says what a project sees: a defect, and nothing is shown."""
+    """No rule says what a project sees of a type. This is a defect; nothing is shown."""
 
 
 _RULES: dict[type, Callable[[Any], Any]] = {}
 
 
 def visible(decision: T, viewer: Viewer) -> T:
-    """The part of a decision that a viewer may see.
+    """Return the part of a decision that a viewer may see.
 
     Raises:
         NoRuleOfView: no rule says what a project sees of a decision of this type.
@@ -55,8 +55,10 @@ def visible(decision: T, viewer: Viewer) -> T:
 
 
 def seen_by_project(kind: type[T]) -> Callable[[Callable[[T], T]], Callable[[T], T]]:
-    """Declare a function as the rule of a type: it returns the part that a project sees. Subclasses need
-    rules of their own."""
+    """Declare a function as the rule of a type: it returns the part that a project sees.
+
+    Subclasses need rules of their own.
+    """
 
     def declared(rule: Callable[[T], T]) -> Callable[[T], T]:
         _RULES[kind] = rule
@@ -77,7 +79,7 @@ def has_rule(kind: type) -> bool:
 
 
 def seen(decision: T) -> T:
-    """The part of a decision that its project may see, for rules of what has it as a part."""
+    """Return the part of a decision that its project may see, for the rules of types that contain it."""
     return visible(decision, Viewer.PROJECT)
 
 
@@ -100,7 +102,7 @@ _OF_THE_USER = frozenset(
 
 @seen_by_project(Reasons)
 def _reasons(reasons: Reasons) -> Reasons:
-    """The sentence without names and numbers of hosts, and what of the request may be changed."""
+    """Show the public sentence, and the relaxations that a user can make."""
     relaxations = tuple(
         msgspec.structs.replace(each, host="") for each in reasons.relaxations if each.kind in OF_THE_REQUEST
     )
@@ -137,7 +139,7 @@ def _run(run: Run) -> Run:
 
 @seen_by_project(Attempt)
 def _attempt(attempt: Attempt) -> Attempt:
-    """The number of an attempt, its times and its result."""
+    """Show the number of an attempt, its times and its result."""
     return msgspec.structs.replace(attempt, host="", node="", cell="", weight=0.0, reason=None, version=None)
 
 

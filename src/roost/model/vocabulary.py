@@ -21,7 +21,7 @@ SHARING_TRAIT: Final = "MISC_SHARES_VIA_AGGREGATE"
 """Trait of a sharing provider, which serves every tree with a provider in one of its aggregates."""
 
 NODE_TRAIT: Final = "COMPUTE_NODE"
-"""Trait of every compute node's root provider, by which others tell it from theirs."""
+"""Trait of every compute node's root provider; root providers of other services lack it."""
 
 DISABLED_TRAIT: Final = "COMPUTE_STATUS_DISABLED"
 """Trait of a compute host's root provider while its compute service is disabled."""
@@ -31,17 +31,16 @@ _CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]+")
 
 @cache
 def standard_resource_classes() -> tuple[str, ...]:
-    """The standard resource classes in the order of os-resource-classes, which is the order of their ids
-    upstream."""
+    """Return the standard resource classes in the order of os-resource-classes, that of upstream's ids."""
     return tuple(os_resource_classes.STANDARDS)
 
 
 @cache
 def standard_traits() -> tuple[str, ...]:
-    """The traits of the installed os-traits, sorted."""
+    """Return the traits of the installed os-traits, sorted."""
     return tuple(sorted(os_traits.get_traits()))
 
 
 def is_custom(name: str) -> bool:
-    """Whether ``name`` is a valid custom name: ``CUSTOM_[A-Z0-9_]+``, at most `MAX_NAME` characters."""
+    """Return whether a name is a valid custom name: ``CUSTOM_[A-Z0-9_]+``, at most `MAX_NAME` characters."""
     return len(name) <= MAX_NAME and _CUSTOM.fullmatch(name) is not None

@@ -1,4 +1,4 @@
-"""What-if: how many more instances of a request fit, on the hosts as they are or as they might be."""
+"""What-if: the number of further instances of a request that fit, on present or hypothetical hosts."""
 
 import msgspec
 
@@ -7,17 +7,17 @@ from roost.model.unread import UnreadKey
 
 
 class MoreHosts(msgspec.Struct, frozen=True):
-    """``number`` hosts more that are as the host ``like``."""
+    """Hypothetical hosts: ``number`` copies of the host ``like``."""
 
     like: str
     number: int
 
 
 class Scenario(msgspec.Struct, frozen=True):
-    """Hosts other than they are: no host of ``drained`` is offered, and those of ``added`` are there.
+    """Hypothetical hosts: those in ``drained`` take no new instances, those in ``added`` exist as well.
 
     A name is that of a compute service (all of its nodes), that of a node, or the uuid of a node's root
-    provider. What drained hosts hold stays there.
+    provider. The present instances of drained hosts stay there.
     """
 
     drained: tuple[str, ...] = ()
@@ -33,19 +33,19 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class WhatIf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How many more instances of a request fit.
+    """The number of further instances of a request that fit.
 
     ``fits`` instances were placed one after another, as the scheduler places them, on ``on_hosts`` hosts.
-    ``limited``: these are as many as were asked about, more may fit. ``complete``: False if the time was over
-    before; more may fit then as well. Otherwise ``binds`` says why the next instance does not fit.
+    ``limited``: the requested maximum was reached, and more may fit. ``complete``: False if the time ran out,
+    and more may fit. Otherwise ``binds`` says why the next instance does not fit.
 
-    ``where``: which hosts take how many, those that take most first; ``shares_left_out`` further numbers of
-    instances for each host are missing, the last ones. A host that is added has the name of the one that it
-    is like, ``+`` and a number. ``hosts``: how many there are, without drained and with added ones.
+    ``where``: the hosts by the number of instances that each takes, largest first, without the last
+    ``shares_left_out`` entries. An added host has the name of the host that it copies, ``+`` and a number.
+    ``hosts``: the number of hosts, without drained and with added ones.
 
     ``warnings``: keys of the request that have no effect.
 
-    ``version``, ``node_version``: of the ledger and of the node journal that it was found on.
+    ``version``, ``node_version``: the versions of the ledger and of the node journal that it was found on.
     """
 
     fits: int

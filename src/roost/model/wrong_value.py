@@ -1,6 +1,6 @@
-"""Sentences that name a value of the wrong type or size, and say what is meant.
+"""Sentences about a value of the wrong type or size: its place, the value, and the expected type.
 
-msgspec names its own types (``Expected `int`, got `str` - at `$.count` ``) and not the value.
+msgspec's messages name its own types (``Expected `int`, got `str` - at `$.count` ``) and not the value.
 """
 
 import json
@@ -67,11 +67,11 @@ def wrong_value(
     prefix: str = "",
     known: Callable[[], Iterable[str]] = tuple,
 ) -> str:
-    """A sentence about a value that is not of its type: its place, the value, and what is meant.
+    """Return a sentence about a value that is not of its type: its place, the value, and the expected type.
 
-    ``document`` is what was converted, as values of JSON's types; without it the sentence names no value.
-    ``root`` names the document itself, ``prefix`` begins the name of each place in it. ``known``
-    returns names of fields, of which one may be meant by a name that is unknown.
+    ``document`` is the converted document, as values of JSON's types; without it the sentence names no value.
+    ``root`` names the document itself, ``prefix`` begins the name of each place in it. ``known`` returns
+    names of fields to suggest for an unknown one.
     """
     found = _PLACE.fullmatch(str(error))
     if found is None:
@@ -100,7 +100,7 @@ def wrong_value(
 
 
 def field_names(form: Any) -> frozenset[str]:
-    """The names of all fields of a struct, and of the structs in it."""
+    """Return the names of all fields of a struct, and of the structs in it."""
     names: set[str] = set()
     seen: set[type] = set()
     waiting: list[object] = [inspect.type_info(form)]
@@ -121,7 +121,7 @@ def field_names(form: Any) -> frozenset[str]:
 
 
 def shown_value(value: object, name: str = "") -> str:
-    """A value as JSON, cut; ``***`` if its field has the name of a secret."""
+    """Return a value as JSON, cut after `LONGEST_SHOWN`; ``***`` if its field has the name of a secret."""
     if is_secret_key(name):
         return HIDDEN
     text = json.dumps(value, ensure_ascii=False, default=str)
@@ -177,13 +177,13 @@ def _count(number: int, of: str) -> str:
 
 
 def _first(at: list[Place], is_wrong: Callable[[object], bool]) -> Place:
-    """The first place whose value is the wrong one. msgspec does not tell the key of a value in an object."""
+    """Return the first place with a wrong value. msgspec omits the key of an object's value."""
     found = next((each for each in at if each[1] is not msgspec.UNSET and is_wrong(each[1])), None)
     return found or (at[0][0] if len(at) == 1 else "a value", msgspec.UNSET)
 
 
 def _places(path: str, document: object, prefix: str, *, is_key: bool) -> Iterator[Place]:
-    """The places that a path may mean: one, or those of all values of an object, or of all of its keys."""
+    """Yield the places that a path may mean: one, or those of all values, or all keys, of an object."""
     places: list[Place] = [(prefix, document)]
     for step in _STEP.finditer(path.removeprefix(_ROOT)):
         places = list(_stepped(places, step["name"], step["index"]))
@@ -214,7 +214,7 @@ def _stepped(places: list[Place], name: str | None, index: str | None) -> Iterat
 
 
 def _type_of(value: object) -> str:
-    """The type of a value by msgspec's name."""
+    """Return the type of a value by msgspec's name."""
     match value:
         case None:
             return "null"

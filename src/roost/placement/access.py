@@ -1,8 +1,8 @@
 """Access to the Placement API: the authenticator and the policy rules that the options select.
 
-The rules without a policy file are upstream's: every operation is for the roles admin and service, a
-reshape is for services alone, and the usages of a project are also for its readers. Without
-``enforce_new_defaults`` the role admin may do everything. A token must be scoped to a project.
+The default rules are upstream's: the roles admin and service may use every operation, only services may
+reshape, and the readers of a project may also see its usages. Without ``enforce_new_defaults`` the role admin
+may do everything. A token must be scoped to a project.
 
 Source: ``placement/policies`` of OpenStack Placement. A test compares the rules.
 """
@@ -14,7 +14,7 @@ from oslo_policy.policy import DeprecatedRule, RuleDefault
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions
 from roost.web.auth import Authenticator, NoAuth, Source
-from roost.web.auth.rules import Rules
+from roost.web.auth.rules import PolicyRules
 from roost.web.auth.token_file import TokenFile
 from roost.web.policy import Policy
 
@@ -47,7 +47,7 @@ RULES = (
     "allocation_candidates:list",
     "usages",
     "reshaper:reshape",
-    # Of /v1, which upstream does not have.
+    # Rules of /v1, which upstream does not have.
     "allocation_candidates:explain",
     "capacity:show",
     "changes:list",
@@ -57,7 +57,7 @@ RULES = (
 
 
 def open_authenticator(options: PlacementOptions) -> Authenticator:
-    """The authenticator for ``[api] auth_strategy``.
+    """Return the authenticator that ``[api] auth_strategy`` selects.
 
     Raises:
         OperatorError: The options for Keystone's tokens are incomplete or wrong, or the file of service
@@ -78,16 +78,16 @@ def open_authenticator(options: PlacementOptions) -> Authenticator:
 
 
 def open_policy(options: PlacementOptions) -> Policy:
-    """The policy, with the policy files that the options name.
+    """Return the policy, with the policy files that the options name.
 
     Raises:
         OperatorError: A policy file cannot be read or parsed.
     """
-    return Policy(Rules(default_rules(), options.source, options.enforce_new_defaults))
+    return Policy(PolicyRules(default_rules(), options.source, options.enforce_new_defaults))
 
 
 def default_rules() -> list[RuleDefault]:
-    """The rules without a policy file."""
+    """Return the rules that apply without a policy file."""
     base = [
         RuleDefault(
             name,

@@ -40,7 +40,7 @@ class HeldByConsumer(NamedTuple):
 
 
 class HeldOnProvider(NamedTuple):
-    """A provider's generation, and the consumers with an allocation on it, by uuid, with all they hold.
+    """A provider's generation, and the consumers with an allocation on it, by uuid, with all allocations.
 
     ``written_at``: seconds since the epoch at which one of them was last written; None without consumers.
     """
@@ -51,7 +51,7 @@ class HeldOnProvider(NamedTuple):
 
 
 def allocations_of_consumer(connection: Connection, consumer: str) -> HeldByConsumer | None:
-    """The allocations of a consumer; None if the consumer does not exist."""
+    """Read the allocations of a consumer; None if the consumer does not exist."""
     held = held_by(connection, (consumer,)).get(consumer)
     if held is None:
         return None
@@ -60,7 +60,7 @@ def allocations_of_consumer(connection: Connection, consumer: str) -> HeldByCons
 
 
 def allocations_on_provider(connection: Connection, provider: str) -> HeldOnProvider | None:
-    """The consumers with an allocation on a provider; None if the provider does not exist."""
+    """Read the consumers with an allocation on a provider; None if the provider does not exist."""
     generation = _generations(connection, (provider,)).get(provider)
     if generation is None:
         return None
@@ -69,7 +69,7 @@ def allocations_on_provider(connection: Connection, provider: str) -> HeldOnProv
 
 
 def consumers_of_class(connection: Connection, resource_class: str) -> tuple[str, ...]:
-    """The consumers with an allocation of a resource class."""
+    """Read the uuids of the consumers with an allocation of a resource class."""
     return tuple(connection.execute(_CONSUMERS_OF_CLASS, {"name": resource_class}).scalars())
 
 

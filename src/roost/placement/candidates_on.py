@@ -1,4 +1,4 @@
-"""What the two operations for allocation candidates answer on a given fleet, such as one of the past."""
+"""Allocation candidates on a given fleet, such as one of the past, as the two HTTP operations answer them."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ import msgspec
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
 from roost.model.request import CandidateQuery
-from roost.placement.client.bodies import CandidatePage, candidates_in
+from roost.placement.client.bodies import FetchedPage, candidates_in
 from roost.placement.client.query import query_parameters
 from roost.placement.known_names import check_query
 from roost.placement.v1.candidate_reader import CandidateReader
@@ -19,8 +19,8 @@ from roost.placement.wire.provider_texts import ProviderTexts
 from roost.web.query import Parameters
 
 
-async def first_candidates(fleet: Fleet, query: CandidateQuery, limit: int | None) -> CandidatePage:
-    """The first ``limit`` candidates, or all, as a client reads them from ``GET /allocation_candidates``.
+async def first_candidates(fleet: Fleet, query: CandidateQuery, limit: int | None) -> FetchedPage:
+    """Return the first ``limit`` candidates, or all, as ``GET /allocation_candidates`` would.
 
     Raises: `BadRequest` for an unknown class or trait.
     """
@@ -34,9 +34,10 @@ async def first_candidates(fleet: Fleet, query: CandidateQuery, limit: int | Non
 
 async def page_of_candidates(
     fleet: Fleet, query: CandidateQuery, limit: int | None, offset: int
-) -> CandidatePage:
-    """The next ``limit`` candidates after ``offset``, or all of them, as a client reads them from
-    ``GET /v1/allocation_candidates``. ``next`` of the page is the next offset.
+) -> FetchedPage:
+    """Return the ``limit`` candidates after ``offset``, or all, as ``GET /v1/allocation_candidates`` would.
+
+    ``next`` of the page is the next offset.
 
     Raises: `BadRequest` for an unknown class or trait.
     """
@@ -60,5 +61,5 @@ def _most(limit: int | None) -> int:
     return 2**62 if limit is None else limit
 
 
-def _read(document: dict[str, msgspec.Raw], following: str | None) -> CandidatePage:
-    return CandidatePage(*candidates_in(msgspec.json.decode(msgspec.json.encode(document))), following)
+def _read(document: dict[str, msgspec.Raw], following: str | None) -> FetchedPage:
+    return FetchedPage(*candidates_in(msgspec.json.decode(msgspec.json.encode(document))), following)

@@ -111,8 +111,8 @@ class CannotAllocate(Conflict):
 class GroupRefused(Conflict):
     """The condition of a server group is not met: the host has too many members, or no member.
 
-    ``group`` and ``host`` are uuids, ``host`` that of the root provider. ``members``: of an anti-affinity
-    group the other members on the host, of an affinity group all other members. An error that came over HTTP
+    ``group`` and ``host`` are uuids, ``host`` that of the root provider. ``members``: for an anti-affinity
+    group the other members on the host, for an affinity group all other members. An error that came over HTTP
     has only the text.
     """
 
@@ -126,13 +126,13 @@ class GroupRefused(Conflict):
 
 
 class AssignmentRefused(Conflict):
-    """Another consumer has a CPU or a device of the assignment to itself."""
+    """Another consumer has exclusive use of a CPU or a device of the assignment."""
 
     code = "placement.assignment.refused"
 
 
 class AssignmentChanged(Conflict):
-    """The assignments on a node are not those that the written one was fitted beside."""
+    """The assignments on a node have changed since the written one was fitted beside them."""
 
     code = "placement.assignment.changed"
 
@@ -142,10 +142,10 @@ class NameInUse(Conflict):
 
 
 def error_for(status: int, code: str | None, text: str) -> PlacementError:
-    """The error that stands for the status and code of an HTTP response.
+    """Return the error for the status and code of an HTTP response.
 
-    A class with this code has precedence over others with the status. For a status that no class has, the
-    error is a plain `PlacementError` with that status.
+    A class with this code has precedence over a class with only the status. For a status that no class has,
+    the error is a plain `PlacementError` with that status.
     """
     kinds = _below(PlacementError)
     if code not in (None, PlacementError.code):
@@ -157,7 +157,7 @@ def error_for(status: int, code: str | None, text: str) -> PlacementError:
 
 
 def _below(kind: type[PlacementError]) -> list[type[PlacementError]]:
-    """All subclasses of a class, direct ones first."""
+    """Return all subclasses of a class, direct ones first."""
     found = kind.__subclasses__()
     for each in found:
         found.extend(each.__subclasses__())

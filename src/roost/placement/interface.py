@@ -33,7 +33,7 @@ class AllocationRequest(msgspec.Struct, frozen=True):
     mappings: dict[str, list[str]]
 
 
-class Level(msgspec.Struct, frozen=True):
+class InventoryUsage(msgspec.Struct, frozen=True):
     """The capacity of an inventory, and how much of it is in use."""
 
     capacity: int
@@ -43,7 +43,7 @@ class Level(msgspec.Struct, frozen=True):
 class ProviderSummary(msgspec.Struct, frozen=True):
     """A provider of a tree that an allocation candidate is in."""
 
-    resources: dict[str, Level]
+    resources: dict[str, InventoryUsage]
     traits: frozenset[str]
     parent_provider_uuid: str | None
     root_provider_uuid: str
@@ -135,16 +135,16 @@ class Placement(Protocol):
         """Return a consumer and its allocations, None if it has none."""
 
     async def holdings(self, consumers: Collection[str]) -> dict[str, Held]:
-        """Return those of some consumers that hold something, each as `allocations_of` does."""
+        """Return the consumers that have allocations, each as `allocations_of` returns it."""
 
     async def consumers_on(self, provider: str) -> frozenset[str]:
         """Return the consumers with allocations from a provider. Raises `NotFound`."""
 
     async def announce_word(self, mark: int) -> None:
-        """Commit that operators have said something beside the ledger: see `AnnounceWord`.
+        """Commit an announcement that operators have changed something outside of the ledger.
 
-        Nothing happens at a service that has no such commits, as OpenStack's Placement: its schedulers look
-        for the words themselves.
+        See `AnnounceWord`. A service without such commits, as OpenStack's Placement, does nothing: its
+        schedulers poll for operators' words themselves.
         """
 
     async def group_members(self, group: str) -> dict[str, list[str]] | None:

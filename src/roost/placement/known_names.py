@@ -2,20 +2,20 @@
 
 from collections.abc import Iterable
 
-from roost.fleet import Fleet, UnknownProvider
+from roost.fleet import Fleet, ProviderNotFound
 from roost.model.request import CandidateQuery
 from roost.placement.errors import BadRequest, NotFound
 
 
 def provider_row(fleet: Fleet, uuid: str) -> int:
-    """The row of the addressed provider.
+    """Return the row of the addressed provider.
 
     Raises:
         NotFound: no provider has this uuid.
     """
     try:
         return fleet.row(uuid)
-    except UnknownProvider:
+    except ProviderNotFound:
         raise NotFound(f"No resource provider with uuid {uuid} found") from None
 
 

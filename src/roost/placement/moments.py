@@ -1,6 +1,6 @@
-"""Headers by which responses say on which state of the ledger they were made.
+"""Headers of responses that name the state of the ledger on which the response was made.
 
-A scheduler that asks over HTTP records them, so that its decisions can be made again from the history.
+A scheduler that uses HTTP records them, so that its decisions can be replayed from the history.
 """
 
 from collections.abc import Mapping
@@ -11,16 +11,16 @@ VERSION = "roost-version"
 """The version of the ledger that a response was made on."""
 
 POSITION = "roost-position"
-"""Of a write: how many changes the commit after that version had before those of the write."""
+"""Of a write: the number of changes that precede the write's own in the commit after that version."""
 
 
 def headers_of(moment: Moment) -> dict[str, str]:
-    """The headers of a write that was judged at a moment."""
+    """Return the headers of a write that was checked at a moment."""
     return {VERSION: str(moment.version), POSITION: str(moment.position)}
 
 
 def moment_of(headers: Mapping[str, str]) -> Moment | None:
-    """The moment that the headers of a response name; position 0 for a query; None if they name none."""
+    """Return the moment that the headers of a response name, None if none. A query has position 0."""
     try:
         return Moment(int(headers[VERSION]), int(headers.get(POSITION, "0")))
     except (KeyError, ValueError):

@@ -1,4 +1,4 @@
-"""Configuration options under upstream's names. The room ``auth`` reads those for Keystone's tokens."""
+"""Configuration options under upstream's names. `roost.web.auth` reads the options for Keystone's tokens."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -184,10 +184,12 @@ GROUPS: dict[str, Sequence[cfg.Opt]] = {
 class PlacementOptions(msgspec.Struct, frozen=True):
     """The configuration of the Placement service.
 
-    ``max_allocation_candidates``: -1 sets no maximum. ``proxies``: None ignores the headers of proxies.
-    ``database``: a SQLAlchemy URL. ``answer_seconds``: seconds that the database has for each answer.
-    ``source``: where the options were read; None without files, policy files included. ``tokens_file``: with
-    the auth_strategy ``tokens``.
+    - ``max_allocation_candidates``: -1 sets no maximum.
+    - ``proxies``: None ignores the headers of proxies.
+    - ``database``: a SQLAlchemy URL.
+    - ``answer_seconds``: seconds that the database has for each answer.
+    - ``source``: the source that the options were read from; None: no files, not even policy files.
+    - ``tokens_file``: the file of service tokens, for the auth_strategy ``tokens``.
     """
 
     auth_strategy: str = "keystone"

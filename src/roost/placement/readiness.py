@@ -1,4 +1,4 @@
-"""What the Placement API needs to serve requests: its database, a replica at the head, and Keystone."""
+"""Health checks of the Placement API: its database, a replica at the head, and Keystone."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -7,40 +7,40 @@ from roost.ledger import SCHEMA, Ledger
 from roost.placement.options import PlacementOptions
 from roost.storage import DatabaseFull, DatabaseReadOnly, StorageError, check_writes
 from roost.web.auth import Source
-from roost.web.health import Check, Health, HealthOptions, NoAnswer
+from roost.web.health import Health, HealthCheck, HealthOptions, NoAnswer
 
 KEYSTONE_SECONDS = 10.0
-"""Seconds for which an answer of Keystone lasts: each worker asks once in this time, however often it is
+"""Seconds for which an answer of Keystone is cached. Each worker asks once in this time, however often it is
 probed."""
 
 
 def placement_health(ledger: Ledger, options: PlacementOptions) -> Health:
-    """The checks of `roost serve`. Raises `OperatorError` if the options for Keystone cannot work."""
+    """Make the checks of `roost serve`. Raises `OperatorError` if the options for Keystone cannot work."""
     return Health((*ledger_checks(ledger, options.health), *keystone_checks(options)), options.health)
 
 
-def keystone_checks(options: PlacementOptions) -> Sequence[Check]:
-    """The check of Keystone, if it checks tokens. Raises `OperatorError` if the options cannot work."""
+def keystone_checks(options: PlacementOptions) -> Sequence[HealthCheck]:
+    """Make the check of Keystone, if that validates tokens. Raises `OperatorError` for faulty options."""
     if options.auth_strategy != "keystone":
         return ()
     # Imported only here: its import takes as long as all others together.
     from roost.web.auth.reachability import Reachability
 
     keystone = Reachability(options.source or Source(), options.health.check_seconds)
-    return (Check("keystone", keystone.ask, lasting=KEYSTONE_SECONDS),)
+    return (HealthCheck("keystone", keystone.ask, lasting=KEYSTONE_SECONDS),)
 
 
-def ledger_checks(ledger: Ledger, options: HealthOptions) -> Sequence[Check]:
-    """The checks of a ledger.
+def ledger_checks(ledger: Ledger, options: HealthOptions) -> Sequence[HealthCheck]:
+    """Make the checks of a ledger.
 
     A process that serves no requests does not follow the commits of others. So the check of the ledger brings
-    the replica to the head before the lag is judged; otherwise an idle process would be said to be not ready,
-    would get no requests, and would stay behind.
+    the replica to the head before it measures the lag. Otherwise an idle process would be reported as not
+    ready, get no requests, and stay behind.
     """
     return (
-        Check("database", partial(_use, ledger), database_verdict),
-        Check("ledger", ledger.current, partial(_ledger, ledger, options)),
-        Check("history", judge=lambda _: _history(ledger)),
+        HealthCheck("database", partial(_use, ledger), database_verdict),
+        HealthCheck("ledger", ledger.current, partial(_ledger, ledger, options)),
+        HealthCheck("history", judge=lambda _: _history(ledger)),
     )
 
 
@@ -50,7 +50,7 @@ async def _use(ledger: Ledger) -> None:
 
 
 def database_verdict(failure: Exception | None) -> str | None:
-    """Why requests that use a database fail, None if they do not."""
+    """Return why requests that use a database fail, None if they do not."""
     if failure is None:
         return None
     if isinstance(failure, NoAnswer):
@@ -63,7 +63,7 @@ def database_verdict(failure: Exception | None) -> str | None:
 
 
 def _ledger(ledger: Ledger, options: HealthOptions, failure: Exception | None) -> str | None:
-    # That the database does not answer is what its own check says.
+    # The check of the database reports that it does not answer.
     if failure is not None and not isinstance(failure, NoAnswer | StorageError):
         return "the commits of the database cannot be applied; the log has the error"
     status = ledger.status()

@@ -31,7 +31,7 @@ class PlacementService:
             try:
                 await self.ledger.execute(CreateProvider(uuid, name, parent))
             except DuplicateName:
-                # Another writer may have created it since; if not, another provider has the name.
+                # Another writer may have created it meanwhile; if not, another provider has the name.
                 if await self.provider(uuid) is None:
                     raise
             found = await self.provider(uuid)

@@ -1,4 +1,4 @@
-"""Finds options that are set without effect: options of upstream that Roost lacks, and unknown names."""
+"""Reports options that are set without effect: options of upstream that Roost lacks, and unknown names."""
 
 import os
 import re
@@ -103,7 +103,7 @@ NO_EFFECT: Mapping[str, Mapping[str, str]] = {
 """Options of upstream that are accepted and have no effect, by group, each with the reason."""
 
 _NEAR_VARIABLE = 0.85
-"""Similarity, from 0 to 1, from which the name of one variable is taken for that of another."""
+"""Similarity, from 0 to 1, from which on the name of a variable is taken for a misspelling of another."""
 
 _VARIABLE = re.compile(r"OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
 
@@ -149,7 +149,7 @@ def _why(group: str, option: str, supported: Mapping[str, set[str]]) -> str:
 
 
 def groups_in(source: Source) -> set[str]:
-    """The groups that the files and the command line of a source name."""
+    """Return the groups that the files and the command line of a source name."""
     return {group for _, group, _ in _in_files(source)} | {setting.group for setting in source.settings}
 
 
@@ -164,7 +164,7 @@ def _in_files(source: Source) -> Iterator[tuple[str, str, str]]:
 
 
 def _in_environment(supported: Mapping[str, set[str]]) -> Iterator[tuple[str, str, str]]:
-    """Variables that name an option of a known group. Others belong to other programs."""
+    """Yield the variables that name an option of a known group. Others belong to other programs."""
     groups = {group.upper(): group for group in (*supported, *NO_EFFECT)}
     for name in sorted(os.environ):
         found = _VARIABLE.fullmatch(name)
@@ -173,13 +173,13 @@ def _in_environment(supported: Mapping[str, set[str]]) -> Iterator[tuple[str, st
 
 
 def _misspelt_variables(supported: Mapping[str, set[str]]) -> Iterator[str]:
-    """A line for each variable whose name is near that of an option, in a group that there is not.
+    """Yield a line for each variable of an unknown group whose name is similar to that of an option.
 
-    The variables of OpenStack's clients, which begin alike, have one underscore where these have two.
+    The variables of OpenStack's clients begin alike, but have one underscore where these have two.
     """
     known = {variable(group, option) for group, names in supported.items() for option in names}
     groups = {group.upper() for group in (*supported, *NO_EFFECT)}
-    # Without the second underscore, and in any case, a name is still recognised.
+    # A name is recognised even without the second underscore, and in upper or lower case.
     plain = {name.replace("__", "_"): name for name in known}
     for name in sorted(os.environ):
         upper = name.upper()

@@ -1,4 +1,4 @@
-"""Deadlines for futures and for work, with one timer for all of them."""
+"""Deadlines for futures and for awaitables, with one timer for all of them."""
 
 import asyncio
 from collections import deque
@@ -8,32 +8,32 @@ from typing import Any, Protocol, TypeVar
 T = TypeVar("T")
 
 Failure = Callable[[], Exception]
-"""Returns the error of what is not done in time."""
+"""Returns the error that a future gets if it is not done at its deadline."""
 
 
-class Watched(Protocol):
-    """What has a deadline; a future is one."""
+class WatchedFuture(Protocol):
+    """An object with a deadline. `asyncio.Future` is one."""
 
     def done(self) -> bool:
-        """Whether it needs no deadline any more."""
+        """Return whether the object is done, so that its deadline no longer counts."""
 
     def set_exception(self, error: Any, /) -> None:
-        """Fail it. Called once at most, and only before it is done."""
+        """Fail the object with an error. Called at most once, and only before it is done."""
 
 
 class Deadlines:
-    """Fails what is not done in time, for a fraction of what a timer for each would cost.
+    """Fails futures that are not done in time, at a fraction of the cost of one timer for each.
 
     Args:
-        seconds: time for each, from the call of `watch` or `within`; None: no limit.
+        seconds: time limit of each, from the call of `watch` or `within`; None: no limit.
     """
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
-        self._watched: deque[tuple[float, Watched, Failure]] = deque()
+        self._watched: deque[tuple[float, WatchedFuture, Failure]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
-    def watch(self, watched: Watched, failure: Failure) -> None:
+    def watch(self, watched: WatchedFuture, failure: Failure) -> None:
         """Set the exception that ``failure()`` returns if the future is not done at its deadline."""
         if self._seconds is None:
             return
@@ -44,7 +44,7 @@ class Deadlines:
             self._timer = loop.call_later(self._seconds, self._check)
 
     async def within(self, work: Awaitable[T], failure: Failure) -> T:
-        """Do work in the current task. Work that is not done at its deadline is cancelled.
+        """Await ``work`` in the current task, and cancel it if it is not done at its deadline.
 
         Raises: the error that ``failure()`` returns, at the deadline.
         """
@@ -88,7 +88,7 @@ class Deadlines:
 
 
 class _Bound:
-    """Work of a task that is cancelled at its deadline."""
+    """The awaitable of one `Deadlines.within`; its task is cancelled at the deadline."""
 
     __slots__ = ("_before", "_ended", "_late", "_task")
 
@@ -106,12 +106,12 @@ class _Bound:
         self._task.cancel()
 
     def end(self) -> Exception | None:
-        """The work has ended; returns its error if it was late."""
+        """Record that the work has ended. Returns its error if it was late, else None."""
         self._ended = True
         if self._late is not None:
             self._task.uncancel()
         return self._late
 
     def cancelled_too(self) -> bool:
-        """Whether somebody else has cancelled the task as well."""
+        """Return whether the task was also cancelled by something other than the deadline."""
         return self._task.cancelling() > self._before

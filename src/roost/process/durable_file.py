@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 
 OWNER_ALONE = 0o600
-"""The mode of a file that nobody but its owner reads or writes."""
+"""The mode of a file that only its owner reads and writes."""
 
 
 def why_no_directory(error: OSError) -> str:
-    """The reason why a directory cannot be made, as a person says it."""
+    """Return the reason why a directory cannot be made, in plain words."""
     if isinstance(error, FileExistsError):
         return "it is a file, not a directory"
     if isinstance(error, NotADirectoryError):
@@ -19,15 +19,16 @@ def why_no_directory(error: OSError) -> str:
 def replace_file(
     path: Path, content: bytes, mode: int = OWNER_ALONE, owner: tuple[int, int] | None = None
 ) -> None:
-    """Replace a file, or make it: no reader sees a part of it, and a crash leaves one of both.
+    """Replace or create a file atomically: readers and crashes see the old file or the new one.
 
-    ``mode``: its permissions whatever the umask, and never more from the first moment on. ``owner``: its user
-    and group, None for those of this process. Callers take care that one process at a time replaces it.
+    ``mode``: its permissions whatever the umask; the file never has more, not even while it is written.
+    ``owner``: its user and group, None for those of this process. Callers ensure that only one process at a
+    time replaces it.
 
     Raises OSError, and leaves the file as it was, also if it cannot be given to ``owner``.
     """
     fresh = path.with_name(f".{path.name}.new")
-    # One that a crash left may be open to others, or be a link of theirs.
+    # A temporary file that a crash left may be readable by others, or be a link that they made.
     fresh.unlink(missing_ok=True)
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ALONE)
     try:

@@ -23,7 +23,7 @@ class CallTimedOut(Exception):
 
 
 def awaitable(error: BaseException) -> BaseException:
-    """The error as a future can carry it: RuntimeError in place of StopIteration, as in PEP 479.
+    """Return the error as a future can carry it: RuntimeError in place of StopIteration, as in PEP 479.
 
     A future refuses StopIteration, and the coroutine that waits for it would wait for ever.
     """
@@ -104,7 +104,7 @@ class _Call(Generic[T]):
         self._call = call
 
     def take(self) -> bool:
-        """Whether the caller may make the call or give it up. True for one caller only, in any thread."""
+        """Claim the right to make the call or give it up. Returns True to one caller only, in any thread."""
         return self._taken.acquire(blocking=False)
 
     def make(self) -> None:

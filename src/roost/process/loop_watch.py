@@ -1,4 +1,4 @@
-"""The watch of a process's event loop: it counts and logs what holds the loop, and shows that it turns.
+"""The watch of a process's event loop: it counts and logs long holds, and beats while the loop turns.
 
 While one step of one coroutine runs, nothing else does: no claim, no heartbeat, no answer to a probe. Debug
 mode of asyncio finds such steps too, for many times the cost, and names no operation.
@@ -19,22 +19,22 @@ BEAT_SECONDS: Final = 0.5
 """Seconds between two beats."""
 
 LOGGED_SECONDS: Final = 0.25
-"""Seconds of a hold from which on it is logged."""
+"""Seconds from which on a hold is logged."""
 
 SILENT_SECONDS: Final = 60.0
-"""Seconds between two lines about one operation. The next line tells how many holds had none."""
+"""Seconds between two lines about one operation. The next line has the number of holds in between."""
 
 UNKNOWN: Final = "unknown"
-"""The operation of a hold by no step that is timed: a callback, or the process stood still."""
+"""The operation of a hold outside of timed steps: a callback ran, or the process stood still."""
 
 _log = structlog.get_logger()
 
 
 class LoopWatch:
-    """The holds of one event loop.
+    """Counts and logs the holds of one event loop.
 
-    Nothing counts before `begin`: to open what a process serves may take long, and nobody waits for it.
-    ``seconds``: the sum of the holds. ``beat``: called every `BEAT_SECONDS` while the loop turns. ``clock``:
+    Nothing is counted before `begin`: opening databases at the start may take long, and no request waits yet.
+    ``seconds``: the sum of all holds. ``beat``: called every `BEAT_SECONDS` while the loop turns. ``clock``:
     seconds.
     """
 
@@ -52,9 +52,9 @@ class LoopWatch:
         self._noted = 0.0
 
     def begin(self) -> None:
-        """Count and log from now on."""
+        """Count and log holds from now on."""
         self._counts = True
-        # The time since the last beat began before.
+        # The time since the last beat belongs to the start.
         self._turned_at = 0.0
         # The series is there before its first hold, so that a rate shows that one too.
         metrics.LOOP_HOLDS.labels(UNKNOWN)
@@ -79,7 +79,10 @@ class LoopWatch:
         )
 
     def turned(self) -> None:
-        """The loop turns: `BEAT_SECONDS` after the last call, unless something that is not timed held it."""
+        """Beat, and count a hold if no timed step explains that this call is late.
+
+        It is called every `BEAT_SECONDS`.
+        """
         now = self._clock()
         late = now - self._turned_at - BEAT_SECONDS - (self.seconds - self._noted)
         if self._turned_at and late >= LOGGED_SECONDS:
@@ -93,7 +96,7 @@ class LoopWatch:
         self._turn_again(loop)
 
     def stop(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Beat no more. Tasks that are there are timed until they end."""
+        """Stop beating. Present tasks are timed until they end."""
         loop.set_task_factory(None)
         if self._timer is not None:
             self._timer.cancel()
@@ -103,7 +106,7 @@ class LoopWatch:
         self._timer = loop.call_later(BEAT_SECONDS, self._turn_again, loop)
 
     def _task(self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> "asyncio.Task[Any]":
-        # The name of a task may be that of a host; those of functions are as many as the program has.
+        # A function's name, not the task's, which may have the name of a host: labels must stay few.
         name = getattr(coroutine, "__qualname__", type(coroutine).__qualname__)
         task = asyncio.Task(timed(coroutine, lambda: name, self), loop=loop, **options)
         # One that is cancelled before its first step has not begun its coroutine: Python would warn of it.
@@ -115,7 +118,7 @@ _watch: LoopWatch | None = None
 
 
 def running_watch() -> LoopWatch | None:
-    """The watch of this process's event loop; None: it is not watched."""
+    """Return the watch of this process's event loop; None if it is not watched."""
     return _watch
 
 

@@ -1,8 +1,8 @@
-"""The report of a process, which an operator asks for by the signal USR2.
+"""The report of a process, which an operator requests by the signal USR2.
 
 It holds versions, memory, options without secrets, the stacks of asyncio tasks and threads, and sections that
 the process adds, such as the state of its ledger. It holds no values of local variables. A thread writes it,
-so that it comes although the event loop hangs; then the sections that need the loop say so.
+so it is written even while the event loop hangs; then the sections that need the loop say so.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from roost.process.timed_steps import timed_coroutine
 
 SIGNAL = signal.SIGUSR2
 LOOP_SECONDS = 2.0
-"""Seconds that the event loop has to describe the state of a section."""
+"""Seconds that the event loop has to describe a section; after them the report goes on without it."""
 
 _SECRET = re.compile("password|secret|token$|credential|private|hmac|_key$|^key$")
 _LIBRARIES = (
@@ -46,7 +46,7 @@ Describe = Callable[[], Mapping[str, object]]
 """Describes the state of a part of the process, by names and values. It is called in the event loop."""
 
 
-class Report:
+class ProcessReport:
     """The report of this process. ``sections``: the title of each part and the function that describes it.
 
     ``options``: describes the options; it is called in the thread of the report.
@@ -64,7 +64,7 @@ class Report:
         self._started = time.time()
 
     def on_signal(self) -> None:
-        """Log the report on every `SIGNAL` from now on. For the main thread."""
+        """Log the report on every `SIGNAL` from now on. Call it in the main thread."""
 
         def start(_number: int, _frame: FrameType | None) -> None:
             threading.Thread(target=self.log, name="report", daemon=True).start()
@@ -80,7 +80,7 @@ class Report:
         stream.write(self.text() + "\n")
 
     def text(self) -> str:
-        """Return the report. Not for the thread of the event loop, which has to answer meanwhile."""
+        """Return the report. Call it outside the thread of the event loop, which has to answer meanwhile."""
         parts: dict[str, Iterable[str]] = {"process": _process(self._started)}
         if self._options is not None:
             parts["options"] = _described(self._options)
@@ -162,7 +162,7 @@ def _process(started: float) -> Iterator[str]:
 
 
 def _tasks(loop: asyncio.AbstractEventLoop) -> Iterator[str]:
-    """The tasks of a loop. Tasks that wait at the same place are one entry."""
+    """Yield the tasks of a loop. Tasks that wait at the same place are one entry."""
     places = Counter(
         (_place(task), task.get_name() if _is_named(task) else "") for task in asyncio.all_tasks(loop)
     )
@@ -176,7 +176,7 @@ def _is_named(task: "asyncio.Task[Any]") -> bool:
 
 
 def _place(task: "asyncio.Task[Any]") -> tuple[str, ...]:
-    """Where a task waits: the frames of the coroutine and of those that it awaits, outermost first."""
+    """Return where a task waits: the frames of its coroutine and of the awaited ones, outermost first."""
     found = []
     waits: Any = task.get_coro()
     while waits is not None:

@@ -1,4 +1,4 @@
-"""Steps of coroutines that are timed: what runs between two suspensions holds the event loop."""
+"""Timing of the steps of coroutines: the code between two suspensions holds the event loop."""
 
 from collections.abc import Callable, Coroutine, Generator
 from time import perf_counter
@@ -10,22 +10,23 @@ HELD_SECONDS: Final = 0.02
 """Seconds of a step after which it counts as a hold of the event loop."""
 
 Name = Callable[[], str]
-"""Returns what runs. It is called only for a hold, after the step."""
+"""Returns the name of the operation. It is called only for a hold, after the step."""
 
 
 class Holds(Protocol):
-    """Takes holds of the event loop. ``seconds``: of all that it has taken."""
+    """Receives holds of the event loop. ``seconds``: the sum of those received."""
 
     seconds: float
 
     def note(self, operation: str, seconds: float) -> None:
-        """Take a hold."""
+        """Receive a hold."""
 
 
 class TimedSteps(Generic[T]):
-    """An awaitable around a coroutine, which reports each step that takes longer than `HELD_SECONDS`.
+    """An awaitable around a coroutine that reports each step longer than `HELD_SECONDS`.
 
-    A step within which another one has reported a hold reports only the rest of its time. ``clock``: seconds.
+    Steps nest: a step reports its time without the holds that steps inside it have reported. ``clock``:
+    seconds.
     """
 
     __slots__ = ("_clock", "_coroutine", "_holds", "_name")
@@ -71,7 +72,7 @@ class TimedSteps(Generic[T]):
 
 
 async def timed(coroutine: Coroutine[Any, Any, T], name: Name, holds: Holds) -> T:
-    """Run a coroutine as `TimedSteps` does, for what takes coroutines only."""
+    """Run a coroutine as `TimedSteps` does, for callers that take only coroutines."""
     return await TimedSteps(coroutine, name, holds)
 
 
@@ -79,8 +80,10 @@ _CODES: Final = (timed.__code__, TimedSteps.__await__.__code__)
 
 
 def timed_coroutine(awaited: Any) -> Any:
-    """The coroutine that `timed` or `TimedSteps` runs, for a look at where it waits; another awaitable
-    itself."""
+    """Return the coroutine that `timed` or `TimedSteps` runs, to find where it waits.
+
+    Any other awaitable is returned itself.
+    """
     frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
     while frame is not None and frame.f_code in _CODES:
         awaited = frame.f_locals["coroutine"]

@@ -1,19 +1,22 @@
 """The durable history of scheduling: each run of the scheduler and each attempt to place an instance.
 
-    queue        takes the records of the scheduler and the conductors; it never fails and never waits
-    records      the interface of a backend: write, last, find, trim
-    search       the criteria by which runs are searched
-    rows         the form in which both backends store a run
-    sql          the backend in a SQL database, the default; sql_batch: what it writes
-    jsonl        the backend in files of JSON lines, which any tool can read; jsonl_reading: how it is read
-    archive      old runs in compressed files, and back
-    segments     the files under ``jsonl``: the one in use and closed ones
-    lines        one file: durable appends, repair after a kill; line_reading: reading from either end
-    tables       the tables under ``sql``; their revisions are in ``migrations``
-    redact       a request spec as plain data without its secrets
-    options      the options of group ``records``
-    backend      opens the backend that the options name
-    errors       the errors of the records
+queue         takes the records of the scheduler and the conductors; it never fails and never waits
+records       the interface of a backend: write, last, find, trim
+search        the criteria by which runs are searched
+rows          the form in which both backends store a run
+sql           the backend in a SQL database, the default
+sql_batch     statements that write one batch of records
+tables        the tables of ``sql``; their revisions are in ``migrations``
+jsonl         the backend in files of JSON lines, which any tool can read
+jsonl_reader  finds the runs of a search in lines that are read backwards
+segments      the files of ``jsonl``: the one in use and closed ones
+lines         one file: durable appends, repair after a kill
+line_reader   reads a file of lines from either end
+archive       moves old runs into compressed files, and back
+redact        a request spec as plain data without its secrets
+options       the options of group ``records``
+backend       opens the backend that the options name
+errors        the errors of the records
 
 A *run* is one call of `Scheduler.select_destinations`. An *attempt* is one claim of one host for one instance
 and the end of the build there.
@@ -29,7 +32,7 @@ from roost.records.errors import (
 )
 from roost.records.options import register_options
 from roost.records.queue import RecordQueue
-from roost.records.records import Records, Retention, SearchableRecords
+from roost.records.records import RecordRetention, Records, SearchableRecords
 from roost.records.redact import redacted, spec_of
 from roost.records.rows import RunWithAttempts
 from roost.records.search import Search
@@ -38,10 +41,10 @@ __all__ = [
     "DamagedRecords",
     "RecordQueue",
     "RecordRefused",
+    "RecordRetention",
     "Records",
     "RecordsError",
     "RecordsUnavailable",
-    "Retention",
     "RunWithAttempts",
     "Search",
     "SearchableRecords",

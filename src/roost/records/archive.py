@@ -1,7 +1,7 @@
-"""Archives: runs in a compressed file of JSON lines, out of the way of the records in use.
+"""Archives: runs in a compressed file of JSON lines, apart from the records in use.
 
-A line is one run with everything of it, ``{"run": {…}, "attempts": […]}``; the last run is first. So a line
-needs no other line, and any tool can read it: ``zcat FILE | jq .run.id``.
+A line is one whole run, ``{"run": {…}, "attempts": […]}``; the last run is first. So a line needs no other
+line, and any tool can read it: ``zcat FILE | jq .run.id``.
 
 A file gets its name once it is complete and durable. The runs are removed from the records only after the
 file has been read back. A kill before that leaves all runs where they are.
@@ -69,12 +69,12 @@ async def archive(records: SearchableRecords, path: Path, until: float) -> int:
 
 
 async def restore(records: Records, path: Path) -> int:
-    """Write all runs of an archive back; returns how many. Those that are recorded already stay as they are.
+    """Write all runs of an archive back; returns how many. Runs that are recorded already are unchanged.
 
     The runs become the last ones in the order of recording. The archive stays.
 
     Raises:
-        ArchiveError: the file cannot be read, or has something that is no run. Nothing is written.
+        ArchiveError: the file cannot be read, or has a line that is no run. Nothing is written.
         RecordsError: the records cannot be written.
     """
     restored = 0
@@ -117,7 +117,7 @@ def read_archive(path: Path) -> Iterator[RunWithAttempts]:
 
 
 def find_in_archive(path: Path, search: Search, limit: int) -> list[RunWithAttempts]:
-    """Return the last ``limit`` of the runs of an archive that are searched for; ``before`` is not judged.
+    """Return the last ``limit`` runs of an archive that a search selects; ``before`` is ignored.
 
     Raises:
         ArchiveError: the file cannot be read, or a line is not a run.

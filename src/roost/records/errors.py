@@ -5,7 +5,7 @@ RecordsError
 ├── RecordRefused         this run or attempt cannot be recorded
 ├── UnknownRun            no run of an id is recorded
 ├── ArchiveError          an archive cannot be read or written
-└── DamagedRecords        something that is stored is not a record
+└── DamagedRecords        a stored row or line is not a record
 """
 
 from roost.model.errors import OperatorError
@@ -24,7 +24,7 @@ class RecordRefused(RecordsError):
 
 
 class DamagedRecords(RecordsError):
-    """Something that is stored is not a record. Readers skip nothing: repair it or move it away by hand."""
+    """A stored row or line is not a record. Readers skip nothing: repair it or move it away by hand."""
 
 
 class UnknownRun(RecordsError):

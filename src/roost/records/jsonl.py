@@ -1,6 +1,6 @@
 """Records in files of JSON lines, one row a line, in the order in which they were recorded.
 
-Each segment has the settings that its runs name, so that older segments can go.
+Each segment has the settings that its runs name, so that older segments can be removed.
 """
 
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence, Set
@@ -13,14 +13,14 @@ import msgspec
 from roost.model.record import Attempt, RunReasons, Settings
 from roost.process.lane import Lane
 from roost.records.errors import DamagedRecords
-from roost.records.jsonl_reader import Line, Reading, ReadRun
-from roost.records.records import SECONDS_PER_DAY, Retention, check
+from roost.records.jsonl_reader import JsonLine, JsonlReader, ReadRun
+from roost.records.records import SECONDS_PER_DAY, RecordRetention, check
 from roost.records.rows import EncodedRun, RunWithAttempts, run_with_attempts
 from roost.records.search import Search
-from roost.records.segments import Place, Segments
+from roost.records.segments import SegmentPlace, Segments
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Line).decode
+_decode = msgspec.json.Decoder(JsonLine).decode
 
 READ_CHUNK = 500
 """Runs in one list of `JsonLinesRecords.each`."""
@@ -33,13 +33,13 @@ class JsonLinesRecords:
         RecordsUnavailable: the file cannot be opened.
     """
 
-    def __init__(self, path: Path, retention: Retention) -> None:
+    def __init__(self, path: Path, retention: RecordRetention) -> None:
         self.retention = retention
         self._file = Segments(path)
         self._settings: dict[str, Settings] = {}
         self._settings_written: set[str] = set()
         self._settings_in = 0
-        """The segment, by `Segments.opened`, that has the settings written."""
+        """The segment, by `Segments.opened`, to which `_settings_written` refers."""
         self._reader = Lane("records-reader")
         self._writer = Lane("records-writer")
 
@@ -57,11 +57,11 @@ class JsonLinesRecords:
         return await self.find(Search(refused=refused), n)
 
     async def find(self, search: Search, limit: int = 100) -> list[RunWithAttempts]:
-        """Return the last ``limit`` of the runs that are searched for; see `SearchableRecords.find`."""
+        """Return the last ``limit`` runs that a search selects; see `SearchableRecords.find`."""
         return await self._reader.run(lambda: [*islice(self._found(search), limit)] if limit > 0 else [])
 
     async def each(self, search: Search) -> AsyncIterator[list[RunWithAttempts]]:
-        """Yield all runs that are searched for; see `SearchableRecords.each`."""
+        """Yield all runs that a search selects; see `SearchableRecords.each`."""
         found = self._found(search)
         while some := await self._reader.run(lambda: [*islice(found, READ_CHUNK)]):
             yield some
@@ -71,12 +71,12 @@ class JsonLinesRecords:
         return await self._writer.run(lambda: self._remove(frozenset(runs)))
 
     async def trim(self, now: float) -> int:
-        """Remove the runs that are not to be kept at ``now``; see `Records.trim`.
+        """Remove the runs beyond the retention at ``now``; see `Records.trim`.
 
-        Reads the segment in use and trims it to the run. Closed segments go as a whole, unread: once they
-        were closed before the age allowed, or the segments after them have enough runs. So up to a segment
-        of runs more than allowed may be kept, for up to a day more. Writes wait meanwhile.
-        A segment is replaced at once: after a kill it is either trimmed or as it was.
+        The segment in use is read and trimmed run by run. A closed segment is removed as a whole, unread, if
+        it was closed before the allowed age, or later segments have enough runs. So up to one segment of
+        runs too many may be kept, for up to a day too long. Writes wait meanwhile. A segment is replaced
+        atomically: after a kill it is either trimmed or unchanged.
 
         Raises:
             DamagedRecords: a line of the segment in use is not a record.
@@ -86,7 +86,7 @@ class JsonLinesRecords:
     async def close(self) -> None:
         """Finish the write that has begun and close the file.
 
-        After a cancellation, a thread that hangs is left to itself: it does not keep the program from ending.
+        After a cancellation, a hanging thread is abandoned: it does not keep the program from ending.
         """
         for lane in (self._writer, self._reader):
             await lane.close(None)
@@ -97,9 +97,9 @@ class JsonLinesRecords:
     ) -> None:
         check(runs, attempts)
         settings = {run.settings.digest: run.settings for run in runs if run.settings is not None}
-        lines = [_encode(Line(run=run.row)) for run in runs]
-        lines += [_encode(Line(attempt=attempt)) for attempt in attempts]
-        lines += [_encode(Line(reasons=each)) for each in reasons]
+        lines = [_encode(JsonLine(run=run.row)) for run in runs]
+        lines += [_encode(JsonLine(attempt=attempt)) for attempt in attempts]
+        lines += [_encode(JsonLine(reasons=each)) for each in reasons]
         if not lines:
             return
         with self._file.changing():
@@ -107,12 +107,12 @@ class JsonLinesRecords:
                 self._settings_in = self._file.opened
                 self._settings_written.clear()
             new = [settings[digest] for digest in settings if digest not in self._settings_written]
-            self._file.append(b"\n".join((*(_encode(Line(settings=each)) for each in new), *lines, b"")))
+            self._file.append(b"\n".join((*(_encode(JsonLine(settings=each)) for each in new), *lines, b"")))
             self._settings_written.update(settings)
 
     def _found(self, search: Search) -> Iterator[RunWithAttempts]:
-        """Read the file backwards and yield the runs that are searched for."""
-        reading = Reading(search)
+        """Read the file backwards and yield the runs that the search selects."""
+        reading = JsonlReader(search)
         for line in self._lines_backwards():
             yield from map(self._whole, reading.take(line))
         yield from map(self._whole, reading.rest())
@@ -123,7 +123,7 @@ class JsonLinesRecords:
         return run_with_attempts(row, read.attempts, settings, read.reasons)
 
     def _settings_of(self, digest: str) -> Settings | None:
-        """The settings of a digest; they are somewhere before the runs that name them."""
+        """Return the settings of a digest; their line is before the runs that name them."""
         if digest not in self._settings:
             for line in self._lines_backwards():
                 if line.settings is not None:
@@ -145,7 +145,7 @@ class JsonLinesRecords:
             return len(found)
 
     def _lines_of(self, path: Path, runs: frozenset[str]) -> frozenset[str]:
-        """Those of the runs that a segment has lines of."""
+        """Return the ids in ``runs`` of which a segment has lines."""
         return runs & {line.run_id for _, line in self._lines(path)}
 
     def _trim(self, now: float) -> int:
@@ -166,7 +166,7 @@ class JsonLinesRecords:
                 else:
                     younger += segment.runs
             self._file.remove(old)
-            newest = [*started.items()][-most:]  # all of them if it is 0
+            newest = [*started.items()][-most:]  # all of them if ``most`` is 0
             kept = {run: started_at for run, started_at in newest if started_at >= oldest}
             gone = started.keys() - kept.keys()
             if gone:
@@ -177,9 +177,10 @@ class JsonLinesRecords:
             return len(gone) + sum(segment.runs for segment in old)
 
     def _lines_without(self, path: Path, gone: Set[str], stay: Set[str] | None = None) -> Iterator[bytes]:
-        """The lines of a segment but those of some runs; all settings once: another process may use them.
+        """Yield the lines of a segment without those of some runs.
 
-        ``stay``: the only runs that are left at all. Without it, a line may be of a run in another segment.
+        All settings are yielded, once: another process may use them. ``stay``: the only runs that remain in
+        all segments; None: a line may belong to a run in another segment.
         """
         seen: set[str] = set()
         for text, line in self._lines(path):
@@ -190,17 +191,17 @@ class JsonLinesRecords:
             elif line.run_id not in gone and (stay is None or line.run_id in stay):
                 yield text
 
-    def _lines(self, path: Path) -> Iterator[tuple[bytes, Line]]:
+    def _lines(self, path: Path) -> Iterator[tuple[bytes, JsonLine]]:
         for place, text in self._file.forwards(path):
             yield text, _line_of(place, text)
 
-    def _lines_backwards(self) -> Iterator[Line]:
+    def _lines_backwards(self) -> Iterator[JsonLine]:
         for place, text in self._file.backwards():
             yield _line_of(place, text)
 
 
-def _line_of(place: Place, text: bytes) -> Line:
-    """The line at a place. Raises `DamagedRecords`, which names the place."""
+def _line_of(place: SegmentPlace, text: bytes) -> JsonLine:
+    """Return the line at a place. Raises `DamagedRecords`, which names the place."""
     try:
         line = _decode(text)
         if line.run_id is None and line.settings is None:

@@ -1,8 +1,8 @@
-"""Reading a file of JSON lines backwards: which lines are of the runs that are searched for. Pure.
+"""Selects the runs of a search from JSON lines that are read backwards. Pure: it does no I/O.
 
 The attempts and reasons of a run come after it. But the end of an attempt is written by another process,
-which may be faster than the one that writes the run: such lines come some time before it. A run is therefore
-returned only after the lines of `EARLY_SECONDS` before its start have been read.
+which may be faster than the process that writes the run: its line may then come before the run's. A run is
+therefore returned only after the lines of the `EARLY_SECONDS` before its start have been read.
 """
 
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ from roost.records.rows import RunRow, merged
 from roost.records.search import Search
 
 EARLY_SECONDS = 60.0
-"""Seconds of records before the start of a run among which ends of its attempts are looked for."""
+"""Seconds of records before the start of a run in which ends of its attempts may be."""
 
 
-class Line(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line, which has one of these."""
+class JsonLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line, which has exactly one of these members."""
 
     run: RunRow | None = None
     attempt: Attempt | None = None
@@ -28,7 +28,7 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def run_id(self) -> str | None:
-        """The id of the run that this line is about; None for settings."""
+        """The id of the run of this line; None for settings."""
         if self.run is not None:
             return self.run.id
         if self.attempt is not None:
@@ -44,8 +44,8 @@ class ReadRun(msgspec.Struct, frozen=True):
     reasons: RunReasons | None
 
 
-class Reading:
-    """The runs that are searched for, as the lines are read from the last to the first."""
+class JsonlReader:
+    """Collects the runs of a search while the lines are read from the last to the first."""
 
     def __init__(self, search: Search) -> None:
         self._search = search
@@ -56,8 +56,8 @@ class Reading:
         # A run that was written twice counts at its last place, whether or not it is on this page.
         self._seen: set[str] = set()
 
-    def take(self, line: Line) -> Iterator[ReadRun]:
-        """Take the next line; yields the runs of which it shows that all their lines have been read."""
+    def take(self, line: JsonLine) -> Iterator[ReadRun]:
+        """Take the next line; yield the runs whose lines have all been read, as this line shows."""
         if line.attempt is not None:
             self._attempts.setdefault(line.attempt.run, []).append(line.attempt)
         elif line.reasons is not None:
@@ -67,7 +67,7 @@ class Reading:
             self._take_run(line.run)
 
     def rest(self) -> Iterator[ReadRun]:
-        """Yield what is left when all lines have been read. Raises `UnknownRun`."""
+        """Yield the remaining runs after all lines have been read. Raises `UnknownRun`."""
         if not self._begun:
             raise UnknownRun(f"no run {self._search.before} is recorded")
         yield from self._closed(None)
@@ -84,7 +84,7 @@ class Reading:
             self._reasons.pop(row.id, None)
 
     def _closed(self, time: float | None) -> Iterator[ReadRun]:
-        """The first of the open runs, as long as they started after ``time``; None: all of them."""
+        """Yield the first open runs, as long as they started after ``time``; None: yield all of them."""
         while self._open:
             row = next(iter(self._open.values()))
             if time is not None and row.started_at <= time:

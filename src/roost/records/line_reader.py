@@ -1,4 +1,4 @@
-"""Reading a file of lines, from either end. A last line without its newline is not read."""
+"""Reads a file of lines from either end. A last line without a newline is not read."""
 
 import os
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ def line_number(file: BinaryIO, offset: int) -> int:
 
 
 def count_lines(file: BinaryIO, start: bytes) -> int:
-    """Return how many lines have this start, an unfinished one too. Blocks are faster than lines."""
+    """Return how many lines have this start, an unfinished one included. Reads blocks, for speed."""
     found = 0
     wanted = b"\n" + start
     rest = b"\n"  # What is before the first line, or the last bytes of the block before.
@@ -66,7 +66,7 @@ def count_lines(file: BinaryIO, start: bytes) -> int:
 
 @contextmanager
 def reported(verb: str, path: Path) -> Iterator[None]:
-    """Raise `RecordsUnavailable` where the operating system refuses what is done to the file ``path``."""
+    """Turn an OSError of an operation on the file ``path`` into `RecordsUnavailable`."""
     try:
         yield
     except OSError as error:

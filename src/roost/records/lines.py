@@ -1,8 +1,8 @@
 """A file of lines with durable appends, which several processes may share and a kill does not damage.
 
-A line is complete once its newline is written. Bytes after the last newline are the trace of an append that
-was cut off and never acknowledged. The next process that opens the file or appends to it removes them.
-Every change of the file holds a lock.
+A line is complete once its newline is written. Bytes after the last newline come from an append that was
+cut off and never acknowledged. The next process that opens the file or appends to it removes them. Every
+change of the file holds a lock.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ _log = structlog.get_logger()
 class LineFile:
     """A file of lines, which is created if it is missing. Its methods are for one thread at a time.
 
-    ``opened`` counts how often the file was opened: as long as it stays the same, the file is the same one.
+    ``opened``: the number of times the file was opened; while it stays the same, so does the file.
 
     Raises:
         RecordsUnavailable: by every method, if the file cannot be opened, read, locked or written.
@@ -91,14 +91,14 @@ class LineFile:
         return os.fstat(self._file).st_size
 
     def is_at(self, path: Path) -> bool:
-        """Whether the open file has this path, perhaps as one of several."""
+        """Return whether the open file has this path, perhaps as one of several."""
         with suppress(FileNotFoundError):
             return os.path.samestat(os.fstat(self._file), path.stat())
         return False
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Hold the lock of the file. The open file is then the one that has this path."""
+        """Hold the lock of the file. The open file is then the one at this path."""
         if self._is_locked:
             yield
             return
@@ -164,7 +164,7 @@ class LineFile:
 
 
 def _is_whole(line: bytes) -> bool:
-    """Whether this is a whole JSON object. No prefix of a JSON object is one."""
+    """Return whether this is a whole JSON object. No proper prefix of a JSON object is one."""
     try:
         msgspec.json.decode(line, type=dict)
     except (msgspec.MsgspecError, RecursionError):

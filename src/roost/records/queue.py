@@ -1,8 +1,8 @@
-"""The queue between the scheduler and the conductors, which make records, and the backend that stores them.
+"""The queue of records from the scheduler and the conductors to the backend that stores them.
 
 A decision that has claimed hosts must not fail, wait, or be repeated because its record cannot be written.
 `RecordQueue.put` therefore never raises and never waits. One task writes the queued records in batches.
-While the backend is away, the queue fills up to its limit; further records are dropped and counted.
+While the backend is unavailable, the queue fills up to its limit; further records are dropped and counted.
 """
 
 import asyncio
@@ -26,17 +26,17 @@ BATCH_LIMIT = 1_000
 """Records in one write, unless a single `RecordQueue.put` had more."""
 
 GATHER_SECONDS = 0.2
-"""Seconds that the first record of a batch waits for others, so that decisions seldom share the disk and the
-processor with a write of records. A `RecordQueue.flush` does not wait."""
+"""Seconds that the first record of a batch waits for others, so that writes of records seldom compete with
+decisions for disk and processor. A `RecordQueue.flush` does not wait."""
 
 RETRY_SECONDS = 1.0
-"""Pause before a batch is written again that the backend could not write."""
+"""Pause before a batch that the backend could not write is written again."""
 
 SLOW_SECONDS = 10.0
-"""Seconds after which a write that the backend has not answered counts as an outage."""
+"""Seconds after which an unanswered write counts as an outage."""
 
 CLOSE_SECONDS = 5.0
-"""Seconds that closing may spend on the records that still wait, and again on the backend."""
+"""Seconds that closing may spend on waiting records, and again on the backend."""
 
 _log = structlog.get_logger()
 
@@ -121,9 +121,9 @@ class RecordQueue:
             _DROPPED.inc(size)
             return
         try:
-            # At once, while the run is in the processor's cache. The many objects that a run is made of would
-            # grow old in the queue, where the garbage collector visits them again and again, and the thread
-            # that writes would take Python's lock from the decisions to encode them.
+            # Encoded at once, while the run is in the processor's cache. In the queue its many objects would
+            # be traversed by the garbage collector again and again, and the writing thread would take
+            # Python's lock from the decisions to encode them.
             rows = tuple(map(encoded, runs))
         except Exception as error:
             self._refuse(size, error)
@@ -134,11 +134,10 @@ class RecordQueue:
             self._writing = asyncio.create_task(self._write_all())
 
     async def flush(self, seconds: float | None = None) -> bool:
-        """Wait until the records that wait now are written or refused, at most ``seconds``; return whether
-        that is so.
+        """Wait until the records in the queue are written or refused, at most ``seconds``; return whether so.
 
-        Records that are put meanwhile are not waited for: while many are decided on, there is always one that
-        waits. During an outage without a time limit, this waits for the end of the outage.
+        Records that are put meanwhile do not count, as under load the queue is never empty. During an outage
+        without a time limit, this waits for the end of the outage.
         """
         until = self._handled + self._waiting
         self._hurry.set()
@@ -152,7 +151,7 @@ class RecordQueue:
         return self._handled >= until
 
     async def close(self) -> None:
-        """Write what waits, for at most ``close_seconds``, drop the rest, and close the backend."""
+        """Write waiting records for at most ``close_seconds``, drop the rest, and close the backend."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._close_seconds):
                 while self._waiting:
@@ -173,7 +172,7 @@ class RecordQueue:
             _log.warning("the backend of scheduling records did not close", seconds=self._close_seconds)
 
     async def _write_all(self) -> None:
-        """Write until nothing waits."""
+        """Write until the queue is empty."""
         try:
             while self._entries:
                 await self._gather()
@@ -182,7 +181,7 @@ class RecordQueue:
                 size = sum(entry.size for entry in batch)
                 self._waiting -= size
                 self._handled += size
-                # Those who wait now are woken; those who come later wait for the next batch.
+                # Present waiters are woken; later ones wait for the next batch.
                 self._batch_ended.set()
                 self._batch_ended.clear()
                 if accepted and self._waiting <= self._limit // 2:
@@ -191,7 +190,7 @@ class RecordQueue:
             self._writing = None
 
     async def _gather(self) -> None:
-        """Wait until there is a whole batch, or the first of its records has waited long enough."""
+        """Wait until a batch is full, or its first record has waited `GATHER_SECONDS`."""
         if self._waiting < BATCH_LIMIT:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._gather_seconds):
@@ -208,7 +207,7 @@ class RecordQueue:
     async def _write(self, batch: Sequence[_Entry]) -> bool:
         """Write a batch, again after each outage; return whether the backend accepted all of it.
 
-        Halves a batch that the backend refuses until it has found the entries that are to blame.
+        A refused batch is halved until the offending entries are found.
         """
         while True:
             try:

@@ -1,4 +1,4 @@
-"""The interface of a backend of records, and the values that it takes and returns."""
+"""The interface of a backend of records, and the retention of runs."""
 
 import math
 from collections.abc import AsyncIterator, Collection, Sequence
@@ -16,8 +16,8 @@ BEFORE_ALL = -1e18
 """Seconds since the epoch, before the start of any run. Finite, because MariaDB has no infinity."""
 
 
-class Retention(msgspec.Struct, frozen=True):
-    """How long runs are kept: those that started in the last ``days`` and are among the last ``runs``.
+class RecordRetention(msgspec.Struct, frozen=True):
+    """The retention of runs: those of the last ``days`` days are kept, and of these the last ``runs``.
 
     0 sets no limit.
 
@@ -40,7 +40,7 @@ class Retention(msgspec.Struct, frozen=True):
 
 
 class Records(Protocol):
-    """The least that a backend of records gives, for use from one event loop.
+    """The required methods of a backend of records, for use from one event loop.
 
     Several processes may use the same records. Runs are returned in the order in which they were recorded,
     the last one first.
@@ -54,9 +54,9 @@ class Records(Protocol):
     ) -> None:
         """Record runs and attempts, and reasons of runs, all or none; they are durable when this returns.
 
-        A run or an attempt that is written again is recorded once. An attempt that is written with another
-        result than `roost.model.record.PENDING` has ended; of several ends the first counts. Begin and end
-        may come in any order, as two processes write them. Reasons of a run that is not there are dropped.
+        A run or an attempt that is written again is recorded once. An attempt with another result than
+        `roost.model.record.PENDING` has ended; of several ends the first counts. Begin and end may come in
+        any order, as two processes write them. Reasons of an unknown run are dropped.
 
         Raises:
             RecordRefused: a value cannot be recorded.
@@ -64,15 +64,15 @@ class Records(Protocol):
         ...
 
     async def last(self, n: int, refused: bool = False) -> list[RunWithAttempts]:
-        """Return the last ``n`` runs, or the last ``n`` of those that placed too few instances.
+        """Return the last ``n`` runs; with ``refused`` the last ``n`` runs that placed too few instances.
 
         Raises:
-            DamagedRecords: something that is stored is not a record.
+            DamagedRecords: a stored row or line is not a record.
         """
         ...
 
     async def trim(self, now: float) -> int:
-        """Remove the runs that are not to be kept at ``now``, with their attempts; return how many runs.
+        """Remove the runs beyond the retention at ``now``, with their attempts; return how many runs.
 
         ``now`` is in seconds since the epoch.
         """
@@ -85,33 +85,33 @@ class Records(Protocol):
 
 @runtime_checkable
 class SearchableRecords(Records, Protocol):
-    """A backend whose runs can be searched and taken out, for pages, services and archives."""
+    """A backend whose runs can be searched and removed, for web pages, services and archives."""
 
     async def find(self, search: Search, limit: int = 100) -> list[RunWithAttempts]:
-        """Return the last ``limit`` of the runs that are searched for.
+        """Return the last ``limit`` runs that a search selects.
 
         Raises:
-            DamagedRecords: something that is stored is not a record.
+            DamagedRecords: a stored row or line is not a record.
             UnknownRun: there is no run ``search.before``.
         """
         ...
 
     def each(self, search: Search) -> AsyncIterator[list[RunWithAttempts]]:
-        """Yield all runs that are searched for, the last one first, in lists of some hundreds.
+        """Yield all runs that a search selects, the last one first, in lists of some hundreds.
 
         Raises:
-            DamagedRecords: something that is stored is not a record.
+            DamagedRecords: a stored row or line is not a record.
             UnknownRun: there is no run ``search.before``.
         """
         ...
 
     async def remove(self, runs: Collection[str]) -> int:
-        """Remove runs by id, with their attempts; return how many were there."""
+        """Remove runs by id, with their attempts; return how many existed."""
         ...
 
 
 def check(runs: Sequence[EncodedRun], attempts: Sequence[Attempt]) -> None:
-    """Check that every value would be read back as it is written.
+    """Check that every value can be read back as it is written.
 
     Raises:
         RecordRefused: a number is not finite, or a result is not one of `RESULTS`.

@@ -1,7 +1,7 @@
 """Turns a request spec into plain data without secrets, and back.
 
-Users choose the keys and values of image properties, scheduler hints and extra specs: what looks like a
-secret in them is hidden (`roost.model.secrets`).
+Users choose the keys and values of image properties, scheduler hints and extra specs: values that look like
+secrets are hidden (`roost.model.secrets`).
 """
 
 import re
@@ -23,7 +23,7 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
 def redacted(spec: RequestSpec) -> dict[str, object]:
-    """Return a spec as plain data without secrets: what JSON decodes to, and equal for equal specs."""
+    """Return a spec as plain JSON data without secrets, equal for equal specs."""
     flavor = msgspec.structs.replace(spec.flavor, extra_specs=_searched(spec.flavor.extra_specs))
     safe = msgspec.structs.replace(
         spec,

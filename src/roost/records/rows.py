@@ -19,11 +19,11 @@ from roost.records.errors import DamagedRecords
 NO_REASONS = msgspec.Raw(b"null")
 
 CLAIMED = "claimed"
-"""The result of an attempt in files of earlier versions; the failure of its build has its own line there."""
+"""The result of an attempt in files of earlier versions, in which a build's failure has its own line."""
 
 
 class RunDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The fields of a run by which nothing is searched: one JSON object. A new field needs no migration."""
+    """The fields of a run that no search uses: one JSON object. A new field needs no migration."""
 
     position: int | None = None
     told: tuple[PlacementRead, ...] = ()
@@ -38,7 +38,7 @@ class RunDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RunWithAttempts(msgspec.Struct, frozen=True):
-    """A run and the attempts that belong to it, in the order of its instances, then of their ordinals."""
+    """A run and its attempts, in the order of its instances, then of their ordinals."""
 
     run: Run
     attempts: tuple[Attempt, ...] = ()
@@ -50,10 +50,10 @@ def _of_project(whole: RunWithAttempts) -> RunWithAttempts:
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A run of which spec, steps, details and reasons are encoded as JSON: a search need not decode them.
+    """A run with spec, steps, details and reasons encoded as JSON, which a search need not decode.
 
-    ``settings`` is the digest of the run's settings. No part of a row refers to the row, so the garbage
-    collector need not visit those that wait to be written.
+    ``settings``: the digest of the run's settings. A row is in no reference cycle, so the garbage collector
+    need not track the rows that wait to be written.
     """
 
     id: str
@@ -106,16 +106,16 @@ def row_of(run: Run) -> RunRow:
 
 
 def encoded(run: Run) -> EncodedRun:
-    """Return a run as backends take it.
+    """Return a run in the form that backends take.
 
     Raises:
-        UnicodeEncodeError, TypeError, ValueError: a part of the run is no JSON.
+        UnicodeEncodeError, TypeError, ValueError: a part of the run cannot be encoded as JSON.
     """
     return EncodedRun(row_of(run), run.settings)
 
 
 def reasons_json(reasons: Reasons) -> msgspec.Raw:
-    """Return reasons as a row has them."""
+    """Return reasons in the form of a row."""
     return msgspec.Raw(_encode(reasons))
 
 
@@ -151,7 +151,7 @@ def run_with_attempts(
 
 
 def merged(instances: tuple[str, ...], attempts: Iterable[Attempt]) -> tuple[Attempt, ...]:
-    """One of each attempt, ended if an end is recorded. Begin and end may be recorded in any order."""
+    """Merge the records of each attempt; it has ended if an end is recorded, in any order with its begin."""
     merged: dict[tuple[str, int], Attempt] = {}
     for attempt in _numbered(attempts):
         key = attempt.instance, attempt.ordinal
@@ -166,7 +166,7 @@ def merged(instances: tuple[str, ...], attempts: Iterable[Attempt]) -> tuple[Att
 
 
 def _one(known: Attempt, other: Attempt) -> Attempt:
-    """Two records of one attempt as one: its begin, and the end that was recorded first."""
+    """Merge two records of one attempt: its begin, and the end that was recorded first."""
     begin, end = (other, known) if other.result == PENDING else (known, other)
     if begin.result != PENDING or end.result == PENDING:
         return known
@@ -174,7 +174,7 @@ def _one(known: Attempt, other: Attempt) -> Attempt:
 
 
 def _numbered(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
-    """Attempts, those of earlier versions with ordinals in the order in which they were recorded."""
+    """Yield attempts; those of earlier versions get ordinals in the order in which they were recorded."""
     old: dict[str, list[Attempt]] = {}
     for attempt in attempts:
         if attempt.ordinal:

@@ -1,4 +1,4 @@
-"""What a reader of records searches for."""
+"""The criteria of a search for runs."""
 
 from collections.abc import Iterable
 
@@ -11,18 +11,18 @@ from roost.records.rows import RunRow
 class Search(msgspec.Struct, frozen=True, kw_only=True):
     """The runs that meet every criterion that is set; without any, all runs.
 
-    - ``run``: its id. ``request_id``: the request's own id or the one that the user's client gave it.
-    - ``instance``: one that the run was asked to place, also if it did not try to place it.
-    - ``host``, ``result``: one attempt of the run (of ``instance``, if that is set) was on this host and has
-      this result, one of `roost.model.record.RESULTS`.
+    - ``run``: the run's id. ``request_id``: the request's own id or the one that the user's client gave it.
+    - ``instance``: one of the instances to place, also if the run made no attempt for it.
+    - ``host``, ``result``: one attempt of the run (for ``instance``, if that is set) was on this host and
+      has this result, one of `roost.model.record.RESULTS`.
     - ``project_id``, ``user_id``: the owner of the request.
     - ``since``, ``until``: the run started at or after, and before; seconds since the epoch.
-    - ``refused``: it placed too few instances.
-    - ``before``: the id of a run; the others were recorded before it. The last run of a page is the
+    - ``refused``: the run placed too few instances.
+    - ``before``: the id of a run; the selected runs were recorded before it. The last run of a page is the
       ``before`` of the next page.
 
     Raises:
-        ValueError: ``result`` is none of them.
+        ValueError: ``result`` is not one of `roost.model.record.RESULTS`.
     """
 
     run: str | None = None
@@ -43,11 +43,11 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def of_attempts(self) -> bool:
-        """Whether a criterion is of attempts."""
+        """True if a criterion of attempts is set."""
         return self.host is not None or self.result is not None
 
     def takes_run(self, row: RunRow | Run) -> bool:
-        """Whether a run meets the criteria of runs; ``before`` is not judged."""
+        """Return whether a run meets the criteria of runs; ``before`` is ignored."""
         return (
             self.run in (None, row.id)
             and self.request_id in (None, row.request_id, row.global_request_id)
@@ -60,7 +60,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def takes_attempts(self, attempts: Iterable[Attempt]) -> bool:
-        """Whether one of a run's attempts meets the criteria of attempts."""
+        """Return whether one of a run's attempts meets the criteria of attempts."""
         return not self.of_attempts or any(
             self.host in (None, each.host)
             and self.result in (None, each.result)

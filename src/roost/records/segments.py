@@ -1,9 +1,9 @@
-"""Lines in segments: one file that is appended to, and closed ones beside it, which are removed as a whole.
+"""Segments of lines: one file that is appended to, and closed ones beside it, which are removed as a whole.
 
-The segment in use has the path of the records. It is closed once it is large: it gets a name of its own,
+The segment in use has the path of the records. Once it is large it is closed: it is renamed to
 ``PATH.NUMBER.CLOSED.RUNS``, and an empty file takes its place. So a trim knows from the names alone which
 segments are too old or too many. A file that has grown without being closed becomes the oldest segment.
-Processes that still hold a closed segment notice it under the lock and go on in the one in use.
+Processes that still hold a closed segment notice it under the lock and continue in the segment in use.
 """
 
 import os
@@ -39,12 +39,12 @@ class Closed(msgspec.Struct, frozen=True, order=True):
     number: int
     path: Path
     closed_at: float
-    """When it was closed, in seconds since the epoch: every run in it started before."""
+    """Time of closing in seconds since the epoch: every run in it started before."""
     runs: int
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Where a line is: the offset in bytes of its start in a file."""
+class SegmentPlace(msgspec.Struct, frozen=True):
+    """The place of a line: the offset in bytes of its start in a file."""
 
     path: Path
     offset: int
@@ -76,7 +76,7 @@ class Segments:
 
     @property
     def opened(self) -> int:
-        """How often a segment in use was opened: under the lock the same number means the same segment."""
+        """The number of opened segments in use: under the lock, the same number means the same segment."""
         return self._current.opened
 
     def changing(self) -> AbstractContextManager[None]:
@@ -96,7 +96,7 @@ class Segments:
                 self.close_segment(self._clock())
                 self._close_from = SEGMENT_BYTES
             except RecordsUnavailable as error:
-                # The lines are recorded. An error would have them written again, at each try.
+                # The lines are durable. An error here would have the caller write them again each time.
                 self._close_from = self._current.size() + SEGMENT_BYTES
                 _log.warning("a segment of the records stays in use", reason=str(error))
 
@@ -111,7 +111,7 @@ class Segments:
     def closed(self) -> list[Closed]:
         """Return the closed segments, the oldest first. Call it inside `changing`.
 
-        The trace of a closing that was cut off by a kill, a second name of the segment in use, is removed.
+        A closing that was cut off by a kill leaves a second name of the segment in use, which is removed.
         """
         found = self._listed()
         if found and self._current.is_at(found[-1].path):
@@ -120,7 +120,7 @@ class Segments:
         return found
 
     def remove(self, segments: Iterable[Closed]) -> None:
-        """Remove closed segments, the oldest first: a kill leaves no gap. Call it inside `changing`."""
+        """Remove closed segments, oldest first, so that a kill leaves no gap. Call it inside `changing`."""
         for segment in sorted(segments):
             with reported("remove", segment.path):
                 segment.path.unlink()
@@ -130,9 +130,9 @@ class Segments:
         self._current.replace(lines)
 
     def replace_closed(self, segment: Closed, lines: Callable[[Path], Iterable[bytes]]) -> None:
-        """Replace a closed segment by these of its lines, atomically and durably.
+        """Replace a closed segment by the given ones of its lines, atomically and durably.
 
-        Nothing is left of it without a run. Call it inside `changing`.
+        Without any run the segment is removed. Call it inside `changing`.
         """
         runs = sum(line.startswith(RUN_START) for line in lines(segment.path))
         if not runs:
@@ -148,23 +148,23 @@ class Segments:
         finally:
             file.close()
 
-    def forwards(self, path: Path) -> Iterator[tuple[Place, bytes]]:
+    def forwards(self, path: Path) -> Iterator[tuple[SegmentPlace, bytes]]:
         """Yield the lines of one segment from the first to the last."""
         with reported("read", path), path.open("rb") as file:
             offset = 0
             for line in lines_forwards(file):
-                yield Place(path, offset), line
+                yield SegmentPlace(path, offset), line
                 offset += len(line) + 1
 
-    def backwards(self) -> Iterator[tuple[Place, bytes]]:
+    def backwards(self) -> Iterator[tuple[SegmentPlace, bytes]]:
         """Yield the lines of all segments from the last to the first.
 
-        A segment is opened when its turn comes. One that a trim has removed meanwhile has no lines.
+        A segment is opened when it is reached. A segment that a trim has removed meanwhile has no lines.
         """
         with reported("read", self.path), self.path.open("rb") as file:
             older = self._older_than(file)
             for offset, line in lines_backwards(file):
-                yield Place(self.path, offset), line
+                yield SegmentPlace(self.path, offset), line
         while older:
             segment = older.pop()
             if not segment.path.exists():  # Removed, or its name has another number of runs.
@@ -172,14 +172,14 @@ class Segments:
                 continue
             with reported("read", segment.path), suppress(FileNotFoundError), segment.path.open("rb") as file:
                 for offset, line in lines_backwards(file):
-                    yield Place(segment.path, offset), line
+                    yield SegmentPlace(segment.path, offset), line
 
     def close(self) -> None:
-        """Close the file that is open."""
+        """Close the open file."""
         self._current.close()
 
     def _older_than(self, current: BinaryIO) -> list[Closed]:
-        """The closed segments that were there before the file in use that was opened just now."""
+        """Return the closed segments that are older than the file just opened as the one in use."""
         found = self._listed()
         for place, segment in enumerate(found):
             with suppress(FileNotFoundError):
@@ -198,6 +198,6 @@ class Segments:
         return sorted(found)
 
     def _named(self, number: int, closed_at: float, runs: int) -> Path:
-        # A name has whole seconds. A run that started within the last one is to be before it as well.
+        # A name has whole seconds, rounded up: every run of the segment started before it.
         stamp = datetime.fromtimestamp(int(closed_at) + (closed_at % 1 > 0), UTC).strftime(_TIME)
         return self.path.with_name(f"{self.path.name}.{number:06d}.{stamp}.{runs}")

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyErro
 
 from roost.model.record import Attempt, RunReasons
 from roost.records.errors import RecordRefused, RecordsUnavailable, UnknownRun
-from roost.records.records import Retention, check
+from roost.records.records import RecordRetention, check
 from roost.records.rows import (
     NO_REASONS,
     EncodedRun,
@@ -23,7 +23,7 @@ from roost.records.rows import (
     run_with_attempts,
 )
 from roost.records.search import Search
-from roost.records.sql_batch import ATTEMPT_COLUMNS, RUN_COLUMNS, Batch
+from roost.records.sql_batch import ATTEMPT_COLUMNS, RUN_COLUMNS, RecordBatch
 from roost.records.tables import SCHEMA, attempts, run_instances, runs, settings
 from roost.storage import Database, StorageError
 
@@ -51,7 +51,7 @@ class SqlRecords:
         RecordsUnavailable: the tables are missing or belong to another version of Roost.
     """
 
-    def __init__(self, database: Database, retention: Retention) -> None:
+    def __init__(self, database: Database, retention: RecordRetention) -> None:
         self.retention = retention
         self._database = database
         self._settings: set[str] = set()
@@ -65,7 +65,7 @@ class SqlRecords:
     ) -> None:
         """Record runs, attempts and reasons; see `Records.write`."""
         check(runs, attempts)
-        batch = Batch(runs, attempts, reasons, frozenset(self._settings))
+        batch = RecordBatch(runs, attempts, reasons, frozenset(self._settings))
         try:
             await self._database.write(batch.insert)
         except IntegrityError:
@@ -79,14 +79,14 @@ class SqlRecords:
         return await self._read(runs.c.refusal.is_not(None) if refused else sa.true(), n)
 
     async def find(self, search: Search, limit: int = 100) -> list[RunWithAttempts]:
-        """Return the last ``limit`` of the runs that are searched for; see `SearchableRecords.find`."""
+        """Return the last ``limit`` runs that a search selects; see `SearchableRecords.find`."""
         where = condition(search)
         if search.before is not None:
             where &= runs.c.number < await self._number(search.before)
         return await self._read(where, limit)
 
     async def each(self, search: Search) -> AsyncIterator[list[RunWithAttempts]]:
-        """Yield all runs that are searched for; see `SearchableRecords.each`."""
+        """Yield all runs that a search selects; see `SearchableRecords.each`."""
         while found := await self.find(search, READ_CHUNK):
             yield found
             search = msgspec.structs.replace(search, before=found[-1].run.id)
@@ -100,7 +100,7 @@ class SqlRecords:
         return gone
 
     async def trim(self, now: float) -> int:
-        """Remove the runs that are not to be kept at ``now``; see `Records.trim`."""
+        """Remove the runs beyond the retention at ``now``; see `Records.trim`."""
         gone = await self._remove(runs.c.started_at < self.retention.oldest(now))
         surplus = await self._answer(self._database.read(self._last_surplus))
         if surplus is not None:
@@ -147,7 +147,7 @@ class SqlRecords:
         return await self._answer(self._database.write(work))
 
     async def _answer(self, answer: Awaitable[T]) -> T:
-        """Return what the database answers, with its errors as ours."""
+        """Return the answer of the database; its errors become `RecordsError` ones."""
         try:
             return await answer
         except (StorageError, SQLAlchemyError) as error:
@@ -160,7 +160,7 @@ class SqlRecords:
 
 
 def condition(search: Search) -> sa.ColumnElement[bool]:
-    """Return the condition of `runs` that a search sets, but for ``before``."""
+    """Return the condition on `runs` of a search, without ``before``."""
     where: sa.ColumnElement[bool] = sa.true()
     for column in ("project_id", "user_id"):
         if (value := getattr(search, column)) is not None:
@@ -230,13 +230,13 @@ def _reasons(stored: bytes | None) -> msgspec.Raw:
 
 
 def _remove_some(connection: Connection, condition: sa.ColumnElement[bool]) -> int:
-    """Remove the first of the runs that meet a condition, at most `TRIM_CHUNK`; return how many."""
+    """Remove at most `TRIM_CHUNK` runs that meet a condition; return how many."""
     ids = connection.scalars(sa.select(runs.c.id).where(condition).limit(TRIM_CHUNK)).all()
     return _remove_runs(connection, ids) if ids else 0
 
 
 def _remove_runs(connection: Connection, ids: Sequence[str]) -> int:
-    """Remove runs by id; return how many were there."""
+    """Remove runs by id; return how many existed."""
     connection.execute(attempts.delete().where(attempts.c.run.in_(ids)))
     connection.execute(run_instances.delete().where(run_instances.c.run.in_(ids)))
     return connection.execute(runs.delete().where(runs.c.id.in_(ids))).rowcount

@@ -15,7 +15,7 @@ from roost.storage import insert_rows
 
 RUN_COLUMNS = tuple(column.name for column in runs.columns if column.name != "number")
 ATTEMPT_COLUMNS = Attempt.__struct_fields__
-"""The columns of attempts have the order of the fields."""
+"""Columns of attempts, in the order of the struct's fields."""
 _INSTANCE_COLUMNS = tuple(column.name for column in run_instances.columns)
 _SETTINGS_COLUMNS = tuple(column.name for column in settings.columns)
 
@@ -39,7 +39,7 @@ _EXPLAIN = sa.update(runs).where(runs.c.id == sa.bindparam("of_run")).values(rea
 _encode = msgspec.json.Encoder().encode
 
 
-class Batch:
+class RecordBatch:
     """Records that are written together.
 
     An attempt has one row. A process that ends attempts may write the end before the scheduler's process
@@ -67,7 +67,7 @@ class Batch:
         }
 
     def insert(self, connection: Connection) -> None:
-        """Write the batch. Raises `IntegrityError` if a run or the begin of an attempt is there already."""
+        """Write the batch. Raises `IntegrityError` if a run or a begin of an attempt is recorded already."""
         self._insert_settings(connection)
         _insert_runs(connection, self._rows)
         _insert_attempts(connection, self._begun)
@@ -75,7 +75,7 @@ class Batch:
         self._explain(connection)
 
     def insert_new(self, connection: Connection) -> None:
-        """Write what of the batch is not there yet."""
+        """Write the parts of the batch that are not recorded yet."""
         ids = [row.id for row in self._rows]
         recorded = set(connection.scalars(sa.select(runs.c.id).where(runs.c.id.in_(ids))))
         known = _known(connection, self._begun)
@@ -127,7 +127,7 @@ class Batch:
 
 
 def compressed(reasons: msgspec.Raw) -> bytes:
-    """Return the form in which the database has reasons."""
+    """Return reasons in the form of the database."""
     return zlib.compress(bytes(reasons), 1)
 
 
@@ -145,7 +145,7 @@ def _of(attempt: Attempt, values: dict[str, object]) -> dict[str, object]:
 
 
 def _known(connection: Connection, some: Sequence[Attempt]) -> set[tuple[str, str, int]]:
-    """Return which of these attempts have a row."""
+    """Return the identities of those attempts that have a row."""
     columns = (attempts.c.run, attempts.c.instance, attempts.c.ordinal)
     query = sa.select(*columns).where(attempts.c.run.in_({each.run for each in some}))
     return {(row.run, row.instance, row.ordinal) for row in connection.execute(query)}
@@ -166,7 +166,7 @@ def _insert_attempts(connection: Connection, new: Sequence[Attempt]) -> None:
 
 
 def _run_values(row: RunRow) -> tuple[Any, ...]:
-    """The values of a run's columns, in the order of `RUN_COLUMNS`."""
+    """Return the values of a run's columns, in the order of `RUN_COLUMNS`."""
     return (
         row.id,
         row.request_id,

@@ -61,8 +61,8 @@ settings = sa.Table(
     **EXACT,
 )
 
-# There is no foreign key to the run. A build may end before the run is written by another process, or after
-# it was trimmed, and a refusal of its attempt would refuse the whole batch. Trimming removes such attempts by
+# There is no foreign key to the run. A build may end before another process has written the run, or after a
+# trim has removed it; a refused attempt would then refuse the whole batch. Trimming removes such attempts by
 # their time.
 attempts = sa.Table(
     "attempts",

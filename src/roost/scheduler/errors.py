@@ -1,4 +1,4 @@
-"""What can go wrong in the scheduler.
+"""Exceptions of the scheduler.
 
 SchedulerError
 ├── BadRequestSpec         the request spec cannot be turned into a query that placement understands
@@ -37,7 +37,7 @@ from roost.scheduler.selection.outcome import Basis, ClaimAttempt
 
 
 class SchedulerError(Exception):
-    """Any failure of the scheduler. ``basis``: what the run was to be decided on, as far as that is known."""
+    """Any failure of the scheduler. ``basis``: the versions that the run was decided on, as far as known."""
 
     basis = Basis()
 
@@ -73,8 +73,7 @@ class SchedulerFault(SchedulerError):
 
 
 class PlacementUnavailable(SchedulerError):
-    """Placement cannot be reached, or is unavailable; nothing is known of the hosts. Trying again helps when
-    it is back."""
+    """Placement cannot be reached, or is unavailable. Trying again helps when it is back."""
 
 
 class PlacementFailed(PlacementUnavailable):
@@ -82,28 +81,35 @@ class PlacementFailed(PlacementUnavailable):
 
 
 class ClaimsInDoubt(PlacementUnavailable):
-    """Placement has not answered a claim. It holds the claim, or may still make it; the text names whose."""
+    """Placement has not answered a claim. It holds the claim, or may still make it; the text names the
+    consumers."""
 
 
 class PlacementRefused(SchedulerError):
-    """Placement refuses what the scheduler asks, for its token or its version say, or does not speak the
-    Placement API. Trying again will not help."""
+    """Placement refuses the scheduler's request, such as for its token or version, or is no Placement API.
+
+    Trying again will not help.
+    """
 
 
 class SchedulerUnavailable(SchedulerError):
-    """A scheduler over HTTP cannot be reached, or is unavailable. What it may have claimed is not known.
-    Trying again helps when it is back."""
+    """A scheduler over HTTP cannot be reached, or is unavailable. Its claims for the request are not known.
+
+    Trying again helps when it is back.
+    """
 
 
 class SchedulerRefused(SchedulerError):
-    """A scheduler over HTTP refuses to answer, for its token say, or there is none at the URL. Trying again
-    will not help."""
+    """A scheduler over HTTP refuses to answer, such as for the token, or there is none at the URL.
+
+    Trying again will not help.
+    """
 
 
 class TakenAway(NamedTuple):
     """An alternate that was claimed, and that an operator has taken away meanwhile.
 
-    ``alternates`` are left. ``tries``: those that were tried, this one among them.
+    ``alternates`` are left. ``tries``: the claim attempts, this one among them.
     """
 
     selected: Selection
@@ -114,9 +120,9 @@ class TakenAway(NamedTuple):
 class NewerWord(SchedulerError):
     """An operator has said something since the request was turned into queries: it is decided anew.
 
-    No caller of the scheduler gets it. ``mark``: the announcement in the ledger, None where none is made.
-    ``generations``: those of the instances whose claims were replaced meanwhile. ``taken_away``: the
-    alternate that holds the claim now.
+    The scheduler catches it. ``mark``: the announcement in the ledger, None where none is made.
+    ``generations``: of the instances whose claims were replaced meanwhile. ``taken_away``: the alternate that
+    holds the claim now.
     """
 
     def __init__(
@@ -143,8 +149,10 @@ class NothingClaimed(SchedulerError):
 
 
 class StaleClaim(SchedulerError):
-    """The claim of an instance was moved by others since the caller read it: the instance is no longer the
-    caller's to move. ``generation`` is the present one of the consumer."""
+    """Others have moved the claim of an instance since the caller read it, so the caller may not move it.
+
+    ``generation`` is the present one of the consumer.
+    """
 
     def __init__(self, instance: str, expected: int, generation: int) -> None:
         super().__init__(
@@ -157,7 +165,7 @@ class StaleClaim(SchedulerError):
 class NoAlternate(SchedulerError):
     """No alternate of an instance can be used. Its claim is as it was.
 
-    ``tries`` says why each was passed over; it is empty if there was none.
+    ``tries`` has each passed-over alternate with its reason; it is empty if there was none.
     """
 
     def __init__(self, tries: tuple[ClaimAttempt, ...]) -> None:
@@ -169,10 +177,10 @@ class NoAlternate(SchedulerError):
 class NoValidHost(SchedulerError):
     """No host, or not enough of them, can take the request.
 
-    ``run`` is the id of the run. ``reason`` is one sentence, for who asked. ``steps`` say how many hosts each
-    step left, ``tries`` which claims were refused and why. ``reasons`` is the whole explanation for the
-    operator, None if it could not be had in time: the record gets it then. ``warnings``: keys of the request
-    that had no effect.
+    ``run``: the id of the run. ``reason``: one sentence, for the user. ``steps``: how many hosts each step
+    left. ``tries``: the claim attempts, refused ones with their reasons. ``reasons``: the whole explanation
+    for the operator, None if it did not come in time: the record gets it then. ``warnings``: keys of the
+    request that had no effect.
     """
 
     def __init__(

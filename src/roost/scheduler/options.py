@@ -44,17 +44,17 @@ DEFAULT_WEIGHERS = (ALL_WEIGHERS,)
 
 
 class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the scheduler can be told.
+    """The options of a scheduler.
 
-    ``filters``, ``available_filters`` and ``weighers`` are names as in the options ``enabled_filters``,
+    ``filters``, ``available_filters`` and ``weighers``: names as in the options ``enabled_filters``,
     ``available_filters`` and ``weight_classes``. ``host_subset_size``: pick at random among so many of the
-    best hosts. ``shuffle_best_same_weighed_hosts``: pick at random among all hosts that weigh as much as the
-    best one. ``service_down_time``: seconds without a heartbeat after which a host is down.
-    ``multipliers``: of weighers, by weigher name; a weigher without one has its own default. ``plugins``: the
-    own options of filters and weighers, by plugin name; see `roost.scheduler.plugins.plugin_options`.
+    best hosts. ``shuffle_best_same_weighed_hosts``: pick at random among all hosts with the same weight as
+    the best one. ``service_down_time``: seconds without a heartbeat after which a host is down.
+    ``multipliers``: by weigher name; a weigher without one has its own default. ``plugins``: the own options
+    of filters and weighers, by plugin name; see `roost.scheduler.plugins.plugin_options`.
     ``max_claims_per_instance``, ``max_candidates_per_host`` and ``max_run_seconds`` bound a run; 0 is no
-    bound. ``host_list_seconds``: how long an answer of placement over HTTP serves. ``explain_seconds``: how
-    long a refusal waits for its reasons.
+    bound. ``host_list_seconds``: seconds for which an answer of placement over HTTP serves.
+    ``explain_seconds``: seconds for which a refusal waits for its reasons.
     """
 
     filters: tuple[str, ...] = DEFAULT_FILTERS
@@ -162,7 +162,7 @@ OPTIONS = [
 
 
 def all_options() -> dict[str, list[cfg.Opt]]:
-    """The options of the scheduler and of all filters and weighers, by section."""
+    """Return the options of the scheduler and of all filters and weighers, by section."""
     options: dict[str, dict[str, cfg.Opt]] = {GROUP: {each.dest: each for each in OPTIONS}}
     for group, some in (*pci_options.OPTIONS.items(), *accelerator_options.OPTIONS.items()):
         options.setdefault(group, {}).update((option.dest, option) for option in some)
@@ -175,7 +175,7 @@ def all_options() -> dict[str, list[cfg.Opt]]:
 
 
 def multiplier_option(weigher: Any) -> tuple[str, cfg.Opt]:
-    """The section and the option of a weigher's multiplier."""
+    """Return the section and the option of a weigher's multiplier."""
     group, name = getattr(weigher, "multiplier_option", (GROUP, weigher.multiplier_key))
     option = cfg.FloatOpt(
         name,
@@ -188,7 +188,7 @@ def multiplier_option(weigher: Any) -> tuple[str, cfg.Opt]:
 
 
 def options_from(conf: cfg.ConfigOpts) -> SchedulerOptions:
-    """The options as a configuration has them.
+    """Return the options of a configuration.
 
     Raises:
         BadOptions: an option has an invalid value.
@@ -228,7 +228,7 @@ def options_from(conf: cfg.ConfigOpts) -> SchedulerOptions:
 
 
 def _multipliers(conf: cfg.ConfigOpts, weighers: Sequence[Any]) -> Mapping[str, float]:
-    """The multipliers that differ from the default of their weigher."""
+    """Return the multipliers that differ from the default of their weigher."""
     multipliers: dict[str, float] = {}
     for weigher in weighers:
         group, option = multiplier_option(weigher)
@@ -245,7 +245,7 @@ def _multipliers(conf: cfg.ConfigOpts, weighers: Sequence[Any]) -> Mapping[str, 
 
 
 def _own_options(conf: cfg.ConfigOpts, plugins: Sequence[Any]) -> Mapping[str, msgspec.Struct]:
-    """The own options of plugins that differ from their defaults, by plugin name."""
+    """Return the own options of plugins that differ from their defaults, by plugin name."""
     own: dict[str, msgspec.Struct] = {}
     for plugin in plugins:
         declared = declared_options(plugin)

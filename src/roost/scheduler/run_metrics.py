@@ -1,4 +1,4 @@
-"""Counts the runs of the scheduler: results, causes of refusals, what filters removed, claim attempts."""
+"""Metrics of the scheduler's runs: results, causes of refusals, hosts removed by filters, claim attempts."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -58,7 +58,7 @@ class RunMetrics:
 
 
 def removed_by(steps: Sequence[Step], filters: frozenset[str]) -> Counter[str]:
-    """The number of hosts that each filter removed. Each step names the hosts that it left."""
+    """Return the number of hosts that each filter removed, given the number that each step left."""
     removed: Counter[str] = Counter()
     for before, step in pairwise(steps):
         if step.name in filters:

@@ -1,4 +1,4 @@
-"""The records of runs and attempts, made from what the selection came to."""
+"""Records of runs and attempts, made from outcomes of the selection."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ from roost.scheduler.selection.replacement import Replacement
 
 
 def asked_of(queries: PlacementQueries, node_version: int | None) -> Asked:
-    """What placement is asked, as a record has it."""
+    """Return the queries of a run as its record has them."""
     return Asked(queries.query, queries.fallbacks, queries.limit, node_version)
 
 
 def attempts_of(run: str, request_id: str, at: float, outcome: Outcome) -> list[Attempt]:
-    """The attempts of a run; ordinals count those of one instance from 1.
+    """Return the attempts of a run; ordinals count those of one instance from 1.
 
-    Claims of a run that came to nothing were given back.
+    Claims of a run that placed nothing were given back.
     """
     ordinals: Counter[str] = Counter()
     found = []
@@ -40,9 +40,9 @@ def attempts_of(run: str, request_id: str, at: float, outcome: Outcome) -> list[
 
 
 def numbered(outcome: Outcome, generations: Mapping[str, int] | None) -> tuple[Destination, ...]:
-    """The destinations of a run, whose selections have the ordinals of the attempts that claimed them.
+    """Return the destinations of a run, with the ordinals of the attempts that claimed them.
 
-    ``generations``: those that consumers have now whose claims were replaced; the others are new. None: the
+    ``generations``: the present ones of consumers whose claims were replaced; the others are new. None: the
     run claimed nothing.
     """
     tries = Counter(tried.instance for tried in outcome.tries)
@@ -60,7 +60,7 @@ def numbered(outcome: Outcome, generations: Mapping[str, int] | None) -> tuple[D
 
 
 def weighed_in(outcome: Outcome) -> tuple[WeighedHost, ...]:
-    """What makes up the weights of a run's first destination, as a record has it."""
+    """Return the numbers behind the weights of a run's first destination, as its record has them."""
     if not outcome.destinations:
         return ()
     first = outcome.destinations[0]
@@ -73,10 +73,10 @@ def weighed_in(outcome: Outcome) -> tuple[WeighedHost, ...]:
 def attempts_after(
     run: str, request_id: str, at: float, failed: Selection, found: Replacement
 ) -> list[Attempt]:
-    """The attempts to claim alternates after a failure.
+    """Return the attempts to claim alternates after a failure.
 
-    An alternate that was claimed has its own ordinal, which counts those before it: a repeated call does not
-    judge them again.
+    A claimed alternate has its own ordinal, which counts the alternates before it: a repeated call does not
+    judge these again.
     """
     tries, last = found.tries, failed.ordinal + len(found.tries)
     if found.selected is not None:

@@ -31,11 +31,11 @@ from roost.scheduler.errors import (
     SchedulerFault,
     WordsInTheWay,
 )
-from roost.scheduler.explain.explanations import Explanations, told
+from roost.scheduler.explain.explanations import Explanations, refusal_reason
 from roost.scheduler.explain.scenario import check
 from roost.scheduler.explain.supposition import Supposition
 from roost.scheduler.gateways import Decided, Gateway
-from roost.scheduler.nodes.operator_words import OperatorWords, Taken
+from roost.scheduler.nodes.operator_words import OperatorWords, TakenWords
 from roost.scheduler.nodes.outstanding import taken_by
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
@@ -45,7 +45,7 @@ from roost.scheduler.request.keys.judgement import KeyJudge
 from roost.scheduler.request.keys.servable import check_servable
 from roost.scheduler.request.query import PlacementQueries, placement_queries
 from roost.scheduler.request.rebuild import NOTHING, is_rebuild, judge_rebuild
-from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.request_filters.routed_networks import segments_of
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.run_id import new_run_id
@@ -64,19 +64,18 @@ AS_IT_IS = Scenario()
 """No host is drained or added."""
 
 ROUNDS = 20
-"""Times that a request is decided while operators say something each time. Then it fails, to be tried
-again."""
+"""Times that a request is decided anew because of operators' words. Then it fails, to be tried again."""
 
 T = TypeVar("T")
 
 SEED_BITS = 63
-"""Bits of a run's seed, so that every database has an integer for it."""
+"""Bits of a run's seed, so that it fits an integer of every database."""
 
 _log = structlog.get_logger()
 
 
 def seeds_from(generator: random.Random) -> Callable[[], int]:
-    """Seeds of runs, drawn from a generator of random numbers."""
+    """Return a function that draws seeds of runs from a generator of random numbers."""
     return partial(generator.getrandbits, SEED_BITS)
 
 
@@ -105,7 +104,7 @@ class Scheduler:
         from roost.model.inventory import Inventory
         from roost.model.spec import Flavor, RequestSpec
         from roost.placement.service import PlacementService
-        from roost.records import RecordQueue, Retention
+        from roost.records import RecordQueue, RecordRetention
         from roost.records.backend import open_sql_records
         from roost.scheduler import NoValidHost, Scheduler
         from roost.scheduler.gateways.local import LocalGateway
@@ -130,7 +129,7 @@ class Scheduler:
 
             now = time.time()
             reports = [NodeReport(host=name, node=HOSTS[name], cell="cell1", last_seen=now) for name in HOSTS]
-            records = RecordQueue(await open_sql_records("sqlite:///records.db", Retention()))
+            records = RecordQueue(await open_sql_records("sqlite:///records.db", RecordRetention()))
             gateway = LocalGateway(ledger)
             scheduler = Scheduler(gateway, NodeTable(reports), records)
 
@@ -255,7 +254,7 @@ class Scheduler:
         deadline = self._deadline()
 
         async def decide(
-            word: Taken | None, replaced: Mapping[str, int]
+            word: TakenWords | None, replaced: Mapping[str, int]
         ) -> tuple[SchedulingRequest, Decided]:
             nonlocal run
             unread = self._check(spec) if strict else self.unread(spec, of_nova=of_nova)
@@ -317,20 +316,20 @@ class Scheduler:
         self._record(run, outcome)
         if not outcome.destinations:
             reasons = await self._explanations.wait(explaining)
-            reason = told(outcome, reasons, len(names))
+            reason = refusal_reason(outcome, reasons, len(names))
             warnings = () if of_nova else run.warnings
             raise NoValidHost(run.id, reason, outcome.steps, outcome.tries, reasons, warnings)
         return outcome.destinations
 
     def unread(self, spec: RequestSpec, *, of_nova: bool = False) -> tuple[UnreadKey, ...]:
-        """The extra specs, image properties and hints of a request that have no effect.
+        """Return the extra specs, image properties and hints of a request that have no effect.
 
         ``of_nova``: the request comes from Nova, whose drivers read keys too.
         """
         return self._keys.unread(spec, self.table, of_nova=of_nova)
 
     async def check_request(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
-        """Check that a request can be served on some hosts, if perhaps not on those that there are.
+        """Check that a request can be served on some hosts, perhaps not on the present ones.
 
         Returns the keys that have no effect. Nothing is claimed or recorded.
 
@@ -341,7 +340,7 @@ class Scheduler:
             StorageError, LedgerError: a database of this process fails.
         """
 
-        async def once(word: Taken | None, _: Mapping[str, int]) -> tuple[UnreadKey, ...]:
+        async def once(word: TakenWords | None, _: Mapping[str, int]) -> tuple[UnreadKey, ...]:
             unread = self._check(spec)
             request = self._request(spec, await self._asked(spec), 1)
             try:
@@ -360,23 +359,24 @@ class Scheduler:
             return await self._decide_anew(once)
 
     async def explain(self, spec: RequestSpec, count: int = 1) -> Reasons | None:
-        """What would come of a request for ``count`` instances, and why; nothing is claimed or recorded.
+        """Return the expected result of a request for ``count`` instances, and why; nothing is claimed or
+        recorded.
 
-        None if it cannot be found out: too many ask, or the state of placement is not in this process.
+        None if it cannot be found out: too many wait, or the state of placement is not in this process.
 
-        Raises: `BadRequestSpec`, `SchedulerFault`, and what the gateway raises.
+        Raises: `BadRequestSpec`, `SchedulerFault`, and the errors of the gateway.
         """
         with self.table.reading():
             request = self._request(spec, await self._asked(spec), count)
             return await self._gateway.explain(request, self.table, self._plugins, 0, newest=True)
 
     async def what_if(self, spec: RequestSpec, limit: int, scenario: Scenario = AS_IT_IS) -> WhatIf | None:
-        """How many more instances of a request fit, at most ``limit``, in a scenario; nothing is claimed or
-        recorded.
+        """Return how many more instances of a request fit, at most ``limit``, in a scenario.
 
-        None if it cannot be found out: too many ask, or the state of placement is not in this process.
+        Nothing is claimed or recorded. None if it cannot be found out: too many wait, or the state of
+        placement is not in this process.
 
-        Raises: `BadRequestSpec`, `SchedulerFault`, and what the gateway raises.
+        Raises: `BadRequestSpec`, `SchedulerFault`, and the errors of the gateway.
         """
         with self.table.reading():
             check(self.table, scenario)
@@ -423,7 +423,7 @@ class Scheduler:
         now, deadline = self._clock(), self._deadline()
         held, left, tries = failed, tuple(alternates), tuple[ClaimAttempt, ...]()
 
-        async def deciding(word: Taken | None, _: Mapping[str, int]) -> Replacement:
+        async def deciding(word: TakenWords | None, _: Mapping[str, int]) -> Replacement:
             nonlocal held, left, tries
             try:
                 found = await self._replaced(spec, instance, held, left, run, now, deadline, word)
@@ -455,13 +455,13 @@ class Scheduler:
         return found
 
     def _check(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
-        """As `check`, without a look at placement."""
+        """As `check_request`, without a query to placement."""
         unread = self._keys.check(spec, self.table)
         check_servable(spec, self.table, self._options)
         return unread
 
     def _request(self, spec: RequestSpec, asked: PlacementQueries, count: int) -> SchedulingRequest:
-        """A question of which nothing is claimed."""
+        """Return a scheduling request for new instances, of which nothing is claimed."""
         return SchedulingRequest(
             run=str(uuid.uuid4()),
             spec=spec,
@@ -485,9 +485,9 @@ class Scheduler:
         run: str,
         now: float,
         deadline: float,
-        word: Taken | None,
+        word: TakenWords | None,
     ) -> Replacement:
-        """Ask for one use of an alternate. ``word``: what operators had said before. Raises `NewerWord`."""
+        """Have the gateway use an alternate. ``word``: the operators' words so far. Raises `NewerWord`."""
         asked = await self._asked(spec)
         scheduling = SchedulingRequest(
             run=run,
@@ -508,10 +508,10 @@ class Scheduler:
         request = ReplacementRequest(scheduling=scheduling, failed=failed, alternates=alternates)
         return await self._gateway.use_alternate(request, self.table, self._plugins)
 
-    async def _decide_anew(self, decide: Callable[[Taken | None, Mapping[str, int]], Awaitable[T]]) -> T:
+    async def _decide_anew(self, decide: Callable[[TakenWords | None, Mapping[str, int]], Awaitable[T]]) -> T:
         """Decide until no operator has said anything meanwhile. Raises `WordsInTheWay`.
 
-        A request is not refused as wrong before what was said last has been looked at: a zone may be new.
+        The newest words are read before a request is refused as wrong: its availability zone may be new.
         """
         words, generations = self._words, NO_GENERATIONS
         for _ in range(ROUNDS):
@@ -539,19 +539,19 @@ class Scheduler:
         return Decided(outcome, None, 0.0, node_version=node_version)
 
     def _deadline(self) -> float:
-        """When a run that begins now has used its time, by the monotonic clock."""
+        """Return the end of a run that begins now, by the monotonic clock."""
         limit = self._options.max_run_seconds
         return self._monotonic() + limit if limit else math.inf
 
     async def _asked(self, spec: RequestSpec) -> PlacementQueries:
-        """What placement is asked for one instance. Raises `BadRequestSpec`."""
+        """Return the placement queries for one instance. Raises `BadRequestSpec`."""
         if is_rebuild(spec):
             return NOTHING
-        facts = Facts(self.table, self._options, aggregates=await self._segments(spec))
+        facts = FilterFacts(self.table, self._options, aggregates=await self._segments(spec))
         return placement_queries(spec, facts)
 
     async def _segments(self, spec: RequestSpec) -> Mapping[str, frozenset[str]]:
-        """The aggregates of the network segments that a request is asked to be near to."""
+        """Return the aggregates of the network segments of a request."""
         segments = segments_of(spec, self._options)
         return await self._gateway.aggregates(sorted(segments)) if segments else {}
 
@@ -569,7 +569,7 @@ class Scheduler:
 
 
 def _decided_on(run: Run, basis: Basis) -> Run:
-    """A run with what it was decided on."""
+    """Return a run with the versions that it was decided on."""
     return msgspec.structs.replace(
         run,
         version=basis.version,

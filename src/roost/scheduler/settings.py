@@ -36,7 +36,7 @@ def _versions(plugins: Iterable[object]) -> tuple[PluginVersion, ...]:
 
 
 def _version(module: str) -> str:
-    """The version of the distribution that a module is from, empty if it is from none."""
+    """Return the version of the distribution that a module is from, empty if it is from none."""
     package = module.partition(".")[0]
     if package == roost.__name__:
         return roost.__version__

@@ -1,4 +1,4 @@
-"""The programs: what each process opens, checks and serves.
+"""The programs: each opens databases and services, checks its options, and serves in worker processes.
 
 placement   `roost serve`: the Placement API on a ledger
 scheduler   `roost scheduler`

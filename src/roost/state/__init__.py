@@ -1,7 +1,7 @@
-"""What conductors, cells and agents know, in SQL databases: tables, and one transaction a function.
+"""The state of conductors, cells and agents in SQL databases: tables, and transactions of one class each.
 
 api_database     requests, cells, aggregates, server groups, mappings, operators' words, node journals, events
 cell_database    the instances, hosts and nodes of one cell
-leases           which process does which work now, and when its work is free for others
+leases           the leases of processes, under which they own work
 database_option  the URL of a database as an option gives it
 """

@@ -1,14 +1,14 @@
-"""The URL of a database as an option of a configuration gives it."""
+"""The URL of a database from an option of the configuration."""
 
 from roost.storage import DatabaseMisconfigured, DatabaseUrl
 from roost.web.auth import Source
 
 
 def configured_url(text: str | None, source: Source, group: str) -> DatabaseUrl | None:
-    """The URL of the option ``connection`` of a group; None if it is not set.
+    """Return the URL of the option ``connection`` of a group; None if it is not set.
 
     Raises:
-        DatabaseMisconfigured: it is no URL of a database.
+        DatabaseMisconfigured: the text is no URL of a database.
     """
     if text is None:
         return None

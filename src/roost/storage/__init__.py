@@ -1,21 +1,20 @@
 """Databases: connections, reads and writes off the event loop, schemas.
 
-database      one database: threads of short reads, of long ones and of writes
-database_url  the URL of a database, which shows itself without its secrets
-refused_writes  whether a full database takes writes again, and room for them
-group_commit  writes that wait at the same time share a transaction
-lane          a thread for blocking calls, replaced when a call hangs
-deadlines     deadlines for futures, with one timer
-engine        how connections are opened and set up, and their time limits
+database            one database: threads of short reads, of long reads and of writes
+database_url        the URL of a database, which never prints its secrets
+refused_writes      checks whether a full database takes writes again, and makes room for them
+group_commit        writes that wait at the same time share a transaction
+batches             writes of one type that wait at the same time share their statements
+engine              opening and set-up of connections, and their time limits
 psycopg_connection  PostgreSQL connections that close when the server does not answer in time
-membership    conditions that a column has one of several values
-statements    long lists of names in several statements; several statements in one round trip
-row_inserts   inserts of many rows, several in one statement
-missing_rows  inserts of rows that were found missing, while others may make them too
-driver_errors  what a driver's error means for a transaction
-schema        one room's tables in a database: created and upgraded by Alembic, checked at start
-identity      the uuid of a database, and its incarnation, which a restore raises
-errors        the tree of this room's errors
+membership          conditions that a column has one of several values
+statements          long lists of names in several statements; several statements in one round trip
+row_inserts         inserts of many rows, several in one statement
+missing_rows        inserts of rows that were found missing and that other transactions may insert too
+driver_errors       the meaning of a driver's error for its transaction
+schema              one room's tables in a database: created and upgraded by Alembic, checked at start
+identity            the uuid of a database, and its incarnation, which a restore raises
+errors              the tree of this room's errors
 """
 
 from roost.storage.database import Database

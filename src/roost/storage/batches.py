@@ -1,8 +1,9 @@
 """Works of one type that wait together are performed together, by a few statements for all of them.
 
-Python and SQLAlchemy take longer for a statement than the database. So a type of works that many ask for at
-the same time has a form for several: it reads and locks the rows of all in one statement, decides, and writes
-in one statement. The form for one is the form for several with one, so each rule is written once.
+A *work* is the body of a transaction (`group_commit.Work`). Python and SQLAlchemy take longer for a statement
+than the database. So a type of work that many callers run at the same time has a batch form: it reads and
+locks the rows of all works in one statement, decides, and writes in one statement. A single work is a batch
+of one, so each rule is written once.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -12,26 +13,25 @@ from sqlalchemy.engine import Connection
 
 
 class Batched(Protocol):
-    """A work whose type has a form for several of them.
+    """A work whose type has a batch form, `together`.
 
-    `perform` calls it for works that have no key in common, so that each of them finds what it would find
-    alone.
+    `perform` calls it only for works without a common key, so each of them sees what it would see alone.
     """
 
     @property
     def keys(self) -> Collection[str]:
-        """What the work reads and changes, as far as other works of its type do."""
+        """Keys of the rows that the work reads or changes, among those that works of its type share."""
 
     @classmethod
     def together(cls, connection: Connection, works: Sequence[Any], /) -> Sequence[Any]:
-        """Perform works of this type; returns their results, in their order."""
+        """Perform works of this type. Returns their results, in their order."""
 
 
 def perform(connection: Connection, works: Sequence[Callable[[Connection], Any]]) -> list[Any]:
-    """Perform works in one transaction; returns their results, in their order.
+    """Perform works in one transaction. Returns their results, in their order.
 
-    All of them wait at the same time, so none of them expects another one to be done before it. Works of one
-    type with a key in common keep their order.
+    All works wait at the same time, so none relies on another one being done before it. Works of one type
+    with a common key keep their order.
     """
     if len(works) == 1:
         return [works[0](connection)]
@@ -49,7 +49,7 @@ def perform(connection: Connection, works: Sequence[Callable[[Connection], Any]]
 
 
 def _kinds(works: Sequence[object]) -> Iterator[list[int]]:
-    """The places of works that are performed together."""
+    """Yield the indices of works that are performed together."""
     places: dict[object, list[int]] = {}
     for place, work in enumerate(works):
         kind = type(work) if hasattr(type(work), "together") else place
@@ -58,7 +58,7 @@ def _kinds(works: Sequence[object]) -> Iterator[list[int]]:
 
 
 def _rounds(works: Sequence[Any]) -> Iterator[list[Any]]:
-    """The works in their order, in lists without a common key."""
+    """Yield the works in their order, in lists in which no two works have a common key."""
     round_: list[Any] = []
     taken: set[str] = set()
     for work in works:

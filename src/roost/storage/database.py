@@ -50,7 +50,7 @@ CONFLICT_PAUSE_SECONDS = 0.05
 """Upper bound of the random pause between two of these runs; the first pauses are shorter."""
 
 FILE_MODE = 0o640
-"""Permissions of a new SQLite file, less the umask: what projects have is for nobody else to read."""
+"""Permissions of a new SQLite file, less the umask: other users must not read the data of projects."""
 
 
 class Database:
@@ -62,15 +62,15 @@ class Database:
         read_only: nothing can be written, and a SQLite file is not created.
         create: whether a SQLite file that does not exist is created.
         answer_seconds: time limit of an operation, on a server.
-        deferred: the database is opened at the first operation, which raises if that fails; so one that is
-            down keeps no process from starting.
+        deferred: the database is opened at the first operation, which raises if that fails. So a process can
+            start while its database is down.
 
-    ``refused``: why the last write was refused, if it was for want of space or as the database takes none;
-    None after a write that succeeds.
+    ``refused``: the error of the last write if it was refused for want of space, or because the database
+    takes no writes; None after a write that succeeds.
 
     Raises:
         DatabaseUnavailable: the database cannot be opened.
-        DatabaseMisconfigured: nor will it be, before the URL is corrected or the driver installed.
+        DatabaseMisconfigured: it cannot be opened until the URL is corrected or the driver installed.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Database:
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether this is a SQLite file, which has one writer at a time and no server."""
+        """True for a SQLite file, which has one writer at a time and no server."""
         return self.url.get_backend_name() == "sqlite"
 
     @property
@@ -137,7 +137,8 @@ class Database:
     def when_open(self, prepare: "Callable[[Database], None]") -> None:
         """Call ``prepare`` with this database now, or before the first operation if that opens it.
 
-        Raises what ``prepare`` raises; the operation raises that then, and each one tries again.
+        Raises the errors of ``prepare``. If an operation opens the database, it raises them, and the next
+        operation calls ``prepare`` again.
         """
         if self._opened:
             prepare(self)
@@ -147,12 +148,12 @@ class Database:
     async def read(self, work: Work[T], *, by_key: bool = False) -> T:
         """Run ``work`` in the thread of long reads, in a transaction that sees one snapshot.
 
-        ``by_key``: its rows are named, so they are few however large the cloud is. It runs in the thread of
-        short reads, and does not wait for long ones.
+        ``by_key``: it reads rows by key, which are few however large the cloud is. It then runs in the thread
+        of short reads, and does not wait for long ones.
 
-        A work whose type says ``is_short = True`` is one short statement, or several of which each may see
-        another snapshot: it needs no transaction, and is run as by `autocommit_read`. So a statement costs
-        one message to a server instead of three.
+        A work whose type has ``is_short = True`` needs no transaction: it is one short statement, or several
+        that may each see another snapshot. It runs as by `autocommit_read`, so a statement costs one message
+        to a server instead of three.
 
         Raises:
             DatabaseUnavailable: the database cannot be reached or does not answer in time.
@@ -165,8 +166,8 @@ class Database:
     async def load(self, work: Work[T]) -> T:
         """Run ``work`` like `read`, but without a time limit for the whole: it may read the whole database.
 
-        It runs in the thread of short reads. These have nothing to say before a replica is loaded or has
-        followed, for which it is meant.
+        It is meant for loading a replica and bringing it up to date. It runs in the thread of short reads,
+        none of which is of use before that is done.
 
         Raises:
             DatabaseUnavailable: the database cannot be reached or does not answer a statement in time.
@@ -177,8 +178,8 @@ class Database:
     async def autocommit_read(self, work: Work[T]) -> T:
         """Run ``work``, one short query, in the thread of short reads and outside of transactions.
 
-        On SQLite it runs in the calling thread, which takes less time than to wake another one: readers of
-        SQLite do not wait for writers. The first operation of a database, which opens it, does not.
+        On SQLite it runs in the calling thread, unless it opens the database: readers of SQLite do not wait
+        for writers, and waking another thread would take longer.
 
         Raises:
             DatabaseUnavailable: the database cannot be reached or does not answer in time.
@@ -196,7 +197,7 @@ class Database:
             raise DatabaseUnavailable(self.no_answer()) from error
 
     def _autocommit_read_now(self, work: Work[T]) -> T:
-        # The connection is kept for the next read only after a success.
+        # The connection is reused for the next read only after a success.
         kept, self._autocommit = self._autocommit, None
         connection = kept
         self._open()
@@ -208,7 +209,7 @@ class Database:
             _drop(connection)
             ours = storage_error(error, self)
             if isinstance(ours, ConnectionLost) and kept is not None:
-                return self._autocommit_read_now(work)  # the kept connection may have been lost while idle
+                return self._autocommit_read_now(work)  # the reused connection may have been lost while idle
             if ours is None:
                 raise
             raise ours from error
@@ -247,10 +248,10 @@ class Database:
         return await self._writes.write(work)
 
     def write_now(self, work: Work[T]) -> T:
-        """Run ``work`` in the calling thread, in a transaction by itself; after a conflict run it again.
+        """Run ``work`` in the calling thread, in a transaction of its own; after a conflict run it again.
 
-        A work that finds that another transaction came between two of its statements raises
-        `ConflictRolledBack` to be run again.
+        A work raises `ConflictRolledBack` to be run again, if it finds that another transaction has committed
+        between two of its statements.
 
         Raises:
             OutcomeUnknown: the connection was lost or timed out during COMMIT.
@@ -280,10 +281,9 @@ class Database:
         raise conflict
 
     def stop_within(self, seconds: float) -> None:
-        """Limit every operation on a server to ``seconds``: present ones from now, later ones from their
-        start.
+        """Limit each operation on a server to ``seconds``, from now or from its start if that is later.
 
-        For a process that is told to stop while its database may hang.
+        For a process that must stop while its database may hang.
         """
         self.stopping = True
         if self._limit is not None:
@@ -308,7 +308,7 @@ class Database:
         return f"database {self}: no answer for {self._limit:g} s"
 
     def _open(self) -> None:
-        """Open the database, unless it is open. Raises `DatabaseUnavailable`, and what preparations raise."""
+        """Open the database unless it is open. Raises `DatabaseUnavailable`, and errors of preparations."""
         if self._opened:
             return
         with self._opening:
@@ -326,8 +326,8 @@ class Database:
 
     def _connect(self) -> None:
         try:
-            # On a server the autocommit engine has the shorter limit; the reading engine sets a SQLite file
-            # up.
+            # On a server the autocommit engine has the shorter time limit. The reading engine sets up a
+            # SQLite file.
             with (self._engine if self.is_sqlite else self._autocommit_engine).connect():
                 pass
         except DBAPIError as error:
@@ -342,14 +342,14 @@ class Database:
     def _check_file(self, must_exist: bool) -> None:
         name = self.url.database
         if not name or name == ":memory:":
-            # Each connection would have a memory database to itself.
+            # Each connection would have a memory database of its own.
             raise DatabaseUnavailable(f"cannot open database {self}: name a file, as in sqlite:///roost.db")
         if Path(name).exists():
             return
         if must_exist:
             raise DatabaseUnavailable(f"cannot open database {self}: there is no file {name}")
-        # SQLite would make a file that everybody may read, and gives the files beside it the same mode. It
-        # says itself why a file cannot be made.
+        # SQLite would create a file that all users may read; it gives the files beside it the same mode. If
+        # the file cannot be created here, SQLite reports the reason when it opens it.
         with contextlib.suppress(OSError):
             os.close(os.open(name, os.O_CREAT | os.O_WRONLY, FILE_MODE))
 

@@ -1,4 +1,4 @@
-"""The URL of a database, which shows itself without its secrets."""
+"""The URL of a database, which never prints its secrets."""
 
 import re
 import shlex
@@ -17,10 +17,10 @@ LARGEST_PORT = 65535
 
 
 class DatabaseUrl:
-    """The URL of a database. Only `reveal` and `parsed` give what is secret in it.
+    """The URL of a database. Only `reveal` and `parsed` give the secrets in it.
 
-    ``given_by``: the options with which `roost db` uses the same database, ``--config-file roost.conf`` or
-    none; None: not known.
+    ``given_by``: the command-line options by which `roost db` uses the same database, such as
+    ``--config-file roost.conf``; may be empty. None: not known.
 
     Raises:
         DatabaseMisconfigured: the text is no URL of a database.
@@ -47,7 +47,7 @@ class DatabaseUrl:
 
     @property
     def is_sqlite(self) -> bool:
-        """Return whether it is a SQLite file."""
+        """True for a SQLite file."""
         return self.parsed.get_backend_name() == "sqlite"
 
     def reveal(self) -> str:
@@ -61,7 +61,7 @@ class DatabaseUrl:
         return message
 
     def upgrade(self) -> str:
-        """The command that creates or upgrades the tables of this database, as it can be pasted."""
+        """Return the shell command that creates or upgrades the tables of this database."""
         if self.given_by is not None:
             return f"'{' '.join(f'roost db upgrade {self.given_by}'.split())}'"
         if safe_url(self._text) == self._text:
@@ -78,7 +78,7 @@ class DatabaseUrl:
 
 
 def as_url(url: DatabaseUrl | str) -> DatabaseUrl:
-    """The URL itself, or that of a text. Raises `DatabaseMisconfigured`."""
+    """Return a URL as it is, or parse a text. Raises `DatabaseMisconfigured`."""
     return url if isinstance(url, DatabaseUrl) else DatabaseUrl(url)
 
 

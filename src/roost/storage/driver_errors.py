@@ -1,4 +1,4 @@
-"""What a driver's error means for the transaction that it ended.
+"""The meaning of a driver's error for the transaction that it ended.
 
 `classify` translates MariaDB's error numbers, PostgreSQL's SQLSTATEs and SQLite's result codes, and
 `storage_error` makes an error of this room. An error of the statement itself (a duplicate key, invalid SQL)
@@ -109,14 +109,16 @@ _ERRORS: dict[Failure, type[DatabaseUnavailable]] = {
 }
 
 
-class NamedDatabase(Protocol):
-    """A database as errors name it: its text names it, and ``hide`` takes its secrets out of a message."""
+class DescribedDatabase(Protocol):
+    """A database as errors need it: ``str`` gives its name, ``hide`` removes its secrets from a message."""
 
     def hide(self, message: str) -> str: ...
 
 
-def storage_error(error: DBAPIError, database: NamedDatabase, committing: bool = False) -> Exception | None:
-    """The error to raise in place of a driver's; None if the driver's error is to be raised itself.
+def storage_error(
+    error: DBAPIError, database: DescribedDatabase, committing: bool = False
+) -> Exception | None:
+    """Return the error to raise in place of a driver's; None if the driver's own error is to be raised.
 
     Args:
         error: the driver's error.
@@ -135,14 +137,14 @@ def storage_error(error: DBAPIError, database: NamedDatabase, committing: bool =
     return _ERRORS.get(failure, DatabaseUnavailable)(text)
 
 
-def opening_error(error: DBAPIError, database: NamedDatabase) -> DatabaseUnavailable:
-    """The error of a database that cannot be opened."""
+def opening_error(error: DBAPIError, database: DescribedDatabase) -> DatabaseUnavailable:
+    """Return the error of a database that cannot be opened."""
     message = driver_message(error)
     refused = (
         # The driver does not know a parameter of the URL.
         type(error) is ProgrammingError
         or _code(error) in _REFUSED_AT_LOGIN
-        # libpq tells why a server refuses a login in its words alone.
+        # libpq gives the reason for a refused login only in its text.
         or _LOGIN_REFUSED.search(message) is not None
     )
     kind = DatabaseMisconfigured if refused else DatabaseUnavailable
@@ -150,7 +152,7 @@ def opening_error(error: DBAPIError, database: NamedDatabase) -> DatabaseUnavail
 
 
 def classify(error: DBAPIError) -> Failure | None:
-    """Why a driver's error ended the transaction; None if it is an error of the statement itself."""
+    """Return why a driver's error ended the transaction; None for an error of the statement itself."""
     code = _code(error)
     if code in _SERVER_CODES and not isinstance(error.orig, sqlite3.Error):
         return _SERVER_CODES[code]
@@ -165,7 +167,7 @@ def classify(error: DBAPIError) -> Failure | None:
 
 
 def is_rolled_back(error: DBAPIError) -> bool:
-    """Whether an error of COMMIT guarantees that the transaction is not and will not be written."""
+    """Return whether an error of COMMIT guarantees that the transaction is not and will not be written."""
     if isinstance(error.orig, sqlite3.Error):
         return _sqlite_code(error) in _NOT_COMMITTED
     code = _code(error)
@@ -173,19 +175,19 @@ def is_rolled_back(error: DBAPIError) -> bool:
 
 
 def is_duplicate_key(error: DBAPIError) -> bool:
-    """Whether a row was refused because its key exists already."""
+    """Return whether a row was refused because its key exists already."""
     if isinstance(error.orig, sqlite3.Error):
         return getattr(error.orig, "sqlite_errorcode", 0) in _DUPLICATE_KEY
     return _code(error) in _DUPLICATE_KEY
 
 
 def driver_message(error: DBAPIError) -> str:
-    """The driver's message, on one line."""
+    """Return the driver's message on one line."""
     return " ".join(str(error.orig).split())
 
 
 def table_refusing(error: DBAPIError) -> str | None:
-    """The table that refused a row, or None: only PostgreSQL's drivers name it."""
+    """Return the table that refused a row; None if the driver does not name it. Only PostgreSQL's does."""
     return getattr(getattr(error.orig, "diag", None), "table_name", None)
 
 

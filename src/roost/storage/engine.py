@@ -1,4 +1,4 @@
-"""Engines: how connections to each kind of database are opened and set up.
+"""Engines: they open and set up the connections to each kind of database.
 
 SQLite: WAL, synchronous=FULL, foreign keys on; the engine chooses between BEGIN and BEGIN IMMEDIATE.
 PostgreSQL: a server that is dead or does not answer is detected within seconds.
@@ -22,7 +22,7 @@ ANSWER_SECONDS = 10.0
 """Seconds that a database operation of a serving process may take; after them it fails."""
 
 COMMAND_ANSWER_SECONDS = 600.0
-"""Seconds that a database operation of a command may take, which may read or copy a whole database."""
+"""Seconds that a database operation of a command-line tool may take: it may read or copy a whole database."""
 
 CONNECT_SECONDS = 5.0
 """Seconds that opening a connection may take, or the limit of an operation if that is less."""
@@ -31,8 +31,10 @@ LOAD_STATEMENT_SECONDS = 60.0
 """Seconds that one statement of `Database.load`, which reads whole tables, may take."""
 
 LOCK_WAIT_SHARE = 0.5
-"""Share of an operation's time limit that it may wait for a lock. It is below 1, so that the server reports
-the lock before the client closes the connection."""
+"""Share of its time limit that an operation may wait for a lock.
+
+It is below 1, so that the server reports the lock before the client closes the connection.
+"""
 
 WHOLE_TABLE_PLANS = ("enable_seqscan", "enable_hashjoin", "enable_mergejoin")
 """PostgreSQL's settings that allow plans which read a whole table."""
@@ -41,8 +43,9 @@ WHOLE_TABLE_PLANS = ("enable_seqscan", "enable_hashjoin", "enable_mergejoin")
 # table was empty reads the whole table, however long it becomes, until ANALYZE. Appends and autocommit reads
 # fetch rows by key, mostly a few, so plans that read whole tables are off for them. (PostgreSQL estimates a
 # JSON list at a hundred rows, and would read all of ten thousand providers for it.) Long reads are planned
-# each time. A table that must be read as a whole all the same, as that of a cell's tokens, gets a cost beyond
-# each limit with that, and the plan would be compiled: fifty milliseconds for what takes a third of one.
+# each time. If a table must be read as a whole all the same, such as that of a cell's tokens, its plan then
+# has a huge estimated cost, for which PostgreSQL would compile it: 50 ms for a query of 0.3 ms. So
+# JIT compilation is off.
 _BY_KEY = tuple(f"SET {setting} = off" for setting in (*WHOLE_TABLE_PLANS, "jit"))
 _EACH_TIME = ("SET plan_cache_mode = force_custom_plan",)
 
@@ -52,11 +55,11 @@ _KEEPALIVE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 25_000,  # milliseconds
 }
-"""libpq's parameters that detect a dead server while a connection is idle. Seconds, if not said otherwise."""
+"""libpq's parameters that detect a dead server while a connection is idle, in seconds unless noted."""
 
 
 def for_reading_only(url: URL) -> URL:
-    """The URL with which to open a database read-only.
+    """Return the URL with which to open a database read-only.
 
     SQLite creates two files beside a file in WAL mode, also to read it. Where this process may not write
     there, the URL gets ``immutable=1``, unless a write-ahead log is present: it may hold newer commits.
@@ -74,7 +77,7 @@ def for_reading_only(url: URL) -> URL:
 
 
 def reading_engine(url: URL, read_only: bool, seconds: float) -> Engine:
-    """Connections whose transactions see one snapshot.
+    """Make an engine whose transactions see one snapshot.
 
     ``seconds``: the time limit of an operation.
 
@@ -89,7 +92,7 @@ def reading_engine(url: URL, read_only: bool, seconds: float) -> Engine:
 
 
 def writing_engine(url: URL, read_only: bool, seconds: float) -> Engine:
-    """Connections whose transactions write.
+    """Make an engine whose transactions write.
 
     ``seconds``: the time limit of an operation.
 
@@ -102,7 +105,7 @@ def writing_engine(url: URL, read_only: bool, seconds: float) -> Engine:
 
 
 def autocommit_engine(url: URL, seconds: float) -> Engine:
-    """Connections without transactions: each statement sees the commits before it.
+    """Make an engine without transactions: each statement sees the commits before it.
 
     ``seconds``: the time limit of an operation.
 
@@ -117,7 +120,7 @@ def autocommit_engine(url: URL, seconds: float) -> Engine:
 def _server(
     url: URL, isolation: str, read_only: bool, planning: Sequence[str], seconds: float, answer_seconds: float
 ) -> Engine:
-    """``seconds``: the time limit of an operation; ``answer_seconds``: that of one statement."""
+    """Make an engine for a server. ``seconds``: limit of an operation; ``answer_seconds``: of a statement."""
     postgresql = url.get_backend_name() == "postgresql"
     connect_seconds = min(CONNECT_SECONDS, seconds)
     lock_seconds = seconds * LOCK_WAIT_SHARE
@@ -152,7 +155,7 @@ def _server(
 
         @sa.event.listens_for(engine, "checkout")
         def check(connection: PsycopgConnection, record: Any, _: object) -> None:
-            # Instead of a ping, which costs as much as a short statement. A new connection needs none.
+            # Replaces a ping, which costs as much as a short statement. A new connection needs no check.
             if record.info.pop("is_idle", False) and was_ended(connection):
                 raise sa.exc.InvalidatePoolError
 

@@ -35,8 +35,11 @@ class DatabaseUnavailable(StorageError):
 
 
 class DatabaseMisconfigured(DatabaseUnavailable):
-    """The URL is none, its driver cannot be loaded, or the server refuses the database, the user or a
-    parameter that the URL names. It has to be corrected: no waiting helps."""
+    """The URL has to be corrected; no waiting helps.
+
+    It is malformed, its driver cannot be loaded, or the server refuses the database, the user or a parameter
+    that it names.
+    """
 
 
 class OutcomeUnknown(DatabaseUnavailable):
@@ -50,10 +53,10 @@ class OutcomeUnknown(DatabaseUnavailable):
 
 
 class ConflictRolledBack(DatabaseUnavailable):
-    """A transaction was rolled back in favour of another: by a deadlock or Galera's certification, or as both
-    made the same row.
+    """A transaction was rolled back in favour of another one each time that it was run. Nothing was written.
 
-    Nothing was written. The database runs the transaction again; this error ends the last attempt.
+    The reasons are a deadlock, Galera's certification, or that both insert the same row. `Database` runs the
+    transaction again; this error ends the last attempt.
     """
 
 

@@ -17,8 +17,10 @@ from roost.storage.errors import ConnectionLost, DatabaseUnavailable, OutcomeUnk
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
-"""Statements of a transaction and their result. It runs again if the transaction is rolled back, so it must
-have no effect except on the connection."""
+"""A function that executes the statements of a transaction and returns their result.
+
+It runs again if the transaction is rolled back, so it must have no effect except on the connection.
+"""
 
 
 class GroupCommit:
@@ -26,8 +28,8 @@ class GroupCommit:
 
     Args:
         write_now: runs a work in a transaction, in the thread that calls it.
-        limit: the seconds that a write may take now, with its wait; None: no limit.
-        no_answer: the text of the error of a write that took longer.
+        limit: returns the seconds that a write may take now, including its wait; None: no limit.
+        no_answer: returns the text of the error of a write that took longer.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class GroupCommit:
         self._draining = None
 
     async def _write_batch(self, batch: "list[_Waiting]") -> list[Any]:
-        """The outcomes of works that share a transaction, within the time limit of the oldest."""
+        """Return the outcomes of works that share a transaction, within the time limit of the oldest."""
         left = None
         if (limit := self._limit()) is not None:
             left = limit - (asyncio.get_running_loop().time() - batch[0].since)

@@ -1,8 +1,8 @@
 """The identity of a database: a uuid, made with its tables, and an incarnation, which a restore raises.
 
-A database and all its backups have the same uuid. A restore continues an older state, so that the numbers of
-commits name other changes than before. Clients that keep such a number keep the identity beside it, and
-notice the restore by the incarnation.
+A database and all its backups have the same uuid. After a restore the database continues from an older state,
+so the numbers of later commits name other changes than before. Clients that store such a number store the
+identity beside it, and notice the restore by the incarnation.
 """
 
 import uuid
@@ -21,7 +21,7 @@ _THE_ROW = 1
 
 
 class DatabaseIdentity(NamedTuple):
-    """``uuid``: drawn when the tables were made. ``incarnation``: 1, until a restore raises it."""
+    """The identity. ``uuid``: drawn with the tables. ``incarnation``: 1, until a restore raises it."""
 
     uuid: str
     incarnation: int
@@ -54,12 +54,12 @@ def create_identity(connection: Connection) -> None:
 
 
 def has_identity(connection: Connection) -> bool:
-    """Whether the tables are new enough to have an identity."""
+    """Return whether the tables are new enough to have an identity."""
     return sa.inspect(connection).has_table(TABLE)
 
 
 def read_identity(connection: Connection) -> DatabaseIdentity:
-    """The identity of a database.
+    """Read the identity of a database.
 
     Raises:
         DatabaseDamaged: the row is missing.
@@ -71,10 +71,10 @@ def read_identity(connection: Connection) -> DatabaseIdentity:
 
 
 def raised_incarnation(earlier: int, now: float) -> int:
-    """The incarnation of a database that is restored at ``now`` (seconds since the epoch).
+    """Return the incarnation of a database that is restored at ``now`` (seconds since the epoch).
 
-    It is greater than ``earlier``. It is also the time in seconds, so that two restores of one backup, which
-    know nothing of each other, get different incarnations.
+    It is greater than ``earlier``. It is the time in seconds where that is greater, so that two independent
+    restores of one backup get different incarnations.
     """
     return max(earlier + 1, int(now))
 

@@ -1,8 +1,8 @@
 """Conditions that a column has one of several values.
 
-SQLAlchemy writes ``column IN (…)`` with a parameter for each value, so the text of a statement hangs on how
-many there are: it is made anew for each execution, and PostgreSQL parses and plans it anew. Statements that
-are executed often need a text that stays the same.
+SQLAlchemy writes ``column IN (…)`` with a parameter for each value, so the text of a statement depends on
+their number: SQLAlchemy builds it anew for each execution, and PostgreSQL parses and plans it anew.
+Statements that are executed often need a text that stays the same.
 """
 
 from collections.abc import Iterable
@@ -16,15 +16,15 @@ from sqlalchemy.sql.visitors import InternalTraversal
 
 
 def one_of(column: sa.ColumnElement[Any], name: str) -> sa.ColumnElement[bool]:
-    """The condition that a column of texts or numbers has one of the values of the parameter ``name``.
+    """Return the condition that a column of texts or numbers has one of the values of parameter ``name``.
 
-    On PostgreSQL the values are one parameter, an array; elsewhere each is one, as in ``IN``.
+    On PostgreSQL the values are one parameter, an array; elsewhere each value is a parameter, as in ``IN``.
     """
     return _OneOf(column, name)
 
 
 def one_of_constants(column: sa.ColumnElement[Any], values: Iterable[str]) -> sa.ColumnElement[bool]:
-    """The condition that a column has one of the words in ``values``, which the program knows.
+    """Return the condition that a column has one of the words in ``values``, which are written into the SQL.
 
     Raises:
         ValueError: a value is not a word of letters, digits, ``_`` and ``-``.
@@ -38,7 +38,7 @@ def one_of_constants(column: sa.ColumnElement[Any], values: Iterable[str]) -> sa
 
 class _OneOf(sa.ColumnElement[bool]):
     inherit_cache = True
-    # Otherwise SQLite and MariaDB, which have no booleans, are asked whether the condition equals 1.
+    # Otherwise SQLAlchemy appends `= 1` on SQLite and MariaDB, which have no booleans.
     _is_implicitly_boolean = True
     _traverse_internals = [  # noqa: RUF012
         ("column", InternalTraversal.dp_clauseelement),
@@ -59,7 +59,7 @@ def _as_in(element: _OneOf, compiler: SQLCompiler, **options: Any) -> str:
 
 @compiles(_OneOf, "postgresql")
 def _as_any(element: _OneOf, compiler: SQLCompiler, **options: Any) -> str:
-    # An array of VARCHAR(36) would cut longer values off, and find what nobody asked for.
+    # An array of VARCHAR(36) would truncate longer values, and match rows by their beginning.
     of_column = element.column.type
     item: sa.types.TypeEngine[Any] = sa.Text() if isinstance(of_column, sa.String) else of_column
     values: sa.BindParameter[Any] = sa.bindparam(element.name, type_=ARRAY(item, dimensions=1))

@@ -1,4 +1,4 @@
-"""Inserts of rows that a transaction has found missing, while another one may make them too."""
+"""Inserts of rows that a transaction has found missing, and that another one may insert at the same time."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ def insert_missing(
     """Insert rows that the transaction has found missing.
 
     Raises:
-        ConflictRolledBack: another transaction has made one of them meanwhile. The work is run again, and
+        ConflictRolledBack: another transaction has inserted one of them meanwhile. The work is run again, and
             finds it.
     """
     try:

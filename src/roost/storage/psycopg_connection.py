@@ -1,4 +1,4 @@
-"""PostgreSQL connections: closed when the server does not answer in time, checked without asking it."""
+"""PostgreSQL connections: closed when the server does not answer in time, checked without a message to it."""
 
 import select
 from typing import Any, TypeVar
@@ -12,9 +12,9 @@ Connection = psycopg.Connection[Any]
 
 
 def connection_class(answer_seconds: float) -> type[Connection]:
-    """A class of connections that wait for the answer to a statement at most ``answer_seconds``.
+    """Return a class of connections that wait at most ``answer_seconds`` for the answer to a statement.
 
-    libpq has no such limit. TCP's time limits do not help: the kernel acknowledges for a server that hangs.
+    libpq has no such limit. TCP's time limits do not help: the kernel of a hanging server still acknowledges.
     """
 
     class AnsweredConnection(psycopg.Connection[Any]):
@@ -32,9 +32,9 @@ def connection_class(answer_seconds: float) -> type[Connection]:
 
 
 def was_ended(connection: Connection) -> bool:
-    """Whether an idle connection was ended by its server, as far as this machine knows. Asks nobody.
+    """Return whether the server has ended an idle connection, as far as this machine knows. Sends nothing.
 
-    A server says something to an idle connection only when it ends it, or after a change of its settings.
+    A server sends something on an idle connection only when it ends it, or after a change of its settings.
     """
     if connection.closed:
         return True

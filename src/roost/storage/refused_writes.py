@@ -1,4 +1,4 @@
-"""Writes that a database refuses for want of space, and what follows."""
+"""Recovery after a write that the database refused for want of space."""
 
 import sqlite3
 from contextlib import closing
@@ -8,23 +8,23 @@ from roost.storage.schema import Schema
 
 
 async def check_writes(database: Database, schema: Schema) -> None:
-    """Find out whether a database takes writes again, if its last one was refused; else do nothing.
+    """Check that a database takes writes again, if its last one was refused; else do nothing.
 
-    ``schema``: one whose tables the database has.
+    ``schema``: a schema whose tables the database has.
 
     Raises:
-        DatabaseFull, DatabaseReadOnly: it does not.
-        DatabaseUnavailable: it cannot be asked.
+        DatabaseFull, DatabaseReadOnly: it takes none yet.
+        DatabaseUnavailable: it cannot be reached.
     """
     if database.refused is not None:
         await database.write(schema.write_same)
 
 
 def make_room(database: Database) -> None:
-    """Give the disk the write-ahead log of a SQLite file back; on a server do nothing.
+    """Free the disk space of a SQLite file's write-ahead log; on a server do nothing.
 
-    A write needs space in the log before it frees any. What the log holds is written over pages that the file
-    has already, as far as nobody reads older ones.
+    A write needs space in the log before it frees any. Emptying the log writes its pages over pages that the
+    file has already, as far as no reader needs the older ones.
     """
     if not database.is_sqlite:
         return
@@ -32,5 +32,5 @@ def make_room(database: Database) -> None:
         try:
             connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except sqlite3.Error:
-            # The file itself has to grow for it: there is no room to be made.
+            # The file itself would have to grow for it, so no space can be freed.
             return

@@ -21,7 +21,7 @@ PARAMETERS_PER_STATEMENT = 900
 def insert_rows(
     connection: Connection, table: sa.Table, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]
 ) -> None:
-    """Insert rows, whose values have the order of ``columns`` and are passed to the driver as they are.
+    """Insert rows; their values have the order of ``columns`` and are passed to the driver as they are.
 
     SQLAlchemy Core would process every value, which costs as much again.
 
@@ -32,7 +32,7 @@ def insert_rows(
         return
     dialect = connection.dialect
     if dialect.driver == "pymysql":
-        # Its executemany joins rows itself, up to the size that the server takes.
+        # The driver's executemany joins rows itself, up to the size that the server takes.
         connection.exec_driver_sql(insert_text(table, columns, 1, dialect), [*rows])
         return
     size = max(1, PARAMETERS_PER_STATEMENT // len(columns))
@@ -44,7 +44,7 @@ def insert_rows(
 
 @lru_cache(512)
 def insert_text(table: sa.Table, columns: tuple[str, ...], rows: int, dialect: sa.Dialect) -> str:
-    """Return the SQL text that inserts this number of rows; its parameters go by position."""
+    """Return the SQL text that inserts this number of rows, with positional parameters."""
     prepared = dialect.identifier_preparer
     names = ", ".join(prepared.format_column(table.c[name]) for name in columns)
     mark = "?" if dialect.paramstyle == "qmark" else "%s"

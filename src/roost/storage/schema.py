@@ -3,9 +3,9 @@
 Several rooms may have tables in one database (the ledger and the conductor share the API database), so each
 has its own sequence of revisions and its own version table.
 
-A revision may leave the programs of earlier revisions working: it then says ``works_from``, the oldest of
-them. That is kept beside the revision of the tables, for programs that do not know it. So a database is
-upgraded while they run, and they are exchanged, or go back, one by one.
+A revision may leave programs of earlier revisions working. It then states ``works_from``, the oldest of these
+revisions, which is stored beside the revision of the tables for programs that do not know the new one. So a
+database can be upgraded while processes run, and the processes are upgraded, or rolled back, one by one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -38,8 +38,8 @@ EXACT: dict[str, Any] = {
 }
 """Options of every table, also in migrations: ``sa.Table(..., **EXACT)``. Its text then compares exactly.
 
-MariaDB's default collation has 'A' equal to 'a', and its usual binary collations have 'a' equal to 'a '. A
-unique key would then refuse a provider whose name the commands, which compare exactly, accept.
+In MariaDB's default collation 'A' equals 'a', and in its usual binary collations 'a' equals 'a '. A unique
+key would then refuse a provider whose name the commands, which compare exactly, accept.
 """
 
 
@@ -75,7 +75,7 @@ class Schema:
 
         Raises:
             SchemaTooOld: they are at an earlier revision than this program needs.
-            SchemaTooNew: they are at a later one, which leaves this program not working.
+            SchemaTooNew: they are at a later revision, with which this program does not work.
             DatabaseUnavailable: the database cannot be read.
         """
         revision, works_from = database.read_now(self._at)
@@ -128,7 +128,7 @@ class Schema:
         database.write_now(run)
 
     def works_from(self, revision: str) -> str:
-        """The oldest revision whose programs work with the tables of a revision."""
+        """Return the oldest revision whose programs work with the tables of a revision."""
         from alembic.script import ScriptDirectory
 
         scripts = ScriptDirectory(str(self.scripts))
@@ -137,7 +137,7 @@ class Schema:
         for earlier, later in reversed(list(pairwise(upto))):
             script = scripts.get_revision(later)
             assert script is not None
-            # What one revision leaves working, another one after it may not.
+            # A later revision may break a program that an earlier one left working.
             needed = max(needed, getattr(script.module, "works_from", later))
             if needed > earlier:
                 break
@@ -145,7 +145,7 @@ class Schema:
         return oldest
 
     def revision(self, database: Database) -> str | None:
-        """The revision of the tables; None if the database has no version table for them."""
+        """Read the revision of the tables; None if the database has no version table for them."""
         return database.read_now(self.revision_in)
 
     def revision_in(self, connection: Connection) -> str | None:
@@ -178,7 +178,7 @@ class Schema:
         return [each for each in self.revisions if revision is None or each > revision]
 
     def leaves_working(self, revision: str | None) -> bool:
-        """Whether programs of a revision work with the tables that an upgrade from it makes."""
+        """Return whether programs of a revision work with the tables after an upgrade from it."""
         return revision is None or self.works_from(self.newest) <= revision
 
     @property
@@ -192,14 +192,14 @@ class Schema:
 
     @property
     def _version(self) -> sa.TableClause:
-        # ``works_from``: "REVISION OLDEST". Of another revision than the table's it says nothing: an upgrade
-        # that was cut off has not written it yet.
+        # ``works_from``: "REVISION OLDEST". It counts only if REVISION is that of the tables: an upgrade that
+        # was interrupted has not written it yet.
         return sa.table(
             self._version_table, sa.column("version_num", sa.String), sa.column(_WORKS_FROM, sa.String)
         )
 
     def _at(self, connection: Connection) -> tuple[str | None, str | None]:
-        """The revision of the tables, and the oldest one whose programs work with them, if that is known."""
+        """Read the revision of the tables, and the oldest one whose programs work with them, if known."""
         inspector = sa.inspect(connection)
         if not inspector.has_table(self._version_table):
             return None, None
@@ -213,7 +213,7 @@ class Schema:
         return row.version_num, oldest if of == row.version_num else None
 
     def _keep_works_from(self, connection: Connection) -> None:
-        """Keep which programs work with the tables, for those that do not know the revision."""
+        """Store the oldest revision that works with the tables, for programs that lack the present one."""
         table = self._version_table
         if all(each["name"] != _WORKS_FROM for each in sa.inspect(connection).get_columns(table)):
             connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {_WORKS_FROM} VARCHAR(80)")

@@ -48,7 +48,7 @@ def pipelined(connection: Connection) -> Iterator[None]:
 def deferred_exists(
     connection: Connection, query: sa.Select[Any], parameters: Mapping[str, object]
 ) -> Callable[[], bool]:
-    """Send a query in a `pipelined` block; the returned function says after the block if a row exists."""
+    """Send a query in a `pipelined` block. After the block the returned function tells if a row exists."""
     if connection.dialect.driver != "psycopg":
         found = connection.execute(query, parameters).first() is not None
         return lambda: found
@@ -64,7 +64,7 @@ def _text(query: sa.Select[Any]) -> str:
 
 
 def _as_sqlalchemy_error(connection: Connection, error: Exception) -> BaseException:
-    """The SQLAlchemy error for a driver's: SQLAlchemy does not see errors at the end of a pipeline."""
+    """Translate a driver's error: SQLAlchemy does not see errors at the end of a pipeline."""
     dialect = connection.dialect
     dbapi: Any = dialect.loaded_dbapi
     lost = dialect.is_disconnect(error, connection.connection.dbapi_connection, None)  # type: ignore[arg-type]

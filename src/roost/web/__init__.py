@@ -1,24 +1,29 @@
 """The HTTP kernel that all services share: operations as rows, and everything around their handlers.
 
-    operation    an operation as a row: method, path, policy rule, body, query, response, handler
-    edge         what is around every service: it sees each request from outside
-    observation  what a service knows of one request, from arrival to response
-    app          rows to an ASGI application; authentication, authorisation, decoding, errors
-    conventions  where services differ: checks of a request, the form of errors
-    errors       the HTTP error tree
-    request      a request, with what the kernel adds to it; request ids
-    policy       policy rules, and the projects that a request may reach
-    query        query strings, from text to a struct
-    forwarded    requests that come through a proxy
-    cors         cross-origin requests
-    openapi      the OpenAPI document of operations
-    health       checks of what a service needs, and the report on them
-    health_operations, health_app  /healthz, /readyz and /healthcheck
-    limits       the limits of a process, as options
-    admission    which requests are served, and which are refused at once
-    sending      long responses, in parts and within time limits
-    connections  settings of the server against slow clients; cutting connections
-    dispatch     several applications behind one server
+    operation            an operation as a row: method, path, policy rule, body, query, response, handler
+    edge                 the wrapper around every service, which sees each request from outside
+    observation          the record of one request, from arrival to response
+    app                  rows to an ASGI application; authentication, authorisation, decoding, errors
+    conventions          differences between services: checks of a request, the form of errors
+    errors               the HTTP error tree
+    request              a request, with the values that the kernel adds to it
+    auth                 authentication, policy rules, and the tokens of this process
+    policy               policy rules of operations, and the projects that a request may reach
+    query                query strings, from text to a struct
+    validation_messages  the texts of errors of bodies and parameters
+    idempotency          requests with a client's key, which are carried out once
+    forwarded            requests that come through a proxy
+    cors                 cross-origin requests
+    openapi              the OpenAPI document of operations
+    health               checks that a service can serve requests, and the report on them
+    health_operations, health_app, health_metrics  /healthz, /readyz and /healthcheck; the report as metrics
+    limits               the limits of a process, as options
+    admission            serves a request, or refuses it at once with 503
+    heads                the size of a request's head
+    patient_sender       sends long responses in parts, within time limits
+    connections          settings of the server against slow clients; cutting connections
+    dispatch             several applications behind one server
+    access_log, request_metrics, request_spans  parts of the edge: log lines, metrics and spans of requests
 
 A handler is a coroutine function ``handler(service, req, resp, **path_parameters)``. It returns the value
 that becomes the JSON body of the response, or None if it has filled in the response itself. It neither

@@ -5,11 +5,11 @@ from roost.process.logs.request_ids import enter
 from roost.web.observation import Observation
 
 LONGEST_PATH = 2048
-"""Characters of path and query string in an access line. Of a longer one the line has the beginning."""
+"""Characters of path and query string in an access line. A longer one is cut."""
 
 
 class RequestLines:
-    """Attaches the ids of a request to all that is logged for it."""
+    """Attaches the ids of a request to all records that are logged for it."""
 
     def begin(self, request: Observation) -> None:
         enter((request.ids,))
@@ -19,7 +19,7 @@ class RequestLines:
 
 
 class AccessLines:
-    """Logs one line for each request. ``milliseconds`` last from its arrival to the end of its response.
+    """Logs one line for each request. ``milliseconds``: from its arrival to the end of its response.
 
     ``status`` is None if no response was begun: the client has left, or the process ends.
     """

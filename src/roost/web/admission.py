@@ -1,9 +1,9 @@
-"""Admission: which requests a process serves, and which it refuses at once with 503.
+"""Admission: a process serves a request, or refuses it at once with 503.
 
 Without a limit the requests that wait for a stopped database, or for their turn, would take memory without
-bound, and each would be answered later than its client waits. A refusal costs little and is early.
+bound, and each would be answered after its client has given up. A refusal costs little and comes at once.
 
-Reads and writes have limits of their own, so that no number of reads refuses a claim.
+Reads and writes have separate limits, so that no number of reads leads to the refusal of a claim.
 """
 
 import enum
@@ -38,7 +38,7 @@ class Cause(enum.Enum):
 
 
 class Overloaded(Unavailable):
-    """The process does as much as it may; try again. ``cause``: the limit."""
+    """The process has reached a limit; try again later. ``cause``: the limit."""
 
     code = "placement.overloaded"
 
@@ -48,7 +48,7 @@ class Overloaded(Unavailable):
 
 
 class Load(NamedTuple):
-    """What a process has in flight: requests, bytes of their bodies, bytes of answers not yet sent."""
+    """The load of a process: requests in flight, bytes of their bodies, bytes of answers not yet sent."""
 
     reads: int = 0
     writes: int = 0
@@ -56,20 +56,20 @@ class Load(NamedTuple):
     answer_bytes: int = 0
 
 
-class Arrival(NamedTuple):
-    """What a request adds to the load. ``body_bytes``: of its body, as far as it is going to be read."""
+class RequestArrival(NamedTuple):
+    """The load that a request adds. ``body_bytes``: bytes of its body that are going to be read."""
 
     writes: bool
     body_bytes: int = 0
 
 
-_READ: Final = Arrival(False)
+_READ: Final = RequestArrival(False)
 
 
-def decide(load: Load, arrival: Arrival, limits: Limits) -> Cause | None:
-    """The limit that a request would exceed; None if it is admitted.
+def decide(load: Load, arrival: RequestArrival, limits: Limits) -> Cause | None:
+    """Return the limit that a request would exceed; None if it is admitted.
 
-    A body that is larger than all bodies may be together is admitted if there is no other.
+    A body above the limit of all bodies together is admitted if no other body is in flight.
     """
     if arrival.writes:
         if load.writes >= limits.writes:
@@ -84,9 +84,9 @@ def decide(load: Load, arrival: Arrival, limits: Limits) -> Cause | None:
 
 
 class Admission:
-    """The edge's admission: counts what is in flight, and refuses what exceeds the limits.
+    """The edge's admission: counts the load in flight, and refuses requests that exceed the limits.
 
-    ``uncounted``: paths of requests that wait long by their nature, and have limits of their own.
+    ``uncounted``: paths of requests that wait long by their nature, and have other limits.
     ``cut_soon`` closes the connection of an ASGI scope whose client is too slow.
     """
 
@@ -123,15 +123,15 @@ class Admission:
         return None
 
     def leave(self, request: Observation) -> None:
-        """An admitted request is over."""
-        arrival: Arrival | None = request.scope.get(_ARRIVAL_KEY)
+        """Subtract the load of an admitted request that is over."""
+        arrival: RequestArrival | None = request.scope.get(_ARRIVAL_KEY)
         if arrival is not None:
             self._count(arrival, -1)
         if request.status == TooSlow.status:
             metrics.SLOW_CLIENTS.labels("body").inc()
             self._cut_soon(request.scope)
 
-    def _count(self, arrival: Arrival, sign: int) -> None:
+    def _count(self, arrival: RequestArrival, sign: int) -> None:
         load = self.load
         self.load = Load(
             load.reads + (not arrival.writes) * sign,
@@ -144,17 +144,17 @@ class Admission:
         self.load = self.load._replace(answer_bytes=self.load.answer_bytes + size)
 
 
-def arrival_of(scope: Message) -> Arrival:
-    """What the request of an ASGI scope adds to the load.
+def arrival_of(scope: Message) -> RequestArrival:
+    """Return the load that the request of an ASGI scope adds.
 
-    A body of unknown length counts as the largest that is read. More than that is not read, and of a read
-    nothing is.
+    A body of unknown length counts as the largest body that is read. No more than that is ever read of a
+    write, and nothing of a read.
     """
     if scope["method"] in _READS:
         return _READ
     for name, value in scope["headers"]:
         if name == b"content-length":
-            return Arrival(True, min(int(value), LARGEST_BODY) if value.isdigit() else LARGEST_BODY)
+            return RequestArrival(True, min(int(value), LARGEST_BODY) if value.isdigit() else LARGEST_BODY)
         if name == b"transfer-encoding":
-            return Arrival(True, LARGEST_BODY)
-    return Arrival(True)
+            return RequestArrival(True, LARGEST_BODY)
+    return RequestArrival(True)

@@ -1,4 +1,4 @@
-"""From operations to an ASGI application. Everything that happens around a handler happens here.
+"""Makes an ASGI application of operations, and takes each request through the steps around a handler.
 
 A request passes these steps. The first error ends them:
 
@@ -9,11 +9,11 @@ A request passes these steps. The first error ends them:
 4. the operation at the request's version, the media types: 404, 405, 415, 406
 5. authorisation by the operation's rule: 403
 6. query: 400; projects that the request may reach: 403; body: 413, 408, 400, or an error that has precedence
-   over these (`Operation.precede`), 403 for a body that a further rule forbids (`Rule.of_body`)
-   A filter that is an operator's: 403
+   over these (`Operation.precede`), 403 for a body that a further rule forbids (`Rule.of_body`), 403 for a
+   filter that only operators may use
 7. the handler. If the operation creates something and the request has a key: 400 for a malformed key, 409,
-   422, or the answer that is kept (`roost.web.idempotency`)
-8. of resources that belong to projects: the part of the result that the viewer may see (`visible`)
+   422, or the stored answer (`roost.web.idempotency`)
+8. for resources that belong to projects: the part of the result that the viewer may see (`visible`)
 9. the result is encoded as JSON
 """
 
@@ -68,7 +68,7 @@ class Kernel:
       ``outcome_known = False`` is answered by `OutcomeUncertain`.
     - ``middleware``: Falcon middleware that runs before the kernel's own.
     - ``body_seconds``: seconds within which a body must arrive.
-    - ``answers``: where the answers to requests with a key are kept.
+    - ``answers``: stores the answers to requests with an idempotency key.
     - ``clock``: seconds since the epoch.
     """
 
@@ -104,7 +104,7 @@ def create_app(operations: Sequence[Operation], kernel: Kernel) -> falcon.asgi.A
 
 
 class _Resource:
-    """One path, with a responder ``on_…`` for each of its operations. ``methods``: the name of each."""
+    """One path, with a responder ``on_…`` for each of its operations. ``methods``: their names by method."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class _Resource:
 
 
 class _Backends:
-    """The log's lines about backends that do not serve requests. An operation that failed ends the outage."""
+    """Logs outages of backends. An operation that failed in an outage ends it when it succeeds."""
 
     def __init__(self) -> None:
         self._lines = OutageLines(
@@ -128,12 +128,12 @@ class _Backends:
         self._failing: set[str] = set()
 
     def failed(self, operation: str, error: Exception) -> None:
-        """A backend did not serve a request."""
+        """Note that a backend did not serve a request."""
         self._failing.add(operation)
         self._lines.failed(operation=operation, error=str(error))
 
     def succeeded(self, operation: str) -> None:
-        """A request was served."""
+        """Note that a request was served."""
         if operation in self._failing and self._lines.succeeded():
             self._failing.clear()
 
@@ -191,7 +191,7 @@ class _Gate:
 
 
 def _responder(kernel: Kernel, operation: Operation, bodies: "_Bodies", keyed: KeyedRequests) -> Any:
-    """The coroutine function that takes one operation's requests through the steps 4 to 7."""
+    """Return the coroutine function that takes one operation's requests through the steps from 4 on."""
     service, policy, conventions = kernel.service, kernel.policy, kernel.conventions
     handler, rule, query, encode = operation.handler, operation.rule, operation.query, msgspec.json.encode
     creates, scope = operation.creates, f"{operation.method} {operation.path}"
@@ -266,7 +266,7 @@ class _Bodies:
         """Read the body of a request, of ``largest`` bytes at most.
 
         Raises:
-            TooLarge: it is larger, and is not read whole.
+            TooLarge: it is larger. It is not read to its end.
             TooSlow: it did not arrive in time. The server closes the connection, because the rest is unread.
         """
         raw = await self._deadlines.within(req.stream.read(largest + 1), self._late)

@@ -21,16 +21,16 @@ SPARE_FILES: Final = 256
 """Open files of a process beside its connections: databases, libraries, logs."""
 
 GRACE_SECONDS: Final = 1.0
-"""Seconds that a client has to read the answer after which its connection is cut."""
+"""Seconds that a client has to read an answer before its connection is cut."""
 
 Address = tuple[str, int]
 
 
 def server_settings(limits: Limits) -> dict[str, Any]:
-    """The arguments of a Granian server for these limits. Raises this process's limit of open files to fit.
+    """Return the arguments of a Granian server for these limits, and raise the limit of open files to fit.
 
-    HTTP/2 without TLS is off: where the server has to find out the version first, it waits for ever for a
-    client that says nothing. ``backpressure`` is a number of connections, idle ones included.
+    HTTP/2 without TLS is off: a server that has to detect the version waits for ever for a silent client.
+    ``backpressure`` is a number of connections, idle ones included.
     """
     return {
         "http": HTTPModes.http1,
@@ -42,9 +42,9 @@ def server_settings(limits: Limits) -> dict[str, Any]:
 
 
 def _allow_files(connections: int) -> int:
-    """Raise the limit of open files to what connections need, as far as the system allows it.
+    """Raise the limit of open files as far as these connections need and the system allows.
 
-    Returns the number of connections that it allows.
+    Returns the number of connections that the limit allows.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + SPARE_FILES
@@ -55,7 +55,7 @@ def _allow_files(connections: int) -> int:
 
 
 def cut_clients_that_do_not_read(listening: socket.socket, limits: Limits) -> None:
-    """Have the kernel close connections whose client takes nothing of an answer for ``send_seconds``.
+    """Make the kernel close connections whose client reads nothing of an answer for ``send_seconds``.
 
     Accepted sockets inherit the option of the listening one. UNIX sockets have no such option.
     """
@@ -67,9 +67,9 @@ def cut_clients_that_do_not_read(listening: socket.socket, limits: Limits) -> No
 class Cutter:
     """Closes connections that the server keeps open although their last request is over.
 
-    The server waits for the rest of a body, and for a client that takes nothing of an answer, as long as the
-    client likes. A connection can be found by its other end only, by a look at all sockets of the process. So
-    one look, in a thread, serves all the connections that are to be closed.
+    The server waits without limit for the rest of a body, and for a client that reads nothing of an answer. A
+    connection can be found only by the address of its client, among all sockets of the process. So one
+    search, in a thread, serves all connections that are to be closed.
     """
 
     def __init__(self, grace_seconds: float = GRACE_SECONDS) -> None:
@@ -77,7 +77,7 @@ class Cutter:
         self._ends: set[Address] = set()
 
     def cut_soon(self, scope: Message) -> None:
-        """Close the connection of a request after the time that its client has to read the answer."""
+        """Close the connection of a request after the grace time that its client has to read the answer."""
         client = scope.get("client")
         # Granian gives the port as text. A client on a UNIX socket has none.
         if not client or not str(client[1]).isdigit():
@@ -92,7 +92,7 @@ class Cutter:
 
 
 def _shut_down(ends: set[Address]) -> None:
-    """Shut down the connections with these other ends."""
+    """Shut down the connections with these client addresses."""
     for each in _tcp_sockets():
         with contextlib.suppress(OSError):
             if each.getpeername()[:2] in ends:
@@ -100,7 +100,7 @@ def _shut_down(ends: set[Address]) -> None:
 
 
 def _tcp_sockets() -> Iterator[socket.socket]:
-    """Duplicates of the TCP sockets of this process; each is closed with the next.
+    """Yield duplicates of the TCP sockets of this process. Each is closed when the next one is requested.
 
     A duplicate stays the same connection even if the server closes its own descriptor meanwhile.
     """

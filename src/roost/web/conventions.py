@@ -1,4 +1,4 @@
-"""Where services differ: checks of a request, headers of a response, the form of errors."""
+"""Differences between services: checks of a request, headers of a response, the form of errors."""
 
 import falcon
 import msgspec
@@ -32,8 +32,8 @@ class Conventions:
     ``errors`` is the type of the body of errors; ``raises`` are the errors that `receive` raises.
 
     Args:
-        service: the first word of codes such as ``conductor.not_found``, which errors have that have none of
-            their own; None: they have the code that upstream's API gives them.
+        service: the first word of the codes of errors without a code of their own, such as
+            ``conductor.not_found``; None: such errors have the code that upstream's API gives them.
     """
 
     errors: type = Errors
@@ -43,13 +43,13 @@ class Conventions:
         self._service = service
 
     def code_of(self, error: HTTPError) -> str:
-        """The name of an error for programs."""
+        """Return the code of an error, its name for programs."""
         if self._service is None or error.code != HTTPError.code:
             return error.code
         return f"{self._service}.{kind_of(type(error))}"
 
     def unknown_path(self, req: Request) -> HTTPError:
-        """The error for a path that no operation has."""
+        """Return the error for a path that no operation has."""
         return NoOperation(f"there is no {req.method} {req.path} here")
 
     def receive(self, req: Request) -> None:
@@ -58,7 +58,7 @@ class Conventions:
             raise TooLong(f"A URL may have at most {LONGEST_URL} characters.")
 
     def accepts(self, req: Request, media_types: tuple[str, ...]) -> bool:
-        """Whether the client accepts one of the media types."""
+        """Return whether the client accepts one of the media types."""
         return any(req.client_accepts(media_type) for media_type in media_types)
 
     def finish(self, req: Request, resp: Response) -> None:

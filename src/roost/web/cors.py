@@ -1,4 +1,4 @@
-"""Cross-origin requests: which pages of other origins may call an API from a browser.
+"""Cross-origin requests: access to an API from web pages of other origins.
 
 Source: the Fetch standard; the options are those of oslo.middleware, group ``cors``.
 """
@@ -22,7 +22,7 @@ _ALWAYS_ALLOWED = frozenset(
 
 
 class CorsOptions(msgspec.Struct, frozen=True):
-    """The origins whose pages may call the API, and what they may send.
+    """The origins whose pages may call the API, and the methods and headers that they may use.
 
     Without ``allowed_origin`` no response has CORS headers. ``max_age``: seconds for which a browser may
     cache the answer to a preflight request.

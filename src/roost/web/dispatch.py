@@ -10,9 +10,9 @@ Application = Callable[[Message, Receive, Send], Coroutine[Any, Any, None]]
 
 
 def dispatch(under: Mapping[str, Application], otherwise: Application) -> Application:
-    """An application that hands each request to one of several.
+    """Return an application that hands each request to one of several, by prefix of the path.
 
-    The longest prefix that matches the path decides; without one the request goes to ``otherwise``. A
+    The longest prefix that matches decides; if none matches, the request goes to ``otherwise``. A
     prefix matches itself and the paths below it: ``/v1`` matches ``/v1/changes``, not ``/v1x``.
     """
     paths = sorted(under, key=len, reverse=True)

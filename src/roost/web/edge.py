@@ -15,8 +15,8 @@ completes (`Observation.operation`), and calls the parts that it is composed of:
 - ``holds``: takes the steps of requests that hold the event loop for long.
 - ``admission``: limits what is in flight. A refused request has a status and is watched as any other.
 
-A part adds a class in a module of its own and one argument in `roost.server.placement.edge`; the edge itself
-stays as it is. A part that has nothing to do is left out when the edge is composed, and costs nothing then.
+To add a part: write a class in a module of its own, and pass it in `roost.server.placement.edge`; the edge
+itself stays as it is. A part with nothing to do is left out when the edge is composed, and costs nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,23 +36,23 @@ class Watch(Protocol):
     """A part of the edge that sees requests and changes none. It must not raise."""
 
     def begin(self, request: Observation) -> None:
-        """A request has arrived. Its operation and status are not known yet."""
+        """Note that a request has arrived. Its operation and status are not known yet."""
 
     def end(self, request: Observation) -> None:
-        """The request is over. ``status`` is None if no response was begun."""
+        """Note that the request is over. ``status`` is None if no response was begun."""
 
 
-class Admission(Protocol):
+class AdmissionController(Protocol):
     """The part of the edge that decides whether a request is served."""
 
     def enter(self, request: Observation) -> Application | None:
         """Admit a request, with None, or return the application that refuses it.
 
-        It may set ``request.send_long``, by which the long bodies of the response are sent.
+        It may set ``request.send_long``, which then sends the long bodies of the response.
         """
 
     def leave(self, request: Observation) -> None:
-        """An admitted request is over. Not called for a refused one."""
+        """Note that an admitted request is over. Not called for a refused one."""
 
 
 class Edge:
@@ -63,7 +63,7 @@ class Edge:
         application: Application,
         open_paths: Mapping[str, Application] = _NO_PATHS,
         watches: Sequence[Watch] = (),
-        admission: Admission | None = None,
+        admission: AdmissionController | None = None,
         holds: Holds | None = None,
     ) -> None:
         self.in_flight = 0
@@ -106,6 +106,6 @@ class Edge:
             request.seconds = perf_counter() - request.start
             for watch in self._last_first:
                 watch.end(request)
-            # Scope and request would else hold each other, and all that the request made, until the garbage
-            # collector looks for such rings.
+            # Otherwise scope and request would reference each other, and keep everything that the request
+            # made until the garbage collector looks for cycles.
             del scope[SCOPE_KEY]

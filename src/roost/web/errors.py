@@ -171,7 +171,7 @@ class OutcomeUncertain(HTTPError):
 
 
 def kind_of(error: type[HTTPError]) -> str:
-    """The kind of an error of this tree or below it, as codes have it: ``bad_request``, ``not_found``."""
+    """Return the kind of an error of this tree, as it stands in codes: ``bad_request``, ``not_found``."""
     base = next(each for each in error.__mro__ if each.__module__ == __name__)
     name = "Fault" if base is HTTPError else base.__name__
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

@@ -3,10 +3,10 @@
 A proxy reports them in ``Forwarded`` (RFC 7239) or in ``X-Forwarded-Proto``, ``-Host`` and ``-For``, and
 the prefix in ``X-Forwarded-Prefix``. Links and locations in responses are then reachable for the client.
 
-The headers of a request are believed together or not at all: one malformed value, and the request is taken
-as it arrived. With a list of trusted proxies they are believed only if the peer is in the list, and then
-only what trusted proxies have added. Without a list every peer is believed, and of several values the first
-counts, which the proxy next to the client has written.
+The headers of a request are believed together or not at all: if one value is malformed, the request is taken
+as it arrived. With a list of trusted proxies, headers are believed only if the peer is in the list, and only
+the values that trusted proxies have added. Without a list every peer is believed, and of several values the
+first counts, which the proxy next to the client has written.
 
 Source: oslo.middleware's ``http_proxy_to_wsgi``, which also prefers ``Forwarded``.
 """
@@ -58,11 +58,11 @@ class Proxies(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, texts: Iterable[str]) -> "Proxies":
-        """Proxies from addresses and networks (CIDR). Raises `ValueError`."""
+        """Parse addresses and networks (CIDR). Raises `ValueError`."""
         return cls(tuple(ipaddress.ip_network(text.strip()) for text in texts))
 
     def restore(self, scope: Scope) -> Scope:
-        """The ASGI scope of the request as the client sent it to the first proxy that is believed."""
+        """Return the ASGI scope of the request as the client sent it to the first proxy that is believed."""
         client = scope.get("client")
         if self.trusted and not (client and self._trusts(client[0])):
             return scope
@@ -100,7 +100,7 @@ class Proxies(msgspec.Struct, frozen=True):
         return _hop(*(several[place].strip() or None for several in values))
 
     def _first_believed(self, nodes: Sequence[str | None]) -> int:
-        """The index of the report to believe: the earliest that a trusted proxy has added.
+        """Return the index of the report to believe: the earliest that a trusted proxy has added.
 
         Each report was added by the node that the next one names.
         """
@@ -120,7 +120,7 @@ class Proxies(msgspec.Struct, frozen=True):
 
 
 def through_proxies(request_type: type[R], proxies: Proxies) -> type[R]:
-    """A subclass of a request type that reads every request as `Proxies.restore` returns it."""
+    """Return a subclass of a request type that reads every request as `Proxies.restore` returns it."""
 
     class Restored(request_type):  # type: ignore[misc, valid-type]
         __slots__ = ()
@@ -132,7 +132,7 @@ def through_proxies(request_type: type[R], proxies: Proxies) -> type[R]:
 
 
 def _hop(scheme: str | None, host: str | None, node: str | None) -> _Hop:
-    """A report of a proxy, with all values checked. Raises `_Malformed`."""
+    """Make the report of a proxy, with all values checked. Raises `_Malformed`."""
     if scheme is not None and scheme not in ("http", "https"):
         raise _Malformed
     if node is not None and _address(node) is None:
@@ -147,7 +147,7 @@ def _checked(form: re.Pattern[str], text: str | None) -> str | None:
 
 
 def _address(node: str) -> str | None:
-    """The IP address in a node, without its port. None if it names none."""
+    """Return the IP address in a node, without its port; None if the node has none."""
     found = _NODE.fullmatch(node)
     text = (found["v4"] or found["v6"]) if found else node
     try:
@@ -157,5 +157,5 @@ def _address(node: str) -> str | None:
 
 
 async def _receive() -> dict[str, Any]:
-    """Only the headers of a request are read here, never its body."""
+    """Return an empty message: only the headers of a request are read here, never its body."""
     raise NotImplementedError

@@ -1,7 +1,7 @@
 """The size of the head of a request: its first line and its headers.
 
-The HTTP server has a limit too, but it looks only when its buffer is full. A head that arrives in few parts
-may be half as large again.
+The HTTP server has a limit too, but checks it only when its buffer is full. A head that arrives in a few
+parts may exceed it by half.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ _HEADER: Final = len(": \r\n")
 
 
 def head_bytes(scope: Message) -> int:
-    """The bytes of the head of an ASGI scope, as HTTP/1.1 has them."""
+    """Return the size in bytes of the head of an ASGI scope, as HTTP/1.1 writes it."""
     size = _FIRST_LINE + len(scope["method"]) + len(scope.get("raw_path") or scope["path"])
     if query := scope.get("query_string"):
         size += 1 + len(query)

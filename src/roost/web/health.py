@@ -1,8 +1,8 @@
-"""Readiness: checks of what a service needs to serve requests, within a bounded time and at a bounded cost.
+"""Readiness: checks that a service can serve requests, within a bounded time and at a bounded cost.
 
-A load balancer asks each process every second, also while the database hangs. So a report waits for its
-checks only for a while, and lasts for a while: many probes at the same time cost one run of each check. A
-check that does not answer is not started again before it ends.
+A load balancer probes each process every second, even while the database hangs. So a report waits for its
+checks only for a limited time. It is then cached for a while, so that many probes at the same time cost one
+run of each check. A check that does not answer is not started again before it ends.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from roost.model.errors import OperatorError
 GROUP = "healthcheck"
 
 CACHE_SECONDS = 1.0
-"""Seconds for which a report lasts; probes during this time get the same one."""
+"""Seconds for which a report is cached; probes during this time get the same one."""
 OPTIONS = [
     cfg.StrOpt(
         "disable_by_file_path",
@@ -56,7 +56,7 @@ _LOG = structlog.get_logger()
 
 
 class HealthOptions(msgspec.Struct, frozen=True):
-    """When a process is healthy. ``disable_by_port``: files by the port that they disable."""
+    """The conditions of health, as options. ``disable_by_port``: files by the port that they disable."""
 
     disable_file: str | None = None
     disable_by_port: tuple[tuple[int, str], ...] = ()
@@ -65,13 +65,13 @@ class HealthOptions(msgspec.Struct, frozen=True):
     check_seconds: float = 2.0
 
     def disabled(self, port: int | None) -> bool:
-        """Whether a file disables the process at a port."""
+        """Return whether a file disables the process at a port."""
         paths = [path for each, path in self.disable_by_port if each == port]
         return any(Path(path).exists() for path in (self.disable_file, *paths) if path)
 
 
 def health_options(conf: cfg.ConfigOpts) -> HealthOptions:
-    """The options of a configuration in which `OPTIONS` are registered. Raises `OperatorError`."""
+    """Read the options from a configuration in which `OPTIONS` are registered. Raises `OperatorError`."""
     group = conf[GROUP]
     return HealthOptions(
         disable_file=group.disable_by_file_path,
@@ -90,7 +90,7 @@ def _port_and_path(text: str) -> tuple[int, str]:
 
 
 class NoAnswer(Exception):
-    """A check took longer than it may."""
+    """A check took longer than its time limit."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"no answer within {seconds:g} s")
@@ -103,13 +103,13 @@ def _judge(failure: Exception | None) -> str | None:
 
 
 @dataclass(frozen=True)
-class Check:
+class HealthCheck:
     """A condition that must hold for requests to be served.
 
-    - ``ask``: finds out whether it holds; it may take long. None: ``judge`` needs no answer.
-    - ``judge``: returns why the condition does not hold, None if it holds. It is called when all checks are
-      answered or late, with the error of ``ask``. Everybody may read the reason, so it names no address.
-    - ``lasting``: seconds for which an answer without an error lasts.
+    - ``ask``: asks the service concerned, and may take long. None: ``judge`` needs no answer.
+    - ``judge``: returns the reason why the condition does not hold, None if it holds. It is called with the
+      error of ``ask`` when all checks have answered or are late. The reason is public: it names no address.
+    - ``lasting``: seconds for which an answer without an error is cached.
     """
 
     name: str
@@ -119,7 +119,7 @@ class Check:
 
 
 class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Whether one condition holds, and why not."""
+    """The result of one check. ``reason``: why the condition does not hold; None if it holds."""
 
     name: str
     passed: bool
@@ -127,7 +127,7 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Readiness(msgspec.Struct, frozen=True):
-    """Whether a process can serve requests: all checks pass."""
+    """The readiness of a process. It is ready to serve requests if all checks pass."""
 
     ready: bool
     checks: Sequence[CheckResult]
@@ -138,7 +138,7 @@ class Health:
 
     def __init__(
         self,
-        checks: Sequence[Check],
+        checks: Sequence[HealthCheck],
         options: HealthOptions,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -166,7 +166,7 @@ class Health:
         return {each.name: "passed" if each.passed else each.reason for each in self._report.checks}
 
     def close(self) -> None:
-        """End the checks under way."""
+        """Cancel the checks under way."""
         if self._reporting is not None:
             self._reporting.cancel()
         for asked in self._asked:
@@ -196,9 +196,9 @@ class Health:
 
 
 class _Asked:
-    """A check, and the answer to it. ``failure``: the error of the last answer, or `NoAnswer`."""
+    """A check and its last answer. ``failure``: the error of that answer, `NoAnswer`, or None."""
 
-    def __init__(self, check: Check, seconds: float, clock: Callable[[], float]) -> None:
+    def __init__(self, check: HealthCheck, seconds: float, clock: Callable[[], float]) -> None:
         self.check = check
         self.failure: Exception | None = None
         self._seconds = seconds
@@ -208,7 +208,7 @@ class _Asked:
         self._until = 0.0
 
     async def ask(self) -> None:
-        """Ask, or wait for the answer under way. An answer that is late already is not waited for."""
+        """Run the check or wait for the run under way, at most until its time limit."""
         if self.check.ask is None:
             return
         now = self._clock()
@@ -228,6 +228,6 @@ class _Asked:
         self._until = 0.0 if error else self._clock() + self.check.lasting
 
     def cancel(self) -> None:
-        """Do not wait for the answer under way any more."""
+        """Cancel the run under way."""
         if self._task is not None:
             self._task.cancel()

@@ -1,4 +1,4 @@
-"""Readiness as metrics: the checks are made also when nobody asks for them."""
+"""Readiness as metrics, for which the checks also run without probes."""
 
 import asyncio
 

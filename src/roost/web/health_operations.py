@@ -80,4 +80,4 @@ OPERATIONS: Final = tuple(
 
 
 DOCUMENTED: Final = tuple(operation for operation in OPERATIONS if operation.method == "GET")
-"""Those that the OpenAPI document describes. HEAD is GET without the body."""
+"""The operations that the OpenAPI document describes. HEAD is GET without the body."""

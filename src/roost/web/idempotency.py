@@ -1,17 +1,17 @@
-"""Requests that create something and may be sent again: the key of the client, and the answer that is kept.
+"""Requests that create something and may be sent again: the client's key, and the stored answer.
 
-A client that gets no answer, or one that tells it nothing, cannot know whether its request was carried out.
-So it names the request by a key in the header ``Idempotency-Key`` and sends it again until it has an answer:
-what the request creates is created once, and each later answer is the first one.
+A client that gets no answer, or an error that leaves the outcome open, cannot know whether its request was
+carried out. So it names the request by a key in the header ``Idempotency-Key`` and sends it again until it
+has an answer: the request creates its resource once, and each later answer repeats the first one.
 
-    first request ──▶ no answer is kept ──▶ create; the answer is kept by the transaction that creates
-    sent again    ──▶ an answer is kept ──▶ that answer, with ``Idempotent-Replayed: true``
-    meanwhile     ──▶ the key is in work in this process ──▶ 409
-    another body  ──▶ the answer is that of another request ──▶ 422
+    first request ──▶ no stored answer ──▶ create; the transaction that creates stores the answer
+    sent again    ──▶ a stored answer ──▶ that answer, with ``Idempotent-Replayed: true``
+    meanwhile     ──▶ this process works on the key ──▶ 409
+    another body  ──▶ the stored answer is that of another request ──▶ 422
 
-A refused request has created nothing, so nothing is kept of it. If the transaction is still under way after
-its client got an error, the database holds the lock of the key's row. The request that is sent again waits
-for that transaction, and is refused by the row if it commits.
+A refused request has created nothing, so no answer is stored. If the transaction is still under way after its
+client got an error, it holds the database's lock on the row of the key. The request that is sent again waits
+for that transaction, and its insert of the row fails if that commits.
 
 Source: draft-ietf-httpapi-idempotency-key-header.
 """
@@ -33,7 +33,7 @@ HEADER: Final = "Idempotency-Key"
 """The request header with the client's key."""
 
 REPLAYED: Final = "idempotent-replayed"
-"""The response header that says that the answer was kept from an earlier request."""
+"""The response header of an answer that was stored for an earlier request."""
 
 LONGEST_KEY: Final = 255
 """Characters of a key at most. A longer key is refused."""
@@ -46,12 +46,12 @@ _SERVER_ERROR: Final = 500
 
 @dataclass(frozen=True)
 class Creation:
-    """The mark of an operation that creates something: it takes a key of the client's.
+    """The mark of an operation that creates something, and therefore takes a client's key.
 
-    - ``atomic``: the handler keeps the answer (`Request.keyed`) in the transaction that creates. Otherwise
-      the names of what is created keep it from being created twice, and the answer is kept after it.
-    - ``secret``: the answer has secrets. They are not kept: see `SecretNotKept`.
-    - ``canonical``: the part of the body that two requests with one key have in common.
+    - ``atomic``: the handler stores the answer (`Request.keyed`) in the transaction that creates. Otherwise
+      unique names prevent that anything is created twice, and the answer is stored after the transaction.
+    - ``secret``: the answer has secrets. They are not stored: see `SecretNotKept`.
+    - ``canonical``: returns the part of the body that two requests with one key must have in common.
     """
 
     atomic: bool = True
@@ -60,7 +60,7 @@ class Creation:
 
 
 class MalformedKey(BadRequest):
-    """The header Idempotency-Key has no key that can be used."""
+    """The key in the header Idempotency-Key is malformed."""
 
     code: ClassVar[str] = "roost.idempotency_key_malformed"
 
@@ -85,17 +85,17 @@ class SecretNotKept(Conflict):
 
 
 class KeptAnswers(Protocol):
-    """Where answers are kept."""
+    """A store of answers."""
 
     async def find(self, key: IdempotencyKey) -> KeyedAnswer | None:
-        """The answer that is kept for a key, to whichever request; None if there is none."""
+        """Return the stored answer for a key, which may be that of another request; None if there is none."""
 
     async def keep(self, answer: KeyedAnswer) -> None:
-        """Keep an answer, unless there is one for its key. It never raises."""
+        """Store an answer, unless there is one for its key. It never raises."""
 
 
 class NoAnswers:
-    """Keeps no answers, for services that have no database for them."""
+    """Stores no answers, for services that have no database for them."""
 
     async def find(self, key: IdempotencyKey) -> KeyedAnswer | None:
         return None
@@ -107,10 +107,10 @@ class NoAnswers:
 def key_of(
     req: Request, creation: Creation, operation: str, params: Mapping[str, str], at: float
 ) -> IdempotencyKey | None:
-    """The key of a request, None if it has none. ``operation``: method and path of the operation.
+    """Read the key of a request, None if it has none. ``operation``: method and path of the operation.
 
     Raises:
-        MalformedKey: It has characters that no key has, or too many.
+        MalformedKey: The key is too long or has a character that keys must not have.
     """
     sent = req.get_header(HEADER)
     if sent is None:
@@ -126,7 +126,7 @@ def key_of(
 
 
 class KeyedRequests:
-    """Carries out requests with keys, each once. It belongs to one application of one process."""
+    """Carries out each request with a key once. It belongs to one application of one process."""
 
     def __init__(self, answers: KeptAnswers) -> None:
         self._answers = answers
@@ -140,9 +140,9 @@ class KeyedRequests:
         key: IdempotencyKey,
         create: Callable[[], Awaitable[bytes]],
     ) -> bytes:
-        """The body of the answer to a request with a key; ``create`` carries it out.
+        """Return the body of the answer to a request with a key; ``create`` carries it out.
 
-        Raises what ``create`` raises, and `KeyInWork`, `KeyReused`, `SecretNotKept`.
+        Raises `KeyInWork`, `KeyReused`, `SecretNotKept`, and the errors of ``create``.
         """
         if key.id in self._in_work:
             raise KeyInWork("The request with this Idempotency-Key is still in work: send it again later.")
@@ -155,7 +155,7 @@ class KeyedRequests:
                 except HTTPError as refusal:
                     if refusal.status >= _SERVER_ERROR:
                         raise
-                    # What refuses it may be what the same request, sent before, has created meanwhile.
+                    # It may conflict with the resource that the same request, sent before, has just created.
                     kept = await self._answers.find(key)
                     if kept is None:
                         raise

@@ -123,7 +123,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 def limits_from(conf: cfg.ConfigOpts) -> Limits:
-    """The limits that a configuration, in which `OPTIONS` are registered, asks for."""
+    """Read the limits from a configuration in which `OPTIONS` are registered."""
     group = conf[GROUP]
     return Limits(
         connections=group.connections,

@@ -1,4 +1,4 @@
-"""What a service knows of one request, from its arrival until its response is sent."""
+"""The record of one request, from its arrival until its response is sent."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
@@ -15,20 +15,20 @@ SCOPE_KEY: Final = "roost.observation"
 _ID_HEADER = HEADER.encode()
 
 LONG: Final = 2**21
-"""Bytes of a body that is handed to the server whole; a thousand candidates have half as many."""
+"""Bytes of a body above which it is sent in parts; a thousand candidates have half as many."""
 
 UNKNOWN: Final = "unknown"
-"""The name of the operation of a request that no operation is found for, or that ends before routing."""
+"""The operation of a request that has none, or that ends before routing."""
 
 
 SendLong = Callable[["Observation", Message], Awaitable[None]]
 
 
 class Observation:
-    """One request: what arrived, and what became of it.
+    """One request and its response, as far as they are known.
 
     - ``scope``: the ASGI scope, as the server made it.
-    - ``ids``: the request's own id, and the one that its client has sent.
+    - ``ids``: the request's own id, and the id that its client has sent.
     - ``identity``: the user, as soon as the token is validated, else `NOBODY`.
     - ``span``: the request's span while a trace is recorded, else None.
     - ``start``: the time of arrival, in seconds of `time.perf_counter`.
@@ -37,8 +37,8 @@ class Observation:
     - ``status``: the status of the response, None before it begins.
     - ``sent``: bytes of the response's body, as handed to the server.
     - ``seconds``: the duration from arrival to the end of the response, 0 before it.
-    - ``send_part``: the server's own ``send``. ``send_long``: what bodies of more than `LONG` bytes are sent
-      with in its place; None: nothing.
+    - ``send_part``: the server's own ``send``. ``send_long``: the function that sends bodies of more than
+      `LONG` bytes in its place; None: there is none.
     """
 
     __slots__ = (
@@ -60,7 +60,7 @@ class Observation:
         self.send_long: SendLong | None = None
 
     def operation_name(self) -> str:
-        """The operation, as far as it is known by now."""
+        """Return the operation, `UNKNOWN` if it is not known yet."""
         return self.operation
 
     def send(self, message: Message) -> Awaitable[None]:
@@ -77,7 +77,7 @@ class Observation:
 
 
 def observation_of(scope: Message) -> Observation:
-    """The observation that the edge made of a request; a new one for an application without an edge."""
+    """Return the observation that the edge made of a request; without an edge, a new one."""
     return scope.get(SCOPE_KEY) or Observation(scope)
 
 

@@ -43,7 +43,7 @@ class OpenApi(msgspec.Struct):
 def describe(
     operations: Sequence[Operation], conventions: Conventions, *, title: str, text: str, version: str = "1"
 ) -> Document:
-    """The document of operations. ``text`` describes the API as a whole, ``version`` is that of the API."""
+    """Return the document of operations. ``text`` describes the API, ``version`` is that of the API."""
     types = [conventions.errors]
     types += [each for row in operations for each in (row.body, row.answer) if each is not None]
     schemas, components = msgspec.json.schema_components(types, schema_hook=_any_value, ref_template=_REF)
@@ -76,7 +76,7 @@ def describe(
 
 
 def _any_value(form: type) -> Document:
-    """The schema of a type that msgspec knows none for: any JSON value, for ``object``."""
+    """Return the schema of a type for which msgspec has none: any JSON value, for ``object``."""
     if form is object:
         return {"description": "Any JSON value."}
     raise NotImplementedError(f"{form} has no schema")
@@ -144,7 +144,7 @@ def _refusals(operation: Operation, conventions: Conventions, errors: Document) 
 
 
 def _kernel_errors(operation: Operation) -> Iterable[type[HTTPError]]:
-    """The errors that the kernel raises before it calls the handler."""
+    """Yield the errors that the kernel raises before it calls the handler."""
     if operation.rule is not OPEN:
         yield from (Unauthorised, Forbidden, Unavailable)
     if operation.query is not None or operation.body is not None or operation.creates is not None:

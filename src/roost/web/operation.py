@@ -17,7 +17,7 @@ from roost.web.validation_messages import invalid_body, malformed_body
 
 JSON: Final = "application/json"
 LARGEST_BODY = 2**20
-"""Bytes of a body at most, for an operation that names no other limit. A larger body is refused with 413."""
+"""Bytes of a body at most, unless the operation has another limit. A larger body is refused with 413."""
 
 Handler = Callable[..., Awaitable[object]]
 """``handler(service, req, resp, **path_parameters)``, see `roost.web`."""
@@ -47,8 +47,8 @@ class Operation:
     - ``status``: the status of success. ``statuses``: further ones, which the handler sets.
     - ``provides``: the media types of the response. The client must accept one. Empty without a body.
     - ``raises``: errors of the handler, for the OpenAPI document.
-    - ``uuids``: the parameters of the path that are uuids: one in capitals is the same uuid.
-    - ``creates``: the mark of an operation that creates something, which takes a client's key; None: none.
+    - ``uuids``: the parameters of the path that are uuids; capitals in them make no difference.
+    - ``creates``: set for an operation that creates something, which takes a client's key; else None.
     """
 
     method: str
@@ -71,7 +71,7 @@ class Operation:
         """Check that the operation exists for this request. Raises `NotFound` or `NotAllowed`."""
 
     def body_type(self, req: Request) -> Any:
-        """The type of the body for this request, None without a body."""
+        """Return the type of the body for this request, None without a body."""
         return self.body
 
     def decode(self, raw: bytes, form: Any) -> Any:

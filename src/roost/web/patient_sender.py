@@ -1,7 +1,7 @@
 """Sending long responses: in parts, each within a time limit.
 
-The server takes a whole body at once, and keeps it until its client has read it or goes away. So a client
-that reads slowly would keep a long answer in memory for as long as it likes, and nobody would know.
+The server takes a whole body at once, and keeps it until its client has read it or disconnects. So a client
+that reads slowly would keep a long answer in memory without limit, and unnoticed.
 """
 
 import asyncio
@@ -16,16 +16,18 @@ PART: Final = 2**18
 """Bytes of a part."""
 
 LEAST_RATE: Final = 2**20
-"""Bytes that a client must take in each second, on average over the whole body: a body in memory keeps others
-from being answered."""
+"""Bytes per second that a client must read on average over the whole body.
+
+A body in memory counts against the limit of answers, so a slow client keeps others from being answered.
+"""
 
 
 class PatientSender:
     """Sends long bodies.
 
-    ``seconds``: the time in which the client must take a part, and the time that it has for the whole body in
-    addition to what `LEAST_RATE` gives it; then ``cut_soon`` is called with the ASGI scope. ``count`` is
-    called with the bytes of a long body when it begins to wait, and with less than 0 for what is taken.
+    ``seconds``: the time limit for each part, and the time that the whole body has beside that by
+    `LEAST_RATE`. After either, ``cut_soon`` is called with the ASGI scope. ``count`` is called with the bytes
+    of a long body when its sending begins, and with negative numbers as the client reads it.
     """
 
     def __init__(

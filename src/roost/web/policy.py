@@ -10,17 +10,17 @@ from msgspec import Meta
 
 from roost.model.visibility import Viewer
 from roost.web.auth import Identity
-from roost.web.auth.rules import Rules
+from roost.web.auth.rules import PolicyRules
 from roost.web.errors import Forbidden
 
 ADMIN: Final = "role:admin"
 """The check of rules for administrators."""
 
 PROJECT_READER: Final = "role:admin or ((role:reader or role:member) and project_id:%(project_id)s)"
-"""The check of rules for those who may read the resources of a project."""
+"""The check of rules for readers of the resources of a project."""
 
 PROJECT_WRITER: Final = "role:admin or (role:member and project_id:%(project_id)s)"
-"""The check of rules for those who may change the resources of a project."""
+"""The check of rules for writers of the resources of a project."""
 
 
 class Projects(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class Projects(msgspec.Struct, frozen=True):
     all: bool = False
 
     def include(self, project_id: str) -> bool:
-        """Whether the request may reach resources of a project."""
+        """Return whether the request may reach resources of a project."""
         return self.all or project_id == self.project_id
 
 
@@ -46,12 +46,12 @@ class OfProjects(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def check_filters(query: object, viewer: Viewer) -> None:
-    """Check that only operators search by what only operators see.
+    """Check that only operators filter by attributes that only operators see.
 
     The type of a query names these filters in ``OF_OPERATORS``.
 
     Raises:
-        Forbidden: a project searches by one of them.
+        Forbidden: a viewer who is no operator uses one of them.
     """
     if viewer is Viewer.OPERATOR:
         return
@@ -80,7 +80,7 @@ class Rule:
 class Policy:
     """Decides about operations by policy rules."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: PolicyRules) -> None:
         self._rules = rules
 
     def check(self, identity: Identity, rule: str, project_id: str | None) -> None:
@@ -93,12 +93,12 @@ class Policy:
             raise Forbidden(f"Policy does not allow {rule} to be performed.")
 
     def viewer(self, identity: Identity, rule: str) -> Viewer:
-        """The role in which an identity looks at resources of projects. ``rule``: that of all projects."""
+        """Return the role in which an identity views resources. ``rule``: the one for all projects."""
         allowed = self._rules.allows(identity, rule, identity.project_id)
         return Viewer.OPERATOR if allowed else Viewer.PROJECT
 
     def reachable(self, identity: Identity, rule: str, query: object) -> Projects:
-        """The projects that a request may reach.
+        """Return the projects that a request may reach.
 
         A list (its query is `OfProjects`) reaches the token's project, unless the query has ``project_id`` or
         ``all_projects``. An operation on one resource reaches all projects if ``rule`` allows it, else the

@@ -21,7 +21,7 @@ LARGEST_PAGE = 1000
 """Entries on a page of a list at most. A larger limit is refused."""
 
 Uuid = Annotated[str, msgspec.Meta(pattern=UUID)]
-"""A parameter that is a uuid; one in capitals is the same uuid."""
+"""A parameter that is a uuid; capitals make no difference."""
 
 Moment = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 """A parameter that is a time in seconds since 1970."""
@@ -37,14 +37,14 @@ class QueryReader(Protocol):
     """Reads the query string of an operation, and describes it."""
 
     def read(self, req: Any) -> Any:
-        """The parameters of a request. Raises `BadRequest`."""
+        """Read the parameters of a request. Raises `BadRequest`."""
 
     def describe(self) -> list[dict[str, Any]]:
         """The parameters as OpenAPI has them."""
 
 
 class Query:
-    """Query parameters as the fields of a struct. Each may be there once; an unknown one is refused."""
+    """Query parameters as the fields of a struct. A repeated or unknown parameter is refused."""
 
     def __init__(self, form: type[msgspec.Struct]) -> None:
         self.form = form
@@ -53,11 +53,11 @@ class Query:
         }
 
     def read(self, req: falcon.asgi.Request) -> Any:
-        """The parameters of a request, as the struct. Raises `BadRequest`."""
+        """Read the parameters of a request as the struct. Raises `BadRequest`."""
         return self.convert(read_parameters(req))
 
     def convert(self, found: Parameters) -> Any:
-        """The struct from parameters that were read. Raises `BadRequest`."""
+        """Convert parameters to the struct. Raises `BadRequest`."""
         values: dict[str, object] = {}
         for name, texts in found.items():
             if len(texts) > 1:
@@ -93,7 +93,7 @@ class Query:
                     raise _refused(name, "a whole number", text)
                 return int(text)
             case "number":
-                # msgspec would take nan, which is neither more nor less than a bound, and inf.
+                # msgspec would accept inf, and nan, which is neither above nor below a bound.
                 if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
                     raise _refused(name, "a number", text)
                 return float(text)
@@ -112,7 +112,7 @@ def _refused(name: str, meant: str, text: str) -> BadRequest:
 
 
 def read_parameters(req: falcon.asgi.Request) -> Parameters:
-    """The parameters of a request, unchecked. Raises `BadRequest` for invalid UTF-8 and for a NUL."""
+    """Read the parameters of a request, unchecked. Raises `BadRequest` for invalid UTF-8 and for a NUL."""
     found: Parameters = {}
     try:
         for name, value in parse_qsl(req.query_string, keep_blank_values=True, errors="strict"):
@@ -131,7 +131,7 @@ def _properties(form: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a parameter's value. In the struct None means that the parameter is absent."""
+    """Return the schema of a parameter's value: None in the struct means that the parameter is absent."""
     if schema.get("default", 0) is None:
         schema = {name: value for name, value in schema.items() if name != "default"}
     forms = [form for form in schema.get("anyOf", ()) if form != {"type": "null"}]

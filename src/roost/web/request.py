@@ -19,17 +19,18 @@ Response = falcon.asgi.Response
 class Request(falcon.asgi.Request):
     """A request to any service.
 
-    ``observation`` is what the edge and the kernel know of the request. The kernel sets the other attributes
+    ``observation`` is the record of the request by edge and kernel. The kernel sets the other attributes
     before it calls a handler:
 
     - ``identity``: the user, from the token.
     - ``projects``: the projects whose resources the user may reach, if the rule has ``all_projects``.
-    - ``viewer``: the role in which the user looks at them; the kernel shows of the answer what it may see.
+    - ``viewer``: the role in which the user views them; the kernel shows the parts of the answer that it may
+      see.
     - ``query``: the query parameters, as the operation's query reader returns them.
     - ``body``: the decoded body, of the operation's body type.
     - ``idempotency_key``: the client's key, for operations that create something. ``answer_status``: the
-      status of its answer. ``encode_answer``: encodes what the viewer may see of it. ``answer_kept``: the
-      handler has kept the answer itself, by `keyed`.
+      status of its answer. ``encode_answer``: encodes the part of it that the viewer may see.
+      ``answer_kept``: the handler has stored the answer itself, by `keyed`.
     """
 
     __slots__ = (
@@ -61,9 +62,9 @@ class Request(falcon.asgi.Request):
         self.request_id = self.observation.ids.own
 
     def keyed(self, answer: object) -> KeyedAnswer | None:
-        """The answer as it is kept in the transaction that creates; None for a request without a key.
+        """Return the answer to store in the transaction that creates; None for a request without a key.
 
-        ``answer``: what the handler is going to return.
+        ``answer``: the value that the handler is going to return.
         """
         self.answer_kept = True
         if self.idempotency_key is None:

@@ -12,7 +12,7 @@ class RequestMetrics:
         self._series: dict[tuple[str, int | None], Distribution] = {}
 
     def begin(self, request: Observation) -> None:
-        """Nothing is counted before the end. The requests in flight are the edge's own number."""
+        """Do nothing: a request is counted at its end, and the edge has the number of those in flight."""
 
     def end(self, request: Observation) -> None:
         """Count the request."""

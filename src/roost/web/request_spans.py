@@ -7,9 +7,9 @@ _CONTEXT = (b"traceparent", b"tracestate")
 
 
 class RequestSpans:
-    """Records each request as a span, in the trace of its client if there is one, or else in a new one.
+    """Records each request as a span, in the trace of its client or else in a new one.
 
-    Query strings are left out, because they name what users own.
+    Query strings are left out, because they may name resources of users.
     Source: the semantic conventions of OpenTelemetry for HTTP servers.
     """
 

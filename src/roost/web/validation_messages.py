@@ -1,4 +1,4 @@
-"""Validation messages: what is wrong with a body or a parameter, in the words of who sent it."""
+"""Validation messages: the fault of a body or a parameter, in terms of what the client sent."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ _FIELD = re.compile(r"[a-z_]+$")
 
 
 def malformed_body(raw: bytes, error: Exception) -> str:
-    """The message for a body that is no JSON."""
+    """Return the message for a body that is not JSON."""
     if not raw.strip():
         return EMPTY
     if str(error) == "Input data was truncated":
@@ -40,11 +40,11 @@ def malformed_body(raw: bytes, error: Exception) -> str:
 def invalid_value(
     error: msgspec.ValidationError, form: Any, document: object = msgspec.UNSET, prefix: str = ""
 ) -> str:
-    """The message for a value that is not of the type ``form``.
+    """Return the message for a value that is not of the type ``form``.
 
-    A text that does not match its pattern is told in the words that describe it: `name: letters and digits`;
-    one that its field may not have, with those that it may: `state: 'activ' is none of 'active', 'lost'`;
-    others as `wrong_value` has them. ``document``: what was converted; ``prefix``: the place that it has.
+    The message for a text that does not match its pattern describes the pattern: `name: letters and digits`.
+    For a text that is none of a field's choices it lists them: `state: 'activ' is none of 'active', 'lost'`.
+    Others are those of `wrong_value`. ``document``: the converted value; ``prefix``: its place in the body.
     """
     inside = f"{prefix}." if prefix else ""
     if found := _PATTERN.match(str(error)):
@@ -58,17 +58,17 @@ def invalid_value(
 
 
 def invalid_body(error: msgspec.ValidationError, form: Any, raw: bytes) -> str:
-    """The message for a body that is JSON, and not of the type ``form``."""
+    """Return the message for a body that is JSON, but not of the type ``form``."""
     try:
         document: object = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # What comes after the wrong value may be no JSON.
+        # The text after the wrong value may be malformed.
         document = msgspec.UNSET
     return invalid_value(error, form, document)
 
 
 def patterns_of(form: Any) -> Iterator[tuple[str, str | None]]:
-    """The patterns of texts in a type, each with the words that describe it; None: it has none."""
+    """Yield the patterns of texts in a type, each with the words that describe it or None."""
     schemas, components = msgspec.json.schema_components([form])
     yield from _patterns([*schemas, components])
 
@@ -81,13 +81,13 @@ def _worded(form: Any) -> Mapping[str, str]:
 
 @cache
 def _choices(form: Any) -> Mapping[str, Sequence[object]]:
-    """The values of the fields that may have a few only, by the field's name."""
+    """Return the choices of the fields that have a fixed set of values, by the field's name."""
     schemas, components = msgspec.json.schema_components([form])
     choices: dict[str, Sequence[object]] = {}
     for each in _objects([*schemas, components]):
         for name, schema in each["properties"].items():
             found = [choice for part in (schema, *schema.get("anyOf", ())) for choice in part.get("enum", ())]
-            # Of two fields with one name nobody knows which one is meant.
+            # If two fields have one name, the message cannot tell them apart.
             choices[name] = found if choices.get(name, found) == found else ()
     return choices
 

@@ -85,7 +85,7 @@ def test_tree_is_what_the_host_has() -> None:
     tree = ProviderTree()
     node = tree.new_root("a", provider_uuid("a"))
     SimulatedDriver(host, Script()).update_provider_tree(tree, "a")
-    root, child = tree.told()
+    root, child = tree.desired()
     assert root.inventory == host.inventory
     assert (root.traits, root.aggregates) == (frozenset(host.traits), frozenset(host.aggregates))
     assert (child.name, child.parent, child.inventory) == ("a-gpu0", node, {"VGPU": Inventory(2)})

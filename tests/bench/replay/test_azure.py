@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from roost.bench.replay import azure
 from roost.bench.replay.errors import TraceError
-from roost.bench.replay.workload import HostShape
+from roost.bench.replay.workload import WorkloadHostTree
 from roost.model.spec import Flavor
 
 GOOD = {
@@ -62,7 +62,7 @@ def test_hosts_are_as_many_and_as_big_as_asked(trace: Path) -> None:
     hosts = azure.read(trace).hosts
     assert len(hosts) == 1000 and (hosts[0].name, hosts[-1].name) == ("host-000", "host-999")
     assert hosts[7].shape.resources == {"VCPU": 64, "MEMORY_MB": 448 * 1024}
-    small = HostShape({"VCPU": 2, "MEMORY_MB": 4096})
+    small = WorkloadHostTree({"VCPU": 2, "MEMORY_MB": 4096})
     assert [host.shape for host in azure.read(trace, hosts=3, shape=small).hosts] == [small] * 3
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from roost.bench.replay import openb
 from roost.bench.replay.errors import TraceError
-from roost.bench.replay.workload import Child, HostShape, Request
+from roost.bench.replay.workload import Child, WorkloadHostTree, WorkloadRequest
 from roost.model.request import RequestGroup
 from roost.model.spec import Flavor
 from roost.scheduler.plugins.fragmentation import TypicalRequest
@@ -31,13 +31,15 @@ def trace(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def requests(trace: Path) -> dict[int, Request]:
+def requests(trace: Path) -> dict[int, WorkloadRequest]:
     return {each.at: each for bin_ in openb.read(trace).bins for each in bin_.requests}
 
 
 def test_each_gpu_is_a_child_provider_with_a_trait(trace: Path) -> None:
     plain, with_gpus = openb.read(trace).hosts
-    assert plain.name == "n0" and plain.shape == HostShape({"CUSTOM_CPU_MILLI": 32000, "MEMORY_MB": 1024})
+    assert plain.name == "n0" and plain.shape == WorkloadHostTree(
+        {"CUSTOM_CPU_MILLI": 32000, "MEMORY_MB": 1024}
+    )
     assert with_gpus.shape.children == (
         Child("gpu0", {"CUSTOM_GPU_MILLI": 1000}, ("CUSTOM_GPU_V100M32",)),
         Child("gpu1", {"CUSTOM_GPU_MILLI": 1000}, ("CUSTOM_GPU_V100M32",)),

@@ -9,7 +9,7 @@ import pytest
 from roost.bench.replay.errors import ReplayError
 from roost.bench.replay.remote import RemoteReplay, alike, body_of
 from roost.bench.replay.runner import layout_of
-from roost.bench.replay.workload import Bin, Host, HostShape, Request, Workload, into_bins
+from roost.bench.replay.workload import Bin, Host, Workload, WorkloadHostTree, WorkloadRequest, into_bins
 from roost.conductor.http import create_app
 from roost.conductor.instance_types import MOST_AT_ONCE, WantedInstances
 from roost.model.request import RequestGroup, all_of
@@ -19,7 +19,7 @@ from roost.web.auth.caller import Caller
 from roost.web.auth.credentials import FixedCredentials
 from support.systems import opened_system
 
-HOSTS = tuple(Host(f"host-{number}", HostShape({"VCPU": 8, "MEMORY_MB": 4096})) for number in range(2))
+HOSTS = tuple(Host(f"host-{number}", WorkloadHostTree({"VCPU": 8, "MEMORY_MB": 4096})) for number in range(2))
 
 
 class LosesFirst(httpx.ASGITransport):
@@ -35,8 +35,8 @@ class LosesFirst(httpx.ASGITransport):
         return answer
 
 
-def asked(at: int, *lifetimes: int | None, vcpus: int = 1, **more: object) -> Request:
-    return Request(at, "project", Flavor(f"v{vcpus}", vcpus, 256), lifetimes, **more)
+def asked(at: int, *lifetimes: int | None, vcpus: int = 1, **more: object) -> WorkloadRequest:
+    return WorkloadRequest(at, "project", Flavor(f"v{vcpus}", vcpus, 256), lifetimes, **more)
 
 
 def test_requests_for_equal_instances_are_one_request() -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from roost.bench.replay import synthetic
 from roost.bench.replay.errors import ReplayError
-from roost.bench.replay.runner import Replay, layout_of
+from roost.bench.replay.runner import WorkloadReplay, layout_of
 from roost.bench.replay.state import ReplayState, open_state, save_state
 from roost.bench.replay.summary import Summary
-from roost.bench.replay.workload import Host, HostShape, Request, Workload, into_bins
+from roost.bench.replay.workload import Host, Workload, WorkloadHostTree, WorkloadRequest, into_bins
 from roost.model.instance import ACTIVE, ERROR
 from roost.model.spec import Flavor
 from roost.scheduler import SchedulerOptions
@@ -21,14 +21,14 @@ from support.systems import differences, opened_system
 PARAMETERS = {"workload": "test"}
 PLAIN = SchedulerOptions(explain_seconds=0.0)
 """As `roost replay` has it: refusals are counted by their plain reason."""
-HOSTS = tuple(Host(f"host-{number}", HostShape({"VCPU": 4, "MEMORY_MB": 4096})) for number in range(4))
+HOSTS = tuple(Host(f"host-{number}", WorkloadHostTree({"VCPU": 4, "MEMORY_MB": 4096})) for number in range(4))
 
 
-def asked(at: int, *lifetimes: int | None, vcpus: int = 1) -> Request:
-    return Request(at, "project", Flavor(f"v{vcpus}", vcpus, 256), lifetimes)
+def asked(at: int, *lifetimes: int | None, vcpus: int = 1) -> WorkloadRequest:
+    return WorkloadRequest(at, "project", Flavor(f"v{vcpus}", vcpus, 256), lifetimes)
 
 
-def workload(*requests: Request) -> Workload:
+def workload(*requests: WorkloadRequest) -> Workload:
     return Workload("test", HOSTS, into_bins(requests))
 
 
@@ -57,7 +57,7 @@ async def replay(
             raise Cut
 
     async with opened_system(directory, layout_of(work, 2), failure_rate, scheduler=PLAIN) as system:
-        return await Replay(work, system, state, seed=7).run(on_bin)
+        return await WorkloadReplay(work, system, state, seed=7).run(on_bin)
 
 
 async def placements(directory: Path, work: Workload) -> dict[str, str | None]:
@@ -142,7 +142,7 @@ def test_speed_paces_what_is_left_only(tmp_path) -> None:
     async def run() -> float:
         state = open_state(tmp_path, PARAMETERS, fresh=False)
         async with opened_system(tmp_path, layout_of(work, 2), scheduler=PLAIN) as system:
-            return (await Replay(work, system, state, seed=7, speed=1000.0).run()).wall_seconds
+            return (await WorkloadReplay(work, system, state, seed=7, speed=1000.0).run()).wall_seconds
 
     assert 0.3 <= asyncio.run(run()) < 50  # the whole takes a minute
 

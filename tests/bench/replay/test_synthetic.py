@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from roost.bench.replay.synthetic import AVX512, FLAVORS, GPU_TRAIT, RARE_TRAIT, generate
-from roost.bench.replay.workload import Request, Workload
+from roost.bench.replay.workload import Workload, WorkloadRequest
 from roost.model.vocabulary import is_custom, standard_traits
 
 SEEDS = [0, 42, 2024]
@@ -18,7 +18,7 @@ def workload(request: pytest.FixtureRequest) -> Workload:
     return generate(np.random.default_rng(request.param))
 
 
-def requests(workload: Workload) -> list[Request]:
+def requests(workload: Workload) -> list[WorkloadRequest]:
     return [each for bin_ in workload.bins for each in bin_.requests]
 
 

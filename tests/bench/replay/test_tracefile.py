@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from roost.bench.replay.errors import ReplayError, TraceError
-from roost.bench.replay.tracefile import Line, read_lines, read_rows
+from roost.bench.replay.tracefile import TraceLine, read_lines, read_rows
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("text", ["one\ntwo\n", "one\ntwo", "one\r\ntwo\r\n"])
 def test_lines_are_numbered_from_one_whatever_ends_them(path: Path, text: str) -> None:
     path.write_bytes(text.encode())
-    assert read_lines(path) == [Line(path, 1, "one"), Line(path, 2, "two")]
+    assert read_lines(path) == [TraceLine(path, 1, "one"), TraceLine(path, 2, "two")]
 
 
 def test_only_line_ends_end_a_line(path: Path) -> None:
@@ -45,7 +45,7 @@ def test_file_that_cannot_be_read_is_refused(path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "number"), [("0", 0), ("007", 7), ("2147483647", 2**31 - 1)])
 def test_whole_numbers_are_read(path: Path, text: str, number: int) -> None:
-    assert Line(path, 1, "").number_of("amount", text) == number
+    assert TraceLine(path, 1, "").number_of("amount", text) == number
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ def test_everything_else_is_no_whole_number(path: Path, text: str) -> None:
     with pytest.raises(
         TraceError, match=r"trace\.csv:7: amount is not a whole number from 0 to 2147483647: '"
     ):
-        Line(path, 7, "").number_of("amount", text)
+        TraceLine(path, 7, "").number_of("amount", text)
 
 
 def test_error_is_one_short_line_whatever_the_value(path: Path) -> None:
-    error = Line(path, 3, "").wrong("too odd", "a\nb\x1b\u2028" * 1000)
+    error = TraceLine(path, 3, "").wrong("too odd", "a\nb\x1b\u2028" * 1000)
     assert "\n" not in str(error) and "\x1b" not in str(error) and str(error).isprintable()
     assert len(str(error)) < len(str(path)) + 100
     assert (error.path, error.line) == (path, 3)

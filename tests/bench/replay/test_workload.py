@@ -3,14 +3,22 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.bench.replay.workload import Aggregate, Host, HostShape, Request, Workload, into_bins, project_id
+from roost.bench.replay.workload import (
+    Host,
+    Workload,
+    WorkloadAggregate,
+    WorkloadHostTree,
+    WorkloadRequest,
+    into_bins,
+    project_id,
+)
 from roost.model.spec import Flavor
 
 FLAVOR = Flavor("small", 1, 1024)
 
 
-def request(at: int, *lifetimes: int | None) -> Request:
-    return Request(at, project_id("somebody"), FLAVOR, lifetimes or (60,))
+def request(at: int, *lifetimes: int | None) -> WorkloadRequest:
+    return WorkloadRequest(at, project_id("somebody"), FLAVOR, lifetimes or (60,))
 
 
 def test_departures_are_arrival_plus_lifetime_and_none_for_those_that_stay() -> None:
@@ -32,8 +40,11 @@ def test_workload_counts_requests_and_instances() -> None:
 
 
 def test_availability_zone_comes_from_the_aggregate_that_has_one() -> None:
-    zone, other = Aggregate("zone-1", {"availability_zone": "az-1"}), Aggregate("ssd", {"ssd": "true"})
-    shape = HostShape({"VCPU": 1})
+    zone, other = (
+        WorkloadAggregate("zone-1", {"availability_zone": "az-1"}),
+        WorkloadAggregate("ssd", {"ssd": "true"}),
+    )
+    shape = WorkloadHostTree({"VCPU": 1})
     assert Host("a", shape, aggregates=(other, zone)).availability_zone == "az-1"
     assert Host("b", shape, aggregates=(other,)).availability_zone is None
 

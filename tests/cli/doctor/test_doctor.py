@@ -11,9 +11,9 @@ import pytest
 
 from roost.bench.loopback import free_port
 from roost.cli.doctor import CHECKS
-from roost.cli.doctor.check import Deployment, Finding, run_checks
+from roost.cli.doctor.check import Deployment, DoctorFinding, run_checks
 from roost.cli.doctor.machine import is_served
-from roost.cli.listen_options import Listening
+from roost.cli.listen_options import ListenOptions
 from roost.ledger import SCHEMA
 from roost.server.workers.listeners import Address, UnixAddress
 from roost.server.workers.tls import Tls
@@ -29,14 +29,14 @@ from support.waiting import wait_for
 NOAUTH = Setting("api", "auth_strategy", "noauth2")
 
 
-def unused() -> Listening:
+def unused() -> ListenOptions:
     """An address at which nothing listens."""
-    return Listening(Address("127.0.0.1", free_port()), None)
+    return ListenOptions(Address("127.0.0.1", free_port()), None)
 
 
-def diagnose(deployment: Deployment) -> dict[str, list[Finding]]:
+def diagnose(deployment: Deployment) -> dict[str, list[DoctorFinding]]:
     """What each check has found."""
-    found: dict[str, list[Finding]] = {}
+    found: dict[str, list[DoctorFinding]] = {}
     for finding in run_checks(CHECKS, deployment):
         found.setdefault(finding.check, []).append(finding)
     asyncio.run(deployment.close())
@@ -44,7 +44,7 @@ def diagnose(deployment: Deployment) -> dict[str, list[Finding]]:
     return found
 
 
-def said(found: dict[str, list[Finding]], check: str) -> tuple[str, str, str]:
+def said(found: dict[str, list[DoctorFinding]], check: str) -> tuple[str, str, str]:
     """Level, text and change of the only finding of a check."""
     [finding] = found[check]
     return finding.level, finding.says, finding.change
@@ -140,7 +140,7 @@ def test_a_running_service_is_asked_and_another_program_is_named(tmp_path: Path)
     ) as other:
         try:
             deployment = at(url)
-            deployment.listening = Listening(Address("127.0.0.1", port), None)
+            deployment.listening = ListenOptions(Address("127.0.0.1", port), None)
             # Only then is it seen by all checks of one diagnosis: it is bound before it listens.
             wait_for(lambda: is_served(Address("127.0.0.1", port)))
             found = diagnose(deployment)
@@ -156,12 +156,12 @@ def test_a_service_on_a_unix_socket_or_with_tls_is_asked(tmp_path: Path, way: st
     url = f"sqlite:///{tmp_path / 'x.db'}"
     if way == "socket":
         file = tmp_path / "roost.sock"
-        listening, options = Listening(UnixAddress(file, 0o660), None), ["--uds", str(file)]
+        listening, options = ListenOptions(UnixAddress(file, 0o660), None), ["--uds", str(file)]
     else:
         pair = issue(make_authority(tmp_path, "authority"), tmp_path, "server")
         pair.key.chmod(0o604)
         address = unused().address
-        listening = Listening(address, Tls(pair.certificate, pair.key))
+        listening = ListenOptions(address, Tls(pair.certificate, pair.key))
         options = ["--tls-cert", str(pair.certificate), "--tls-key", str(pair.key)]
     port = None if isinstance(listening.address, UnixAddress) else listening.address.port
     deployment = Deployment(Source((), (NOAUTH,)), listening, url)

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from roost.cli.doctor import status_of
-from roost.cli.doctor.check import Check, Deployment, Finding, NotKnown, Verdict, run_checks
+from roost.cli.doctor.check import Deployment, DoctorCheck, DoctorFinding, DoctorVerdict, NotKnown, run_checks
 from roost.cli.doctor.configuration import judge_clock
 from roost.cli.doctor.database import judge_mariadb, judge_postgresql
 from roost.cli.doctor.machine import judge_space
-from roost.cli.listen_options import Listening
+from roost.cli.listen_options import ListenOptions
 from roost.model.errors import OperatorError
 from roost.server.workers.listeners import Address
 from roost.web.auth import Source
@@ -90,20 +90,20 @@ def test_clocks_and_disks() -> None:
 
 
 def test_each_check_is_made_whatever_another_one_does() -> None:
-    def well(deployment: Deployment) -> Iterator[Verdict]:
-        yield Verdict("ok", "well at mysql://user:secret@host/db")
+    def well(deployment: Deployment) -> Iterator[DoctorVerdict]:
+        yield DoctorVerdict("ok", "well at mysql://user:secret@host/db")
 
-    def unwell(deployment: Deployment) -> Iterator[Verdict]:
+    def unwell(deployment: Deployment) -> Iterator[DoctorVerdict]:
         raise OperatorError("no such thing")
 
-    def unknown(deployment: Deployment) -> Iterator[Verdict]:
+    def unknown(deployment: Deployment) -> Iterator[DoctorVerdict]:
         raise NotKnown("the database cannot be opened")
 
-    def broken(deployment: Deployment) -> Iterator[Verdict]:
+    def broken(deployment: Deployment) -> Iterator[DoctorVerdict]:
         raise LookupError("a defect")
 
-    checks = [Check(each.__name__, each) for each in (unwell, unknown, broken, well)]
-    found = list(run_checks(checks, Deployment(Source(), Listening(Address("127.0.0.1", 1), None))))
+    checks = [DoctorCheck(each.__name__, each) for each in (unwell, unknown, broken, well)]
+    found = list(run_checks(checks, Deployment(Source(), ListenOptions(Address("127.0.0.1", 1), None))))
     assert [(each.check, each.level) for each in found] == [
         ("unwell", "fail"),
         ("unknown", "skip"),
@@ -113,5 +113,5 @@ def test_each_check_is_made_whatever_another_one_does() -> None:
     assert "LookupError: a defect" in found[2].says
     assert "secret" not in found[3].says
     assert status_of(found) == 2
-    assert status_of([found[3], Finding("x", "warn", "")]) == 1
+    assert status_of([found[3], DoctorFinding("x", "warn", "")]) == 1
     assert status_of([found[3], found[1]]) == 0

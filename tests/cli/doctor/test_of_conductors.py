@@ -5,8 +5,8 @@ from pathlib import Path
 
 from roost.bench.loopback import free_port
 from roost.cli.doctor import conductor, configuration
-from roost.cli.doctor.check import Deployment, Verdict, run_checks
-from roost.cli.listen_options import Listening
+from roost.cli.doctor.check import Deployment, DoctorVerdict, run_checks
+from roost.cli.listen_options import ListenOptions
 from roost.model.node import NodeReport
 from roost.server.workers.listeners import Address
 from roost.state.api_database.cell_mappings import CellMapping, MapCells
@@ -21,7 +21,7 @@ from support.programs import write_config
 
 def deployment(config: Path, *settings: str, cell: str | None = None) -> Deployment:
     source = Source((str(config),), tuple(map(Setting.parse, settings)))
-    listening = Listening(Address("127.0.0.1", free_port()), None)
+    listening = ListenOptions(Address("127.0.0.1", free_port()), None)
     return Deployment(source, listening, schedules=True, cell=cell)
 
 
@@ -108,4 +108,4 @@ def test_a_file_of_tokens_that_others_may_read_is_named(tmp_path: Path) -> None:
     config.chmod(0o600)
     verdicts = list(configuration.check_permissions(deployment(config)))
     says = f"{tokens} has mode 644: every user of this machine may read it"
-    assert Verdict("warn", says, f"chmod o-rwx {tokens}") in verdicts
+    assert DoctorVerdict("warn", says, f"chmod o-rwx {tokens}") in verdicts

@@ -9,7 +9,7 @@ import pytest
 from roost.bench.loopback import free_port
 from roost.cli.doctor import scheduler
 from roost.cli.doctor.check import Deployment, run_checks
-from roost.cli.listen_options import Listening
+from roost.cli.listen_options import ListenOptions
 from roost.placement.client import HttpPlacement
 from roost.records.tables import SCHEMA as RECORDS
 from roost.scheduler.nodes.journal import JournalWriter
@@ -30,7 +30,7 @@ ALONE = "scheduler.hosts_from_placement=true"
 def found(*settings: str, database: str | None = None) -> dict[str, list[tuple[str, str]]]:
     """Level and text of what each check finds."""
     chosen = tuple(map(Setting.parse, ("api.auth_strategy=noauth2", *settings)))
-    listening = Listening(Address("127.0.0.1", free_port()), None)
+    listening = ListenOptions(Address("127.0.0.1", free_port()), None)
     deployment = Deployment(Source((), chosen), listening, database, schedules=True)
     said: dict[str, list[tuple[str, str]]] = {}
     for each in run_checks(scheduler.CHECKS, deployment):

@@ -23,7 +23,7 @@ from roost.bench.loopback import free_port
 from roost.cli.top.figures import figures
 from roost.cli.top.samples import parse_sample
 from roost.cli.top.screen import screen
-from roost.cli.top.view import Capacity, FullHost, ResourceUse, View
+from roost.cli.top.view import CapacityView, FullHost, ResourceUse, View
 from support.processes import ROOST, RoostUp, run_roost
 
 top = partial(run_roost, "top", "--once", "--interval", "0.2")
@@ -163,7 +163,7 @@ def shown(view: View) -> str:
 
 
 def test_the_screen_has_all_figures_and_marks_what_is_full() -> None:
-    capacity = Capacity(
+    capacity = CapacityView(
         12,
         3,
         2,

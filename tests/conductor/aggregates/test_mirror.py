@@ -15,7 +15,7 @@ from roost.model.aggregate import Aggregate
 from roost.placement.errors import ConcurrentUpdate, NotFound
 from roost.placement.interface import Provider
 from roost.placement.service import PlacementService
-from roost.state.api_database.aggregates.differences import Difference, differences
+from roost.state.api_database.aggregates.differences import AggregateDifference, differences
 from roost.state.api_database.aggregates.store import AggregateChanges
 from roost.storage import DatabaseUnavailable
 from support.conducting import conducting
@@ -172,9 +172,9 @@ def test_difference_names_only_what_is_ours_and_only_nodes_leave() -> None:
         {"a", "b", "c"},
     )
     assert found == {
-        "a": Difference(frozenset({"one"}), frozenset({"two"})),
-        "b": Difference(frozenset(), frozenset({"deleted"})),
-        "c": Difference(frozenset(), frozenset({"one"})),
+        "a": AggregateDifference(frozenset({"one"}), frozenset({"two"})),
+        "b": AggregateDifference(frozenset(), frozenset({"deleted"})),
+        "c": AggregateDifference(frozenset(), frozenset({"one"})),
     }
 
 

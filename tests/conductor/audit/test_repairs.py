@@ -2,7 +2,7 @@
 
 from roost.conductor.audit.findings import CLAIM_AGAIN, MISSING_CLAIM, Observed
 from roost.conductor.audit.repairs import repair
-from roost.conductor.questions import WriteAllocations
+from roost.conductor.questions import WriteConsumers
 from roost.machine import Ask, Write
 from roost.model.instance import ACTIVE
 from roost.state.api_database.mappings import InstanceMapping
@@ -25,13 +25,13 @@ def test_a_first_claim_of_an_instance_that_has_ended_meanwhile_is_freed_again() 
     )
     machine = repair(CLAIM_AGAIN, observed)
     claim = next(machine)
-    assert isinstance(claim, Ask) and isinstance(claim.question, WriteAllocations)
+    assert isinstance(claim, Ask) and isinstance(claim.question, WriteConsumers)
     [written] = claim.question.writes
     assert (written.generation, written.allocations) == (None, {"node-a": {"VCPU": 1}})
     noted = machine.send(None)
     assert isinstance(noted, Write) and noted.work == ClaimedAgain("i", 1, 1)
     freed = machine.send(False)
-    assert isinstance(freed, Ask) and isinstance(freed.question, WriteAllocations)
+    assert isinstance(freed, Ask) and isinstance(freed.question, WriteConsumers)
     [written] = freed.question.writes
     assert (written.consumer, written.generation, written.allocations) == ("i", 1, {})
     try:

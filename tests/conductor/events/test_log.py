@@ -10,12 +10,12 @@ from sqlalchemy.engine import Connection
 from roost.state.api_database import events as store
 from roost.state.api_database.event_types import CloudEvent
 from roost.state.api_database.events import (
+    EventFilter,
     EventsAfter,
     MarkedEvent,
     ObserveEvents,
     PruneEvents,
     ReadEvents,
-    Wanted,
     append_events,
 )
 from roost.state.api_database.tables import SCHEMA
@@ -34,7 +34,7 @@ def append(database: Database, *new: CloudEvent) -> None:
 
 
 def after(database: Database, position: int | None, most: int = 9, **wanted: object) -> ReadEvents:
-    found = database.read_now(EventsAfter(position, most, Wanted(**wanted)))  # type: ignore[arg-type]
+    found = database.read_now(EventsAfter(position, most, EventFilter(**wanted)))  # type: ignore[arg-type]
     assert found is not None
     assert [position for position, _ in found.numbered] == list(found.ids)
     return found._replace(until=None, ids=())

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from roost.fleet.hardware.cell_fit import Limits, fit_cell
+from roost.fleet.hardware.cell_fit import CellLimits, fit_cell
 from roost.fleet.hardware.fit import Fit, fit
 from roost.fleet.hardware.guest_topology import ANY, LARGE, SMALL, GuestCell, GuestTopology
 from roost.fleet.hardware.host_topology import HostTopology, decoded
@@ -14,7 +14,7 @@ from roost.model.assignment import AssignedCell, AssignedDevices
 from roost.model.spec import NetworkMetadata
 from support.numa_hosts import reported, reported_cell, two_cells
 
-LIMITS = Limits(2.0, 1.5)
+LIMITS = CellLimits(2.0, 1.5)
 
 
 def guest(*cells: tuple[int, int], **more: Any) -> GuestTopology:

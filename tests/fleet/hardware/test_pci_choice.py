@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from roost.fleet.hardware.pci_choice import Pools
+from roost.fleet.hardware.pci_choice import FreePools
 from roost.fleet.hardware.pci_pools import free_devices
 from roost.model.assignment import AssignedDevices
 from roost.model.pci import PciRequest
@@ -29,7 +29,7 @@ def chosen(found: tuple[AssignedDevices, ...] | None) -> list[tuple[str, int, tu
 
 
 def test_devices_come_from_the_first_pools_that_suit():
-    pools = Pools.reported(
+    pools = FreePools.reported(
         [pool(GPU, count=2, address="a", label="x"), pool(GPU, count=3), pool(NIC, count=9)]
     )
     found = pools.choose([wants(GPU, count=4)])
@@ -42,7 +42,7 @@ def test_devices_come_from_the_first_pools_that_suit():
 
 
 def test_a_device_has_all_properties_of_one_alternative():
-    pools = Pools.reported([pool(NIC, "type-VF", physical_network="PhysNet1", remote_managed="false")])
+    pools = FreePools.reported([pool(NIC, "type-VF", physical_network="PhysNet1", remote_managed="false")])
     assert pools.choose([wants(GPU, {"physical_network": "physnet1", "remote_managed": "False"})])
     assert pools.choose([wants(NIC | {"physical_network": "physnet2"})]) is None
     assert pools.choose([wants(NIC | {"trusted": None})])
@@ -58,15 +58,15 @@ def test_a_pool_may_be_a_serialised_object():
         "nova_object.data": {**VF, "numa_node": 1, "count": 4, "tags": {"dev_type": "type-VF"}},
     }
     assert free_devices([reported]) == 4
-    found = Pools.reported([reported]).choose([wants(VF, count=2, policy="required")], host_cells={1})
+    found = FreePools.reported([reported]).choose([wants(VF, count=2, policy="required")], host_cells={1})
     assert chosen(found) == [("r", 2, ())]
-    assert Pools.reported([reported]).choose([wants(VF, policy="required")], host_cells={0}) is None
+    assert FreePools.reported([reported]).choose([wants(VF, policy="required")], host_cells={0}) is None
 
 
 @pytest.mark.parametrize("count", [None, "many", True, -1, 0, 1.5])
 def test_a_pool_without_a_valid_count_has_no_devices(count):
     reported = [pool(GPU) | {"count": count}]
-    assert not Pools.reported(reported)
+    assert not FreePools.reported(reported)
     assert free_devices(reported) == 0
 
 
@@ -74,7 +74,7 @@ def test_a_pool_without_a_valid_count_has_no_devices(count):
     ("dev_type", "tags"), [("type-PF", {}), ("vdpa", {}), ("type-VF", {"remote_managed": "true"})]
 )
 def test_special_devices_are_for_requests_that_name_their_kind(dev_type, tags):
-    pools = Pools.reported([pool(NIC, dev_type, **tags)])
+    pools = FreePools.reported([pool(NIC, dev_type, **tags)])
     assert pools.choose([wants(NIC)]) is None
     assert pools.choose([wants(NIC | {"dev_type": dev_type} | tags)])
 
@@ -96,17 +96,17 @@ def test_special_devices_are_for_requests_that_name_their_kind(dev_type, tags):
 )
 def test_numa_policies(policy, cells, nodes):
     reported = [pool(GPU, numa_node=node) for node in (0, 1, 2, None)]
-    found = Pools.reported(reported).choose([wants(GPU, policy=policy)], cells, SOCKETS)
+    found = FreePools.reported(reported).choose([wants(GPU, policy=policy)], cells, SOCKETS)
     text = ["10de:2236 dev_type=type-PCI" + ("" if n is None else f" numa_node={n}") for n in nodes or ()]
     assert (found and [each.pool for each in found]) == (text or None)
 
 
 def test_a_preference_is_for_near_devices_and_takes_far_ones():
     reported = [pool(GPU, numa_node=node) for node in (0, 1, None)]
-    pools = Pools.reported(reported)
+    pools = FreePools.reported(reported)
     assert len(pools.choose([wants(GPU, count=3, policy="preferred")], {1}) or ()) == 3
     assert pools.choose([wants(GPU, count=3, policy="legacy")], {1}) is None
-    far = Pools.reported(reported[:1])
+    far = FreePools.reported(reported[:1])
     assert far.choose([wants(GPU, policy="preferred")], {1})
     assert far.choose([wants(GPU, policy="socket")], {1}, SOCKETS)
     assert far.choose([wants(GPU, policy="socket")], {1}, {0: 0, 1: None}) is None
@@ -114,7 +114,7 @@ def test_a_preference_is_for_near_devices_and_takes_far_ones():
 
 def test_devices_are_those_of_the_candidates_providers():
     reported = [pool(GPU, address=at, rp_uuid=f"provider-{at}") for at in ("a", "b", "c")]
-    pools = Pools.reported(reported)
+    pools = FreePools.reported(reported)
     mappings = {"": ["root"], "r-0": ["provider-c"], "r-1": ["provider-a"], "r-10": ["provider-b"]}
     found = pools.choose([wants(GPU, count=2, alias="gpu")], mappings=mappings)
     assert chosen(found) == [("r", 1, ("a",)), ("r", 1, ("c",))]
@@ -128,14 +128,14 @@ def test_addresses_are_named_where_the_node_reports_them():
         pool(VF, "type-VF", count=3, devices=["v1", "v2", "v3"], address=PF_A),
         pool(GPU, address="g"),
     ]
-    pools = Pools.reported(reported)
+    pools = FreePools.reported(reported)
     found = pools.choose([wants(VF, count=2), wants(VF, id="s"), wants(GPU, id="t")])
     assert chosen(found) == [("r", 2, ("v1", "v2")), ("s", 1, ("v3",)), ("t", 1, ("g",))]
 
 
 def test_assigned_devices_are_not_free():
     reported = [pool(VF, "type-VF", count=3, devices=["v1", "v2", "v3"]), pool(GPU, count=2)]
-    pools = Pools.reported(reported)
+    pools = FreePools.reported(reported)
     first = pools.choose([wants(VF, count=2), wants(GPU, id="g")])
     assert first is not None
     left = pools.without(first)
@@ -147,7 +147,7 @@ def test_assigned_devices_are_not_free():
 
 def test_devices_without_known_addresses_are_counted_only():
     reported = [pool(VF, "type-VF", count=3, devices=["v1", "v2", "v3"])]
-    pools = Pools.reported(reported)
+    pools = FreePools.reported(reported)
     left = pools.without([AssignedDevices("r", pools.pools[0].key, 1)])
     assert chosen(left.choose([wants(VF, count=2)])) == [("r", 2, ())]
     assert left.choose([wants(VF, count=3)]) is None
@@ -166,7 +166,7 @@ WHOLE = NIC | {"dev_type": "type-PF"}
 
 
 def test_a_physical_function_takes_its_virtual_ones_and_the_other_way_round():
-    pools = Pools.reported(functions(PF_A))
+    pools = FreePools.reported(functions(PF_A))
     whole, part = pools.choose([wants(WHOLE)]), pools.choose([wants(VF)])
     assert whole and part
     assert pools.without(whole).choose([wants(VF)]) is None
@@ -176,14 +176,16 @@ def test_a_physical_function_takes_its_virtual_ones_and_the_other_way_round():
 
 def test_physical_and_virtual_functions_of_one_request_are_of_different_cards():
     both = [wants(WHOLE), wants(VF, count=4, id="s")]
-    assert Pools.reported(functions(PF_A)).choose(both) is None
-    found = Pools.reported(functions(PF_A, PF_B)).choose(both)
+    assert FreePools.reported(functions(PF_A)).choose(both) is None
+    found = FreePools.reported(functions(PF_A, PF_B)).choose(both)
     assert found is not None
     assert len({each.pool.partition("address=")[2].split()[0] for each in found}) == 2
-    assert Pools.reported(functions(PF_A, PF_B)).choose([wants(WHOLE), wants(VF, count=5, id="s")]) is None
+    assert (
+        FreePools.reported(functions(PF_A, PF_B)).choose([wants(WHOLE), wants(VF, count=5, id="s")]) is None
+    )
 
 
 def test_a_search_without_an_end_in_sight_is_given_up():
     cards = functions(*(f"0000:{number:02x}:00.0" for number in range(12)))
     requests = [wants(WHOLE, id=f"w{number}") for number in range(6)] + [wants(VF, count=25)]
-    assert Pools.reported(cards).choose(requests) is None
+    assert FreePools.reported(cards).choose(requests) is None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from roost.fleet.hardware.pci_choice import Pools, Wanted
+from roost.fleet.hardware.pci_choice import DeviceConditions, FreePools
 from roost.model.assignment import AssignedDevices
 from roost.model.pci import PciRequest
 
@@ -54,12 +54,12 @@ def wanted(random: Random) -> list[PciRequest]:
     ]
 
 
-def check(pools: Pools, requests: list[PciRequest], chosen: tuple[AssignedDevices, ...]) -> None:
+def check(pools: FreePools, requests: list[PciRequest], chosen: tuple[AssignedDevices, ...]) -> None:
     by_key = {pool.key: pool for pool in pools.pools}
     taken = Counter[str]()
     for each in chosen:
         request = next(request for request in requests if request.id == each.request)
-        assert Wanted(request).may_get(by_key[each.pool])
+        assert DeviceConditions(request).may_get(by_key[each.pool])
         assert len(each.addresses) in (0, each.count)
         taken[each.pool] += each.count
     for request in requests:
@@ -70,7 +70,7 @@ def check(pools: Pools, requests: list[PciRequest], chosen: tuple[AssignedDevice
 def run(seed: int) -> int:
     """Instances come to a node until one finds no devices, and go again; returns how many have come."""
     random = Random(seed)
-    reported = Pools.reported(node(random))
+    reported = FreePools.reported(node(random))
     cards = {pool.key: pool for pool in reported.pools}
     there: dict[int, tuple[AssignedDevices, ...]] = {}
     came = 0

@@ -21,7 +21,7 @@ from ledger.simulation.model import (
 from ledger.simulation.server import Server
 from ledger.simulation.writer import Call, Defects, Integrity, Link, Node
 from roost.ledger import LedgerBusy
-from roost.ledger.commit_states import Limits
+from roost.ledger.commit_states import CommitLimits
 from roost.ledger.feed import decode_changes
 from roost.storage import DatabaseUnavailable, OutcomeUnknown
 
@@ -32,7 +32,7 @@ FAIR_ATTEMPTS = 20
 """Attempts of one batch at most, however far its writer is from the database, while nothing fails.
 
 One in 50 schedules has 12 and one in 6,000 has 14, with which the request for a turn is overlooked once more
-by a writer that skips a look at the head. Without turns the batch fails after `Limits.attempts`."""
+by a writer that skips a look at the head. Without turns the batch fails after `CommitLimits.attempts`."""
 
 
 class BrokenPromise(AssertionError):
@@ -92,7 +92,7 @@ class Schedule:
         self.random = Random(seed)
         self.loop = Loop()
         self.server = Server(self.loop, self.random.random() < 0.6, checks_predecessor)
-        limits = Limits(recovery=self.random.choice((0.05, 10.0)), recovery_pause=0.02, turn=1.0)
+        limits = CommitLimits(recovery=self.random.choice((0.05, 10.0)), recovery_pause=0.02, turn=1.0)
         self.processes = []
         for number in range(kind.writers):
             link = kind.link._replace(delay=kind.far) if kind.far and not number else kind.link

@@ -57,7 +57,7 @@ class Server:
         self.states: dict[str, dict[str, int]] = {}
         """What was in use after each commit, by its token."""
 
-    # Reading: a snapshot, see `roost.ledger.delta.Snapshot`
+    # Reading: a snapshot, see `roost.ledger.delta.LedgerSnapshot`
 
     @property
     def position(self) -> Position:

@@ -9,7 +9,7 @@ from ledger.simulation.model import ModelFleet, Refusal
 from ledger.simulation.server import BrokenRule, Conflict, ConnectionLost, Draft, Server
 from roost.ledger import commit_steps as steps
 from roost.ledger.commit_protocol import head_checked, may_skip_head_check, transition
-from roost.ledger.commit_states import Idle, Limits, Memory
+from roost.ledger.commit_states import CommitLimits, Idle, Memory
 from roost.ledger.delta import SMALL_COMMIT, PageLimits, read_delta
 from roost.ledger.holdings import Holdings
 from roost.ledger.replica import Replica
@@ -62,7 +62,7 @@ class Node:
         server: Server,
         link: Link,
         random: Random,
-        limits: Limits,
+        limits: CommitLimits,
         defects: Defects,
     ) -> None:
         self.name = name

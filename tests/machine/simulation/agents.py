@@ -12,9 +12,9 @@ from roost.agent.driver_calls import (
     FillTree,
     Guests,
     ListNodes,
-    Metrics,
     Prepare,
     ReadHardware,
+    ReadMetrics,
     Recover,
     ReshapeTree,
     StartGuest,
@@ -55,7 +55,7 @@ class DriverService:
             case ReshapeTree(tree, node, allocations):
                 self._host.fill(tree, node, allocations)
                 return tree, allocations
-            case Metrics():
+            case ReadMetrics():
                 return {}
             case ListNodes() | ReadHardware() | Recover():
                 return None

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from roost.machine import steps
-from roost.machine.steps import Machine, Step
+from roost.machine.steps import Machine, MachineStep
 
 if TYPE_CHECKING:
     from machine.simulation.network import Network
@@ -18,7 +18,7 @@ PENDING = object()
 """What performing answers where the answer comes later."""
 
 AN_ERROR = "a machine ended with an error, and is begun again"
-"""The event of a machine that must not end and has a defect: see `roost.machine.lasting`."""
+"""The event of a machine that must not end and has a defect: see `roost.machine.endless`."""
 
 Ended = Callable[[Any, BaseException | None], None]
 
@@ -287,7 +287,7 @@ class Running:
         self.process.network.recorded(self.process, step.runs, step.attempts)
 
 
-def _nothing(running: Running, step: Step[Any]) -> None:
+def _nothing(running: Running, step: MachineStep[Any]) -> None:
     return None
 
 
@@ -306,5 +306,5 @@ _PERFORM: dict[type, Callable[[Running, Any], Any]] = {
     steps.Start: Running.start,
     steps.Log: Running.log,
     steps.Record: Running.record,
-    steps.Count: _nothing,
+    steps.Increment: _nothing,
 }

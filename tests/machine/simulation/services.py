@@ -11,14 +11,14 @@ from roost.agent.protocol.errors import EndpointUnavailable
 from roost.conductor.agent_endpoint.relay import ProviderRelay, ReadTreeClaims, RelayReshape
 from roost.conductor.questions import (
     AllocationsOf,
+    ClaimAlternate,
     ConsumersOn,
-    FreeConsumers,
+    FreeClaims,
     ProviderRoots,
     SelectDestinations,
     TraitsOf,
     TreeOf,
-    UseAlternate,
-    WriteAllocations,
+    WriteConsumers,
 )
 from roost.scheduler.errors import PlacementUnavailable
 from roost.storage import OutcomeUnknown
@@ -50,7 +50,7 @@ class SchedulerService:
                     question.min_count,
                     question.generations,
                 )
-            case UseAlternate():
+            case ClaimAlternate():
                 return self._placement.use_alternate(
                     question.spec, question.instance, question.failed, question.alternates
                 )
@@ -79,9 +79,9 @@ class PlacementService:
             case AllocationsOf(consumers):
                 found = {each: self._placement.held(each) for each in consumers}
                 return {each: held for each, held in found.items() if held is not None}
-            case WriteAllocations(writes):
+            case WriteConsumers(writes):
                 return self._placement.write(writes)
-            case FreeConsumers(consumers):
+            case FreeClaims(consumers):
                 return self._placement.free(consumers)
             case ProviderRoots():
                 return at_once(self._placement.service.provider_roots())

@@ -20,7 +20,7 @@ from roost.ledger.findings import (
     UNIT_VIOLATED,
 )
 from roost.model.allocation import UNKNOWN_TYPE
-from roost.placement.exchange import Report, anomalies
+from roost.placement.exchange import ExchangeReport, anomalies
 from support.exchange.exchanging import at, fleet_in, holdings_in, imported, verified
 from support.exchange.rich_state import AGGREGATES, uid
 
@@ -248,14 +248,14 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def sound(rich_source: Path, tmp_path_factory: pytest.TempPathFactory) -> Report:
+def sound(rich_source: Path, tmp_path_factory: pytest.TempPathFactory) -> ExchangeReport:
     """The report on the source before it is damaged."""
     return imported(at(rich_source), at(tmp_path_factory.mktemp("sound") / "roost.db"))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_damage_is_named(
-    name: str, rich_source: Path, empty_database: Path, sound: Report, tmp_path: Path
+    name: str, rich_source: Path, empty_database: Path, sound: ExchangeReport, tmp_path: Path
 ) -> None:
     case = CASES[name]
     source, roost = tmp_path / "placement.db", at(tmp_path / "roost.db")

@@ -10,7 +10,7 @@ import pytest
 
 from roost.fleet import Fleet
 from roost.fleet.errors import TooMuchWork
-from roost.fleet.work import Work
+from roost.fleet.work import WorkBudget
 from roost.ledger import Ledger
 from roost.placement.queries import QueryBudget, TooExpensive
 from roost.placement.queries import budget as budgets
@@ -200,7 +200,7 @@ def test_a_query_without_a_process_may_try_again(tmp_path: Path, monkeypatch: py
 
 
 def test_a_search_counts_its_steps() -> None:
-    work = Work(2)
+    work = WorkBudget(2)
     work.spend(2)
     with pytest.raises(TooMuchWork):
         work.spend(1)

@@ -115,7 +115,7 @@ def test_few_versions_are_kept(hosts: V1Api) -> None:
         cursors.append(hosts.read(PAGE)["next"])
     for cursor in [*cursors, *reversed(cursors)]:
         assert served([hosts.read(f"{PAGE}&cursor={cursor}")]) == [uuid_of(name) for name in "cd"]
-        assert len(hosts.v1.service.past._moments) <= past.MOST_VERSIONS
+        assert len(hosts.v1.service.past._versions) <= past.MOST_VERSIONS
 
 
 @pytest.fixture

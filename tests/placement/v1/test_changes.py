@@ -15,9 +15,9 @@ from roost.placement.commands.providers import CreateProvider
 from roost.placement.http.document import document_at
 from roost.placement.queries import QueryBudget
 from roost.placement.v1 import changes
-from roost.placement.v1.follower import Follower
+from roost.placement.v1.follower import ChangeFollower
 from roost.placement.v1.past import Past
-from roost.placement.v1.service import Service
+from roost.placement.v1.service import V1Service
 from roost.storage.identity import set_incarnation
 from roost.web.errors import TooMany
 from roost.web.limits import Limits
@@ -147,11 +147,15 @@ def test_whoever_follows_the_feed_has_the_fleet(tmp_path: Path) -> None:
 
 async def events(api: V1Api, count: int, after: int = 0) -> list[str]:
     """The first events of a stream, as text."""
-    service = Service(
-        api.ledger, Past(api.ledger), Follower(api.ledger), QueryBudget(api.ledger, Limits()), document_at
+    service = V1Service(
+        api.ledger,
+        Past(api.ledger),
+        ChangeFollower(api.ledger),
+        QueryBudget(api.ledger, Limits()),
+        document_at,
     )
     response = falcon.asgi.Response()
-    await changes.begin_stream(service, response, changes.Since(after, None))
+    await changes.begin_stream(service, response, changes.FeedPosition(after, None))
     assert response.sse is not None
     found = [event.serialize().decode() async for event, _ in _both(response.sse, range(count))]
     assert len(service.streams) == 1
@@ -181,15 +185,15 @@ def test_a_stream_that_is_overtaken_by_trimming_says_so(
     monkeypatch.setattr(changes, "STREAMED_COMMITS", 2)
 
     async def trimmed() -> str:
-        service = Service(
+        service = V1Service(
             written.ledger,
             Past(written.ledger),
-            Follower(written.ledger),
+            ChangeFollower(written.ledger),
             QueryBudget(written.ledger, Limits()),
             document_at,
         )
         response = falcon.asgi.Response()
-        await changes.begin_stream(service, response, changes.Since(0, None))
+        await changes.begin_stream(service, response, changes.FeedPosition(0, None))
         await written.ledger.trim(1, float("inf"))
         return "".join([event.serialize().decode() async for event in response.sse or ()])
 
@@ -219,15 +223,15 @@ def test_a_stream_does_not_go_on_in_another_history(written: V1Api, monkeypatch:
     monkeypatch.setattr(changes, "STREAMED_COMMITS", 2)
 
     async def followed() -> list[str]:
-        service = Service(
+        service = V1Service(
             written.ledger,
             Past(written.ledger),
-            Follower(written.ledger),
+            ChangeFollower(written.ledger),
             QueryBudget(written.ledger, Limits()),
             document_at,
         )
         response = falcon.asgi.Response()
-        await changes.begin_stream(service, response, changes.Since(0, None))
+        await changes.begin_stream(service, response, changes.FeedPosition(0, None))
         assert response.sse is not None
         found = [(await anext(response.sse)).serialize().decode() for _ in range(3)]
         await written.ledger.database.write(lambda connection: set_incarnation(connection, 2))
@@ -256,16 +260,19 @@ def test_requests_that_arrive_together_get_no_more_streams_than_there_may_be(
     monkeypatch.setattr(changes, "MOST_STREAMS", 3)
 
     async def begin() -> tuple[int, int]:
-        service = Service(
+        service = V1Service(
             written.ledger,
             Past(written.ledger),
-            Follower(written.ledger),
+            ChangeFollower(written.ledger),
             QueryBudget(written.ledger, Limits()),
             document_at,
         )
         responses = [falcon.asgi.Response() for _ in range(10)]
         begun = await asyncio.gather(
-            *(changes.begin_stream(service, response, changes.Since(0, None)) for response in responses),
+            *(
+                changes.begin_stream(service, response, changes.FeedPosition(0, None))
+                for response in responses
+            ),
             return_exceptions=True,
         )
         refused = sum(isinstance(each, TooMany) for each in begun)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from roost.fleet.work import Work
+from roost.fleet.work import WorkBudget
 from roost.placement.commands.names import AddResourceClass, AddTrait
 from roost.placement.queries import budget
 from roost.placement.v1 import candidates
@@ -21,13 +21,13 @@ def test_names_are_listed_with_work_that_grows_with_their_number(
     command: type[AddTrait | AddResourceClass],
     least: int,
 ) -> None:
-    made: list[Work] = []
+    made: list[WorkBudget] = []
 
-    def work(units: int) -> Work:
-        made.append(Work(units))
+    def work(units: int) -> WorkBudget:
+        made.append(WorkBudget(units))
         return made[-1]
 
-    monkeypatch.setattr(budget, "Work", work)
+    monkeypatch.setattr(budget, "WorkBudget", work)
     v1.read(path, openstack_api_version="placement 1.39")
     for number in range(50):
         v1.run(v1.ledger.execute(command(f"CUSTOM_{number:02}")))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from roost.fleet.work import Work
+from roost.fleet.work import WorkBudget
 from roost.placement.queries import budget
 from support.placement_api import ADMIN, uuid_of
 from support.v1_api import V1Api
@@ -70,13 +70,13 @@ def test_a_wrong_policy_is_refused(v1: V1Api) -> None:
 def test_members_and_assignments_are_listed_with_work_that_is_counted(
     v1: V1Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[Work] = []
+    made: list[WorkBudget] = []
 
-    def work(units: int) -> Work:
-        made.append(Work(units))
+    def work(units: int) -> WorkBudget:
+        made.append(WorkBudget(units))
         return made[-1]
 
-    monkeypatch.setattr(budget, "Work", work)
+    monkeypatch.setattr(budget, "WorkBudget", work)
     v1.provider("a", VCPU=100)
     v1.read("/v1/groups/g")
     v1.read(f"/v1/assignments?nodes={A}")

@@ -24,10 +24,10 @@ from roost.placement.errors import PlacementError
 from roost.placement.http.document import document_at
 from roost.placement.queries import QueryBudget
 from roost.placement.v1.candidates import first_page, page_at
-from roost.placement.v1.follower import Follower
+from roost.placement.v1.follower import ChangeFollower
 from roost.placement.v1.parameters import canonical
 from roost.placement.v1.past import Past
-from roost.placement.v1.service import Service
+from roost.placement.v1.service import V1Service
 from roost.web.limits import Limits
 from support.fleets import AGGREGATES, CLASSES, TRAITS, inventories, queries, some, worlds
 from support.ledgers import claim, opened
@@ -60,8 +60,8 @@ async def make(ledger: Ledger, world: World) -> None:
         await ledger.execute(SetAggregates(uuid, provider.aggregates, raises=True))
 
 
-def service_of(ledger: Ledger) -> Service:
-    return Service(ledger, Past(ledger), Follower(ledger), QueryBudget(ledger, Limits()), document_at)
+def service_of(ledger: Ledger) -> V1Service:
+    return V1Service(ledger, Past(ledger), ChangeFollower(ledger), QueryBudget(ledger, Limits()), document_at)
 
 
 def shown(candidate: Candidate) -> dict[str, Any]:

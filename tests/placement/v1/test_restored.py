@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from roost.server.backup.creation import Source, make_backup
+from roost.server.backup.creation import BackupSource, make_backup
 from roost.server.backup.restore import restore_database
 from support.ledgers import host, run
 from support.placement_api import uuid_of
@@ -23,7 +23,7 @@ def providers(pages: list[dict[str, Any]]) -> set[str]:
 def test_a_version_that_was_made_before_a_restore_is_not_shown_after_it(v1: V1Api, tmp_path: Path) -> None:
     url = str(v1.ledger.database.url)
     v1.run(run(v1.ledger, *host(uuid_of("a"), VCPU=8), *host(uuid_of("b"), VCPU=8)))
-    make_backup([Source("database", url)], tmp_path / "backup", silent)
+    make_backup([BackupSource("database", url)], tmp_path / "backup", silent)
     v1.run(run(v1.ledger, *host(uuid_of("before"), VCPU=8)))
     before = v1.pages(QUERY, 1)
     assert providers(before) == {uuid_of("a"), uuid_of("b"), uuid_of("before")}

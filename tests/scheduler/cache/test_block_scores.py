@@ -6,7 +6,7 @@ import pytest
 from roost.fleet.columns import Float64
 from roost.fleet.invalidation_log import InvalidationLog
 from roost.scheduler.cache.block_scores import MOST, BlockScores
-from roost.scheduler.cache.layout import Layout
+from roost.scheduler.cache.layout import PlaceLayout
 from roost.scheduler.cache.scales import Scale, weigh_one
 
 HOSTS = 100
@@ -18,10 +18,10 @@ class Columns:
     def __init__(self) -> None:
         rng = np.random.default_rng(7)
         ranks = rng.permutation(HOSTS).astype(np.intp)
-        self.layout = Layout(np.zeros(HOSTS, dtype=np.int32), 1, ranks)
+        self.layout = PlaceLayout(np.zeros(HOSTS, dtype=np.int32), 1, ranks)
         self.raws = [rng.random(len(self.layout)), rng.integers(0, 3, len(self.layout)).astype(np.float64)]
         self.changed = InvalidationLog()
-        self.joint = BlockScores(self.layout, self.raws, self.changed)
+        self.block_scores = BlockScores(self.layout, self.raws, self.changed)
 
     def weights(self, scales: list[Scale]) -> Float64:
         found = [
@@ -39,8 +39,8 @@ def scales(span: float = 1.0) -> list[Scale]:
     return [Scale(0, 0.0, span, 1.0), Scale(1, 0.0, 2.0, -0.7)]
 
 
-def assert_weighed(columns: Columns, by: list[Scale], *, known: bool) -> None:
-    found = columns.joint.of(by, known=known)
+def assert_weighed(columns: Columns, by: list[Scale], *, cached_only: bool) -> None:
+    found = columns.block_scores.of(by, cached_only=cached_only)
     assert found is not None
     assert np.array_equal(found.weights, columns.weights(by))
     assert np.array_equal(found.most, columns.weights(by).max(axis=1))
@@ -48,22 +48,22 @@ def assert_weighed(columns: Columns, by: list[Scale], *, known: bool) -> None:
 
 def test_weights_are_those_of_each_host_to_the_last_bit_and_follow_changes() -> None:
     columns = Columns()
-    assert columns.joint.of(scales(), known=True) is None
-    assert_weighed(columns, scales(), known=False)
+    assert columns.block_scores.of(scales(), cached_only=True) is None
+    assert_weighed(columns, scales(), cached_only=False)
     for place, value in ((0, 5.0), (99, -1.0), (0, 0.25)):
         columns.put(0, place, value)
         columns.put(1, place, 2.0)
-        assert_weighed(columns, scales(), known=True)
+        assert_weighed(columns, scales(), cached_only=True)
 
 
 def test_each_way_to_normalise_has_its_own_weights() -> None:
     columns = Columns()
     for span in range(1, MOST + 2):
-        assert_weighed(columns, scales(float(span)), known=False)
+        assert_weighed(columns, scales(float(span)), cached_only=False)
     columns.put(0, 50, 9.0)
     for span in range(2, MOST + 2):
-        assert_weighed(columns, scales(float(span)), known=True)
-    assert columns.joint.of(scales(1.0), known=True) is None
+        assert_weighed(columns, scales(float(span)), cached_only=True)
+    assert columns.block_scores.of(scales(1.0), cached_only=True) is None
 
 
 @pytest.mark.parametrize("multiplier", [1.0, 0.0, -2.0])
@@ -72,4 +72,4 @@ def test_a_multiplier_for_each_host_counts_as_one_for_all(multiplier: float) -> 
     of_each = np.full(len(columns.layout), multiplier)
     one, each = ([Scale(0, 0.0, 1.0, 1.0), Scale(1, 0.0, 2.0, by)] for by in (multiplier, of_each))
     assert np.array_equal(columns.weights(one), columns.weights(each))
-    assert_weighed(columns, each, known=False)
+    assert_weighed(columns, each, cached_only=False)

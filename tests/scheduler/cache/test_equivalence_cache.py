@@ -18,14 +18,14 @@ from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
 from roost.placement.commands.traits_and_aggregates import SetTraits
 from roost.scheduler import SchedulerOptions
-from roost.scheduler.cache import equivalence_cache as keeper
-from roost.scheduler.cache import plugin_parts as judging
+from roost.scheduler.cache import equivalence_cache as cache_module
+from roost.scheduler.cache import plugin_parts
 from roost.scheduler.cache.equivalence_cache import EquivalenceCache
 from roost.scheduler.cache.equivalence_class import EquivalenceClass
 from roost.scheduler.cache.host_entry import Rooms
 from roost.scheduler.cache.host_index import HostIndex
 from roost.scheduler.cache.narrowed import Narrowed
-from roost.scheduler.cache.totals import KeptTotals
+from roost.scheduler.cache.totals import CachedTotals
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.looks import Looks
@@ -72,7 +72,7 @@ def built_in() -> EquivalenceCache:
 
 def test_built_in_plugins_all_say_what_they_look_at(place: Place) -> None:
     every = EquivalenceCache(filters(OPTIONS), weighers(OPTIONS))
-    assert every.field(place.fleet, place.request(), place.table) is not None
+    assert every.pool(place.fleet, place.request(), place.table) is not None
 
 
 class Counting(Only):
@@ -93,11 +93,11 @@ def test_foreign_filter_is_asked_at_each_decision_about_hosts_still_in_play(plac
         name = "declares"
 
     foreign = Counting(1, 2)
-    kept = EquivalenceCache([foreign, Declares(0, 1, name="declares")], [])
+    cache = EquivalenceCache([foreign, Declares(0, 1, name="declares")], [])
     for _ in range(2):
-        field = kept.field(place.fleet, place.request(), place.table)
-        assert field is not None
-        assert [(step.name, step.left) for step in field.ready()][-2:] == [("declares", 2), ("only", 1)]
+        pool = cache.pool(place.fleet, place.request(), place.table)
+        assert pool is not None
+        assert [(step.name, step.left) for step in pool.ready()][-2:] == [("declares", 2), ("only", 1)]
     assert foreign.seen == [[0, 1], [0, 1]]
 
 
@@ -107,22 +107,22 @@ def test_requests_that_a_foreign_plugin_does_not_judge_cost_what_they_cost_witho
             return request.spec.flavor.extra_specs.get("ssd")
 
     foreign = OfSsd(0)
-    kept = EquivalenceCache([foreign], [])
-    with patch.object(keeper, "Narrowed", side_effect=AssertionError):
-        assert kept.field(place.fleet, place.request(), place.table) is not None
+    cache = EquivalenceCache([foreign], [])
+    with patch.object(cache_module, "Narrowed", side_effect=AssertionError):
+        assert cache.pool(place.fleet, place.request(), place.table) is not None
     assert foreign.seen == []
-    assert kept.field(place.fleet, place.request(spec(extra_specs={"ssd": "yes"})), place.table) is not None
+    assert cache.pool(place.fleet, place.request(spec(extra_specs={"ssd": "yes"})), place.table) is not None
     assert foreign.seen == [[0, 1, 2]]
 
 
 @pytest.mark.parametrize(
     "wish", [{"group": ServerGroup("g", "affinity")}, {"ignore_hosts": frozenset({"host0"})}]
 )
-def test_hosts_that_a_request_names_do_not_make_another_shape(place: Place, wish: dict[str, object]) -> None:
-    kept = built_in()
-    with patch.object(keeper, "EquivalenceClass", wraps=EquivalenceClass) as made:
+def test_hosts_that_a_request_names_do_not_make_another_class(place: Place, wish: dict[str, object]) -> None:
+    cache = built_in()
+    with patch.object(cache_module, "EquivalenceClass", wraps=EquivalenceClass) as made:
         for asked in (spec(), spec(**wish), spec()):
-            assert kept.field(place.fleet, place.request(asked), place.table) is not None
+            assert cache.pool(place.fleet, place.request(asked), place.table) is not None
     assert made.call_count == 1
 
 
@@ -134,34 +134,34 @@ def test_hosts_that_a_request_names_do_not_make_another_shape(place: Place, wish
         {"scheduler_hints": {"different_host": (uuid_of(0xC0),)}},
     ],
 )
-def test_few_hosts_are_left_out_without_narrowing_the_shape(place: Place, wish: dict[str, object]) -> None:
+def test_few_hosts_are_left_out_without_narrowing_the_class(place: Place, wish: dict[str, object]) -> None:
     place.table.update([report("host0", uuid_of(0), instances=frozenset({uuid_of(0xC0)}))])
     options = SchedulerOptions(filters=(*OPTIONS.filters, "DifferentHostFilter"))
-    kept = EquivalenceCache(filters(options), weighers(options))
+    cache = EquivalenceCache(filters(options), weighers(options))
 
     def best(of: RequestSpec) -> str:
-        field = kept.field(place.fleet, place.request(of), place.table)
-        assert field is not None
-        field.ready()
-        return place.table.hosts[field.index(field.best(1)[0])]
+        pool = cache.pool(place.fleet, place.request(of), place.table)
+        assert pool is not None
+        pool.ready()
+        return place.table.hosts[pool.index(pool.best(1)[0])]
 
-    with patch.object(keeper, "Narrowed", side_effect=AssertionError):
+    with patch.object(cache_module, "Narrowed", side_effect=AssertionError):
         assert [best(spec()), best(spec(**wish)), best(spec())] == ["host0", "host1", "host0"]
 
 
-def test_a_shape_is_narrowed_where_a_host_that_is_left_out_has_the_greatest_number(place: Place) -> None:
+def test_a_class_is_narrowed_where_a_host_that_is_left_out_has_the_greatest_number(place: Place) -> None:
     more = {"VCPU": Inventory(16), "MEMORY_MB": Inventory(8192), "DISK_GB": Inventory(100)}
     place.do(SetInventories(uuid_of(0), more, None))
-    kept = built_in()
-    with patch.object(keeper, "Narrowed", wraps=Narrowed) as narrowed:
+    cache = built_in()
+    with patch.object(cache_module, "Narrowed", wraps=Narrowed) as narrowed:
         for host in ("host1", "host2", "host0"):
             ignoring = spec(ignore_hosts=frozenset({host}))
-            assert kept.field(place.fleet, place.request(ignoring), place.table) is not None
+            assert cache.pool(place.fleet, place.request(ignoring), place.table) is not None
     assert narrowed.call_count == 1
 
 
-@pytest.mark.parametrize("projects", [2, judging.MOST_KEYS + 5])
-def test_filter_is_asked_once_for_each_project_and_shapes_stay_few(place: Place, projects: int) -> None:
+@pytest.mark.parametrize("projects", [2, plugin_parts.MOST_KEYS + 5])
+def test_filter_is_asked_once_for_each_project_and_classes_stay_few(place: Place, projects: int) -> None:
     class OfProjects(Counting):
         looks_at = Looks.REPORT
 
@@ -169,73 +169,73 @@ def test_filter_is_asked_once_for_each_project_and_shapes_stay_few(place: Place,
             return request.spec.project_id
 
     plugin = OfProjects(0, 2)
-    kept = EquivalenceCache([plugin], [])
-    with patch.object(keeper, "EquivalenceClass", wraps=EquivalenceClass) as made:
+    cache = EquivalenceCache([plugin], [])
+    with patch.object(cache_module, "EquivalenceClass", wraps=EquivalenceClass) as made:
         for _ in range(3):
             for project in range(projects):
                 asked = spec(project_id=f"p{project}")
-                field = kept.field(place.fleet, place.request(asked), place.table)
-                assert field is not None
-                assert field.ready()[-1].left == 2
-    assert made.call_count <= judging.MOST_KEYS + 1
-    # Those asked as part of a shape are asked once more when their verdicts are kept by themselves.
-    assert len(plugin.seen) <= projects + judging.MOST_KEYS
+                pool = cache.pool(place.fleet, place.request(asked), place.table)
+                assert pool is not None
+                assert pool.ready()[-1].left == 2
+    assert made.call_count <= plugin_parts.MOST_KEYS + 1
+    # Those asked as part of a class are asked once more when their masks are cached by themselves.
+    assert len(plugin.seen) <= projects + plugin_parts.MOST_KEYS
 
 
 def test_trees_and_sharing_providers_are_kept_and_only_what_was_touched_is_judged_again(place: Place) -> None:
     place.do(CreateProvider(uuid_of(9), "child", uuid_of(0)))
     place.do(SetInventories(uuid_of(9), {"VCPU": Inventory(8)}, None))
     place.do(SetTraits(uuid_of(2), frozenset({SHARING_TRAIT}), None, add_custom=True))
-    kept = built_in()
+    cache = built_in()
     with (
-        patch.object(keeper, "EquivalenceClass", wraps=EquivalenceClass) as made,
-        patch.object(keeper, "HostIndex", wraps=HostIndex) as boards,
+        patch.object(cache_module, "EquivalenceClass", wraps=EquivalenceClass) as made,
+        patch.object(cache_module, "HostIndex", wraps=HostIndex) as indexes,
     ):
         for used in range(6):
-            field = kept.field(place.fleet, place.request(spec(2)), place.table)
-            assert field is not None
-            assert field.ready()[1].left == 3
-            first = next(field.candidates(field.best(1)[0]))
+            pool = cache.pool(place.fleet, place.request(spec(2)), place.table)
+            assert pool is not None
+            assert pool.ready()[1].left == 3
+            first = next(pool.candidates(pool.best(1)[0]))
             held = holding(uuid_of(0xC0 + used), first.allocations)
             place.do(WriteAllocations((held,)))
-    assert (made.call_count, boards.call_count) == (1, 1)
+    assert (made.call_count, indexes.call_count) == (1, 1)
 
 
 def test_provider_that_moves_to_another_tree_changes_both(place: Place) -> None:
     place.do(CreateProvider(uuid_of(9), "child", uuid_of(0)))
     place.do(SetInventories(uuid_of(9), {"VCPU": Inventory(800)}, None))
-    kept = built_in()
+    cache = built_in()
     for parent, best in ((None, "host0"), (uuid_of(1), "host1")):
         if parent is not None:
             place.do(UpdateProvider(uuid_of(9), "child", parent))
-        field = kept.field(place.fleet, place.request(), place.table)
-        assert field is not None
-        field.ready()
-        assert place.table.hosts[field.index(field.best(1)[0])] == best
+        pool = cache.pool(place.fleet, place.request(), place.table)
+        assert pool is not None
+        pool.ready()
+        assert place.table.hosts[pool.index(pool.best(1)[0])] == best
 
 
 def test_providers_that_come_and_go_concern_only_the_hosts_that_they_are_of(place: Place) -> None:
     child, host = uuid_of(9), uuid_of(2)
     stock = {"VCPU": Inventory(8), "MEMORY_MB": Inventory(8192), "DISK_GB": Inventory(100)}
-    kept = built_in()
+    cache = built_in()
     place.do(CreateProvider(uuid_of(8), "other child", uuid_of(1)))
     looked_at: list[int] = []
-    refresh_one = KeptTotals.refresh_one
+    refresh_one = CachedTotals.refresh_one
 
-    def note(totals: KeptTotals, at: int) -> Rooms:
+    def note(totals: CachedTotals, at: int) -> Rooms:
         looked_at.append(int(totals.index[at]))
         return refresh_one(totals, at)
 
     def offered() -> tuple[int, list[int]]:
         looked_at.clear()
-        field = kept.field(place.fleet, place.request(), place.table)
-        assert field is not None
-        return field.ready()[1].left, sorted(looked_at)
+        pool = cache.pool(place.fleet, place.request(), place.table)
+        assert pool is not None
+        return pool.ready()[1].left, sorted(looked_at)
 
     with (
-        patch.object(KeptTotals, "refresh_one", note),
-        patch.object(keeper, "HostIndex", wraps=HostIndex) as boards,
-        patch.object(keeper, "EquivalenceClass", wraps=EquivalenceClass) as shapes,
+        patch.object(CachedTotals, "refresh_one", note),
+        patch.object(cache_module, "HostIndex", wraps=HostIndex) as indexes,
+        patch.object(cache_module, "EquivalenceClass", wraps=EquivalenceClass) as classes,
     ):
         assert offered() == (3, [])
         place.do(CreateProvider(child, "child", uuid_of(0)))
@@ -252,7 +252,7 @@ def test_providers_that_come_and_go_concern_only_the_hosts_that_they_are_of(plac
         place.do(CreateProvider(host, "name2", None))
         place.do(SetInventories(host, stock, None))
         assert offered() == (3, [2])
-    assert (boards.call_count, shapes.call_count) == (1, 1)
+    assert (indexes.call_count, classes.call_count) == (1, 1)
 
 
 def test_filters_are_asked_again_only_for_hosts_that_report_something_new(place: Place) -> None:
@@ -266,38 +266,38 @@ def test_filters_are_asked_again_only_for_hosts_that_report_something_new(place:
 
     curious = Curious()
     curious.seen = []
-    kept = EquivalenceCache([curious], [])
+    cache = EquivalenceCache([curious], [])
     for _ in range(3):
-        kept.field(place.fleet, place.request(), place.table)
+        cache.pool(place.fleet, place.request(), place.table)
     place.table.update([report("host1", uuid_of(1), last_seen=NOW)])
-    kept.field(place.fleet, place.request(), place.table)
+    cache.pool(place.fleet, place.request(), place.table)
     assert curious.seen == [[0, 1, 2]]
     place.table.update([report("host1", uuid_of(1), enabled=False)])
-    kept.field(place.fleet, place.request(), place.table)
+    cache.pool(place.fleet, place.request(), place.table)
     assert curious.seen == [[0, 1, 2], [1]]
 
 
 def test_another_fleet_or_table_begins_anew(place: Place) -> None:
-    kept = built_in()
+    cache = built_in()
     other = Place()
-    with patch.object(keeper, "EquivalenceClass", wraps=EquivalenceClass) as made:
+    with patch.object(cache_module, "EquivalenceClass", wraps=EquivalenceClass) as made:
         for fleet, table in (
             (place.fleet, place.table),
             (other.fleet, place.table),
             (other.fleet, other.table),
         ):
             for _ in range(2):
-                kept.field(fleet, place.request(), table)
+                cache.pool(fleet, place.request(), table)
     assert made.call_count == 3
 
 
-def test_the_shape_not_used_for_longest_is_dropped(place: Place) -> None:
-    kept = built_in()
+def test_the_class_not_used_for_longest_is_dropped(place: Place) -> None:
+    cache = built_in()
     with (
-        patch.object(keeper, "MOST_SHAPES", 2),
-        patch.object(keeper, "EquivalenceClass", wraps=EquivalenceClass) as made,
+        patch.object(cache_module, "MOST_CLASSES", 2),
+        patch.object(cache_module, "EquivalenceClass", wraps=EquivalenceClass) as made,
     ):
         for vcpus in (1, 2, 1, 3, 1, 2):
-            kept.field(place.fleet, place.request(spec(vcpus)), place.table)
+            cache.pool(place.fleet, place.request(spec(vcpus)), place.table)
     # The third one drove out the second, which had not been used since the first was.
     assert made.call_count == 4

@@ -6,14 +6,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.scheduler.cache.layout import Layout
+from roost.scheduler.cache.layout import PlaceLayout
 
 
 @given(st.lists(st.integers(0, 3), max_size=200), st.randoms(use_true_random=False))
 def test_every_host_has_a_place_in_its_cell(cells: list[int], random: Random) -> None:
     ranks = list(range(len(cells)))
     random.shuffle(ranks)
-    layout = Layout(np.array(cells, dtype=np.int32), 4, np.array(ranks, dtype=np.intp))
+    layout = PlaceLayout(np.array(cells, dtype=np.int32), 4, np.array(ranks, dtype=np.intp))
     assert len(layout) == layout.blocks * layout.size
     assert layout.index_at[layout.place_of].tolist() == list(range(len(cells)))
     assert not layout.spare[layout.place_of].any()
@@ -30,6 +30,6 @@ def test_every_host_has_a_place_in_its_cell(cells: list[int], random: Random) ->
 
 def test_blocks_grow_with_the_fleet_but_not_beyond_its_cells() -> None:
     few, many = np.arange(100), np.arange(100_000)
-    assert Layout(np.zeros(100, dtype=np.int32), 1, few).size == 16
-    assert Layout(np.zeros(100_000, dtype=np.int32), 1, many).size == 512
-    assert Layout(np.arange(100_000, dtype=np.int32) % 2_000, 2_000, many).size == 32
+    assert PlaceLayout(np.zeros(100, dtype=np.int32), 1, few).size == 16
+    assert PlaceLayout(np.zeros(100_000, dtype=np.int32), 1, many).size == 512
+    assert PlaceLayout(np.arange(100_000, dtype=np.int32) % 2_000, 2_000, many).size == 32

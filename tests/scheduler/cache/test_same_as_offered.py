@@ -15,13 +15,15 @@ from roost.model.aggregate import HostAggregate
 from roost.model.inventory import Inventory
 from roost.model.spec import Flavor, RequestSpec
 from roost.scheduler import SchedulerOptions
-from roost.scheduler.cache import equivalence_class as shape
-from roost.scheduler.cache import host_index as board
-from roost.scheduler.cache import layout
-from roost.scheduler.cache import plugin_parts as judging
-from roost.scheduler.cache import score_index as ranks
-from roost.scheduler.cache import stage_mask as play
-from roost.scheduler.cache import value_range as extremes
+from roost.scheduler.cache import (
+    equivalence_class,
+    host_index,
+    layout,
+    plugin_parts,
+    score_index,
+    stage_mask,
+    value_range,
+)
 from roost.scheduler.cache.cached_pool import CachedPool
 from support.clouds import AGGREGATES, report, tell, uuid_of
 from support.decided_worlds import FLAVORS, OPTIONS, World
@@ -36,14 +38,14 @@ def tiny(request: pytest.FixtureRequest) -> Iterator[None]:
     one_by_one = 48 if request.param == "one by one" else 0
     with (
         patch.object(layout, "SMALLEST_BLOCK", 2),
-        patch.object(shape, "ONE_BY_ONE", one_by_one),
-        patch.object(board, "ONE_BY_ONE", one_by_one),
-        patch.object(ranks, "AT_ONCE", 4),
-        patch.object(ranks, "MORE", 1),
-        patch.object(extremes, "ONE_BY_ONE", one_by_one // 24),
-        patch.object(play, "ONE_BY_ONE", one_by_one // 24),
-        patch.object(ranks, "FEW", 1 + one_by_one // 12),
-        patch.object(judging, "MOST_KEYS", 1 + one_by_one),
+        patch.object(equivalence_class, "ONE_BY_ONE", one_by_one),
+        patch.object(host_index, "ONE_BY_ONE", one_by_one),
+        patch.object(score_index, "AT_ONCE", 4),
+        patch.object(score_index, "MORE", 1),
+        patch.object(value_range, "ONE_BY_ONE", one_by_one // 24),
+        patch.object(stage_mask, "ONE_BY_ONE", one_by_one // 24),
+        patch.object(score_index, "FEW", 1 + one_by_one // 12),
+        patch.object(plugin_parts, "MOST_KEYS", 1 + one_by_one),
     ):
         yield
 

@@ -2,7 +2,7 @@
 
 from roost.model.allocation import Allocations
 from roost.model.vocabulary import SHARING_TRAIT
-from roost.placement.interface import AllocationRequest, Level, ProviderSummary
+from roost.placement.interface import AllocationRequest, InventoryUsage, ProviderSummary
 from roost.scheduler.candidates.fetched_candidates import FetchedCandidates
 from roost.scheduler.nodes.table import NodeTable
 from support.clouds import report
@@ -11,7 +11,7 @@ TABLE = NodeTable([report("b", "root-b"), report("a", "root-a"), report("c", "ro
 
 
 def summary(root: str, *traits: str, **levels: tuple[int, int]) -> ProviderSummary:
-    resources = {name: Level(*both) for name, both in levels.items()}
+    resources = {name: InventoryUsage(*both) for name, both in levels.items()}
     return ProviderSummary(resources, frozenset(traits), None, root)
 
 

@@ -27,7 +27,7 @@ from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAf
 from roost.scheduler.gateways.local import Decide
 from roost.scheduler.plugins.plugins import Named
 from roost.scheduler.request.query import placement_queries
-from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.selection import Plugins
 from support.clouds import AGGREGATES, NOW, flat, join, report, spec, uuid_of
@@ -97,7 +97,7 @@ class SupposingWorld(World):
     def placed(self, spec: RequestSpec, names: Sequence[str] = ()) -> int:
         """How many are placed by runs of one instance each, which stay."""
         for number, name in enumerate(names or self.names()):
-            wanted = placement_queries(spec, Facts(self.table, self.options))
+            wanted = placement_queries(spec, FilterFacts(self.table, self.options))
             request = SchedulingRequest(
                 "run",
                 spec,

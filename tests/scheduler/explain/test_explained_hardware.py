@@ -23,7 +23,7 @@ from roost.scheduler.options import DEFAULT_FILTERS
 from roost.scheduler.plugins.pci_options import PciOptions
 from roost.scheduler.plugins.plugins import filters, weighers
 from roost.scheduler.request.query import placement_queries
-from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.selection import Plugins
 from support.clouds import NOW, report, spec, table_of, uuid_of
@@ -71,7 +71,7 @@ def explain(reports: Mapping[str, Mapping[str, Any]], vcpus: int, **extra_specs:
     mark = len(state.changes)
 
     def asked(of: RequestSpec) -> SchedulingRequest:
-        queries = placement_queries(of, Facts(table, OPTIONS))
+        queries = placement_queries(of, FilterFacts(table, OPTIONS))
         more: Any = {"fallbacks": queries.fallbacks, "places": queries.places}
         return SchedulingRequest("run", of, queries.query, (uuid_of(0xA),), 0, 1, NOW, OPTIONS, **more)
 

@@ -20,7 +20,7 @@ from roost.model.allocation import Consumer
 from roost.model.spec import Destination, Selection, ServerGroup
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import CannotAllocate, ConcurrentUpdate
-from roost.placement.interface import AllocationRequest, Level, Provider, ProviderSummary
+from roost.placement.interface import AllocationRequest, InventoryUsage, Provider, ProviderSummary
 from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
 from roost.scheduler.errors import NoAlternate, PlacementUnavailable
 from roost.scheduler.gateways.http import HttpGateway
@@ -90,7 +90,7 @@ class Foreign:
     generation: Counter[str] = field(default_factory=Counter)
     most: Counter[str] = field(default_factory=Counter)
 
-    def noting(self, heard: object) -> "Foreign":
+    def noting(self, moments: object) -> "Foreign":
         return self
 
     async def group_members(self, group: str) -> None:
@@ -106,7 +106,11 @@ class Foreign:
         requests = [
             AllocationRequest({root: {"VCPU": 1, "MEMORY_MB": 1024, "DISK_GB": 10}}, {}) for root in offered
         ]
-        levels = {"VCPU": Level(9, 0), "MEMORY_MB": Level(99999, 0), "DISK_GB": Level(9999, 0)}
+        levels = {
+            "VCPU": InventoryUsage(9, 0),
+            "MEMORY_MB": InventoryUsage(99999, 0),
+            "DISK_GB": InventoryUsage(9999, 0),
+        }
         return requests, {root: ProviderSummary(levels, frozenset(), None, root) for root in offered}
 
     async def write_allocations(self, writes: Sequence[ConsumerWrite]) -> None:

@@ -18,7 +18,7 @@ from roost.scheduler.explain.scratch import Scratch
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.plugins import plugins as found
 from roost.scheduler.request.query import placement_queries
-from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.selection import Plugins
 from scheduler.gateways.test_same_answers import MEMORY
@@ -118,7 +118,7 @@ def test_what_fits_is_said_with_weights(tmp_path: Path) -> None:
 def works(ledger_fleet: object, cloud: Cloud, ask: Ask, change: Relaxation) -> bool:
     """Whether the first instance of a request is placed with a change, by a decision on the state itself."""
     table, options = cloud.table(), SchedulerOptions()
-    wanted = placement_queries(ask.spec, Facts(table, options))
+    wanted = placement_queries(ask.spec, FilterFacts(table, options))
     named = next((each for each in constraints_of(wanted.query) if str(each) == change.name), None)
     query, filters = wanted.query, found.filters(options)
     if change.kind == "amount":

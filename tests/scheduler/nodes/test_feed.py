@@ -9,7 +9,7 @@ from roost.model.node import NodeReport
 from roost.scheduler.nodes.feed import DECODED_AT_ONCE, LOOK_SECONDS, LOST_SECONDS, NodeFeed
 from roost.scheduler.nodes.table import NodeTable
 from roost.state.cell_database.building import AttemptKey
-from roost.state.cell_database.deletions import Destroyed
+from roost.state.cell_database.deletions import NoteDestroyed
 from roost.state.cell_database.node_reports import ReadSigns
 from roost.state.cell_database.orders import GiveOrders
 from roost.storage import DatabaseUnavailable
@@ -142,7 +142,7 @@ def test_host_that_owes_a_destruction_is_not_up(tmp_path) -> None:
             await cell.fail([AttemptKey("i", 1)], "too long")
             await feed.refresh()
             assert up(table) == set()
-            await cell.write(Destroyed((DestroyOrder("i", 1, "a"),), NOW))
+            await cell.write(NoteDestroyed((DestroyOrder("i", 1, "a"),), NOW))
             await feed.refresh()
             assert up(table) == {"a"}
 

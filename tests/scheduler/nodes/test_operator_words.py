@@ -13,7 +13,7 @@ from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.errors import ClaimsInDoubt, PlacementUnavailable
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.word_checks import TAKEN_AWAY, WordCheckedGateway
-from roost.scheduler.nodes.operator_words import OperatorWords, Taken
+from roost.scheduler.nodes.operator_words import OperatorWords, TakenWords
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.outcome import ClaimAttempt, Outcome
@@ -223,8 +223,8 @@ def test_more_events_than_are_kept_concern_everybody() -> None:
 
         words = OperatorWords(read)
         await words.take(7)
-        assert words.taken == Taken(7, 2_000)
-        assert words.concern(Taken(), [Subject("c", "h", "n")])
-        assert not words.concern(Taken(7, 1_500), [Subject("c", "h", "n")])
+        assert words.taken == TakenWords(7, 2_000)
+        assert words.concern(TakenWords(), [Subject("c", "h", "n")])
+        assert not words.concern(TakenWords(7, 1_500), [Subject("c", "h", "n")])
 
     asyncio.run(run())

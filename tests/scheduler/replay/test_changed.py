@@ -8,14 +8,14 @@ from roost.model.spec import Flavor, ServerGroup
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replay.changed import Changes, NoSuchConstraint, changed_queries, changed_spec
 from roost.scheduler.replay.flavors import flavor_from
-from roost.scheduler.request.places import Place
+from roost.scheduler.request.places import RequestedPlace
 from roost.scheduler.request.query import PlacementQueries
 from support.clouds import spec
 
 PLAIN = RequestGroup(resources={"VCPU": 4, "MEMORY_MB": 512}, required=all_of("CUSTOM_RED"))
 GPU = RequestGroup(suffix="1", resources={"CUSTOM_GPU": 1})
 ASKED = PlacementQueries(
-    CandidateQuery((PLAIN, GPU), isolate=True), places=(Place("force_hosts", (1,), True),)
+    CandidateQuery((PLAIN, GPU), isolate=True), places=(RequestedPlace("force_hosts", (1,), True),)
 )
 OPTIONS = SchedulerOptions()
 

@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from roost.ledger.past_fleet import PastFleet
 from roost.ledger.tables import commits
 from roost.model.spec import Flavor
-from roost.records import Retention, RunWithAttempts, spec_of
+from roost.records import RecordRetention, RunWithAttempts, spec_of
 from roost.records.backend import open_sql_records
-from roost.scheduler.replay import NotReproducible, Replay, Replayed
+from roost.scheduler.replay import DecisionReplay, NotReproducible, Replayed
 from roost.scheduler.replay.changed import Changes
 from roost.state.api_database.node_journal import NodeJournals
 from roost.state.api_database.tables import node_journal
@@ -42,7 +42,7 @@ def workload(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def recorded(path: Path) -> list[RunWithAttempts]:
-    records = await open_sql_records(f"sqlite:///{path / 'records.db'}", Retention(0, 0))
+    records = await open_sql_records(f"sqlite:///{path / 'records.db'}", RecordRetention(0, 0))
     try:
         return await records.last(1_000)
     finally:
@@ -71,7 +71,7 @@ def test_what_differs_and_what_the_record_does_not_tell_is_said(workload: Path) 
     async def run() -> None:
         runs = await recorded(workload)
         api = Database(f"sqlite:///{workload / 'api.db'}", read_only=True)
-        replay = Replay(await PastFleet.open(api), NodeJournals(api))
+        replay = DecisionReplay(await PastFleet.open(api), NodeJournals(api))
 
         async def again(each: RunWithAttempts, **changed: object) -> Replayed:
             run = msgspec.structs.replace(each.run, **changed)
@@ -114,7 +114,7 @@ def test_a_changed_request_is_decided_on_the_same_state_or_on_the_present_one(wo
     async def run() -> None:
         runs = await recorded(workload)
         api = Database(f"sqlite:///{workload / 'api.db'}", read_only=True)
-        replay = Replay(await PastFleet.open(api), NodeJournals(api))
+        replay = DecisionReplay(await PastFleet.open(api), NodeJournals(api))
         huge = next(
             each.run
             for each in runs

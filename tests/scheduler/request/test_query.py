@@ -17,7 +17,7 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request.demand.numa_groups import NumaModel
 from roost.scheduler.request.options import RequestFilterOptions, Workarounds
 from roost.scheduler.request.query import candidate_query, placement_queries
-from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.request.request_filters import FilterFacts
 from support.clouds import spec
 
 GPU = RequestGroup({"CUSTOM_GPU": 1}, "_port")
@@ -143,13 +143,13 @@ def test_processors(
 
 def test_dedicated_processors_may_also_be_vcpu() -> None:
     wanted = spec(4, 512, 0, extra_specs={"hw:cpu_policy": "dedicated", "hw:cpu_thread_policy": "require"})
-    found = placement_queries(wanted, Facts(NodeTable(), SchedulerOptions()))
+    found = placement_queries(wanted, FilterFacts(NodeTable(), SchedulerOptions()))
     [fallback] = found.fallbacks
     assert fallback.groups == (RequestGroup({"VCPU": 4, "MEMORY_MB": 512}),)
     assert fallback.root_forbidden == {DISABLED_TRAIT}
     options = SchedulerOptions(workarounds=Workarounds(disable_fallback_pcpu_query=True))
-    assert placement_queries(wanted, Facts(NodeTable(), options)).fallbacks == ()
-    assert placement_queries(spec(4), Facts(NodeTable(), SchedulerOptions())).fallbacks == ()
+    assert placement_queries(wanted, FilterFacts(NodeTable(), options)).fallbacks == ()
+    assert placement_queries(spec(4), FilterFacts(NodeTable(), SchedulerOptions())).fallbacks == ()
 
 
 UEFI = {"hw_firmware_type": "uefi"}
@@ -297,7 +297,7 @@ def test_whatever_extra_specs_say_the_query_can_be_sent_or_is_refused(extra: dic
 def with_model(model: NumaModel, *args: int, **more: Any) -> list[CandidateQuery]:
     """Return all queries for a request where the NUMA nodes of hosts are described in this way."""
     options = SchedulerOptions(request_filters=RequestFilterOptions(numa_model=model))
-    found = placement_queries(spec(*args, **more), Facts(NodeTable(), options))
+    found = placement_queries(spec(*args, **more), FilterFacts(NodeTable(), options))
     return [
         msgspec.structs.replace(each, root_forbidden=each.root_forbidden - {DISABLED_TRAIT})
         for each in (found.query, *found.fallbacks)

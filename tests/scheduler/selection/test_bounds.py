@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from roost.scheduler.selection.outcome import BOUND, CLAIMS, Outcome
-from roost.scheduler.selection.selection import Draw, select
+from roost.scheduler.selection.selection import RandomDraw, select
 from support.offering import MadeUp, driven, hosts, no_chance, plugins, scheduling_request, where
 
 
@@ -105,6 +105,6 @@ def test_alternates_are_those_found_in_time() -> None:
 
 
 def test_the_same_seed_draws_the_same_numbers_in_every_version_of_python() -> None:
-    assert [Draw(5)(10) for _ in range(2)] == [6, 6]
-    draw = Draw(42)
+    assert [RandomDraw(5)(10) for _ in range(2)] == [6, 6]
+    draw = RandomDraw(42)
     assert [draw(100) for _ in range(6)] == [63, 2, 27, 22, 73, 67]

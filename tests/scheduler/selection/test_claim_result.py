@@ -11,11 +11,11 @@ from roost.placement.client.transport import OlderService
 from roost.placement.errors import error_for
 from roost.scheduler import NoValidHost
 from roost.scheduler import errors as scheduler
-from roost.scheduler.selection.claim_result import Verdict, result_of
+from roost.scheduler.selection.claim_result import ClaimVerdict, result_of
 from roost.storage import DatabaseUnavailable
 from roost.storage.errors import OutcomeUnknown, SchemaTooNew, SchemaTooOld
 
-REFUSED, RETRY, FATAL = Verdict.REFUSED, Verdict.RETRY, Verdict.FATAL
+REFUSED, RETRY, FATAL = ClaimVerdict.REFUSED, ClaimVerdict.RETRY, ClaimVerdict.FATAL
 
 UPDATE = placement.ConcurrentUpdate.code
 UNDEFINED = placement.PlacementError.code
@@ -81,7 +81,7 @@ VERDICTS = [
 
 
 @pytest.mark.parametrize(("error", "verdict"), VERDICTS, ids=lambda each: getattr(each, "name", None))
-def test_verdict(error: Exception, verdict: Verdict) -> None:
+def test_verdict(error: Exception, verdict: ClaimVerdict) -> None:
     result = result_of(error)
     assert result.verdict is verdict
     assert result.reason

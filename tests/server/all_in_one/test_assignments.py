@@ -13,7 +13,7 @@ from roost.model.instance import ACTIVE, BuildRequest
 from roost.model.inventory import Inventory
 from roost.model.provider_names import provider_uuid
 from roost.model.spec import Flavor
-from roost.server.all_in_one import Layout, LayoutHost, System
+from roost.server.all_in_one import LayoutHost, System, SystemLayout
 from support.hardware_clouds import OPTIONS, check_assignments
 from support.numa_hosts import reported, reported_cell
 from support.systems import differences, opened_system, wanted
@@ -26,7 +26,7 @@ HOSTS = tuple(
     )
     for name in ("a", "b")
 )
-LAYOUT = Layout({"cell1": tuple(LayoutHost(host) for host in HOSTS)})
+LAYOUT = SystemLayout({"cell1": tuple(LayoutHost(host) for host in HOSTS)})
 PINNED = Flavor("pinned", 2, 64, extra_specs={"hw:cpu_policy": "dedicated"})
 
 

@@ -12,18 +12,18 @@ from roost.model.errors import OperatorError
 from roost.model.instance import ACTIVE
 from roost.model.provider_names import provider_uuid
 from roost.model.spec import Flavor
-from roost.server.all_in_one import Layout, LayoutHost, System
+from roost.server.all_in_one import LayoutHost, System, SystemLayout
 from support.profiles import CASES, STORAGE
 from support.systems import differences, opened_system, states, wanted
 
 HOST = "host"
 
 
-def layout(profile: str, nodes: int = 3) -> Layout:
+def layout(profile: str, nodes: int = 3) -> SystemLayout:
     """One host of a profile, with at most ``nodes`` of each kind."""
     host = read_profile(profile).host(HOST)
     few = tuple(msgspec.structs.replace(each, count=min(each.count, nodes)) for each in host.nodes)
-    return Layout({"cell1": (LayoutHost(msgspec.structs.replace(host, nodes=few)),)})
+    return SystemLayout({"cell1": (LayoutHost(msgspec.structs.replace(host, nodes=few)),)})
 
 
 async def held(system: System, instance: str) -> dict[str, dict[str, int]]:

@@ -13,7 +13,7 @@ from roost.conductor.http import create_app
 from roost.model.aggregate import HostAggregate
 from roost.model.inventory import Inventory
 from roost.model.provider_names import provider_uuid
-from roost.server.all_in_one import Layout, LayoutHost, System
+from roost.server.all_in_one import LayoutHost, System, SystemLayout
 from roost.web.auth import NoAuth
 from support.conductor_api import ADMIN, FLAVOR, detail
 from support.systems import SMALL, opened_system
@@ -25,7 +25,9 @@ NODE = provider_uuid(HOST)
 
 
 @asynccontextmanager
-async def served(directory: Path, layout: Layout = SMALL) -> AsyncIterator[tuple[System, httpx.AsyncClient]]:
+async def served(
+    directory: Path, layout: SystemLayout = SMALL
+) -> AsyncIterator[tuple[System, httpx.AsyncClient]]:
     async with opened_system(directory, layout) as system:
         app = create_app(
             system.super_conductor,
@@ -96,7 +98,7 @@ def test_zone_is_made_over_http_and_instances_follow_it(tmp_path) -> None:
 def test_aggregates_of_a_layout_are_made_at_the_first_start_only(tmp_path) -> None:
     fast = HostAggregate("00000000-0000-4000-8000-000000000001", "fast", {"availability_zone": "az1"})
     hosts = [SimulatedHost(name, {"VCPU": Inventory(4)}) for name in ("plain", "quick")]
-    layout = Layout({"cell1": (LayoutHost(hosts[0]), LayoutHost(hosts[1], (fast,)))})
+    layout = SystemLayout({"cell1": (LayoutHost(hosts[0]), LayoutHost(hosts[1], (fast,)))})
 
     async def run() -> None:
         async with served(tmp_path, layout) as (system, client):

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roost.placement.commands.names import AddTrait
-from roost.server.backup.creation import Made, Source, make_backup
+from roost.server.backup.creation import BackupSource, Made, make_backup
 from roost.server.backup.restore import restore_database
 from roost.storage import DatabaseIdentity
 from support.databases import Place
@@ -34,7 +34,7 @@ def fill(place: Place, commits: int = 20) -> None:
 
 def backed_up(url: str, folder: Path) -> Made:
     """Back a database up in this process."""
-    return make_backup([Source("database", url)], folder, silent)
+    return make_backup([BackupSource("database", url)], folder, silent)
 
 
 def restored(folder: Path, url: str, replace: bool = False, now: float = 0.0) -> DatabaseIdentity | None:

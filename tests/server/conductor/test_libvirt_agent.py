@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from roost.agent.drivers.libvirt.connection import Connection
+from roost.agent.drivers.libvirt.connection import LibvirtConnection
 from support.forked import Forked
 from support.libvirt_daemon import NEEDS_DAEMON, opened_daemon
 from support.libvirt_hosts import needs_libvirt
@@ -141,7 +141,7 @@ def test_an_instance_is_built_on_a_host_with_libvirt_and_deleted(tmp_path: Path)
 @NEEDS_DAEMON[1]
 def test_a_pinned_guest_outlives_its_agent_and_is_reshaped_and_destroyed_by_the_next(tmp_path: Path) -> None:
     with opened_daemon() as daemon:
-        watching = Connection(daemon.uri, 20.0)
+        watching = LibvirtConnection(daemon.uri, 20.0)
         sets = "cpu_shared_set = 0-7\ncpu_dedicated_set = 8-11"
         options = f"uri = {daemon.uri}\ncount_other_guests = false\nrefresh_seconds = 0.1\n{sets}"
 

@@ -20,7 +20,7 @@ from roost.records import RecordQueue
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.api.app import create_app
 from roost.scheduler.api.repeated import Repeats
-from roost.scheduler.api.service import Service
+from roost.scheduler.api.service import SchedulerService
 from roost.scheduler.client import HttpScheduler
 from roost.scheduler.client.http import ATTEMPTS
 from roost.scheduler.errors import (
@@ -211,7 +211,9 @@ async def test_what_does_not_answer_is_told_from_what_refuses(tmp_path: Path) ->
 async def test_conductors_ask_a_scheduler_over_http(tmp_path: Path) -> None:
     """Placed, a response lost on the way, failed on the first host, and moved to the alternate."""
     async with conducting(tmp_path) as now:
-        app = create_app(Service(now.scheduler, RecordQueue(Backend()), SchedulerOptions()), NoAuth())
+        app = create_app(
+            SchedulerService(now.scheduler, RecordQueue(Backend()), SchedulerOptions()), NoAuth()
+        )
         way = Way(app)
         async with client_of(way) as client:
             now.super = SuperConductor(

@@ -11,7 +11,7 @@ from oslo_policy.policy import RuleDefault
 from roost.model.spec import RequestSpec, Selection
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.api.operations import DEFAULT_RULES
-from roost.web.auth.rules import Rules
+from roost.web.auth.rules import PolicyRules
 from support.clouds import Cloud, flat, uuid_of
 from support.scheduling_api import FLAVOR, SPEC, SchedulingApi, error_of, scheduling
 
@@ -77,7 +77,7 @@ def test_a_refusal_has_its_reasons_as_far_as_the_client_may_see_records(tmp_path
     ]
 
     async def main() -> None:
-        async with scheduling(tmp_path, flat(3), rules=Rules(rules, None, True)) as api:
+        async with scheduling(tmp_path, flat(3), rules=PolicyRules(rules, None, True)) as api:
             body = {"request_spec": {**SPEC, "flavor": {**FLAVOR, "vcpus": 9}}}
             admin = {"x-auth-token": "admin", "x-roles": "admin"}
             whole = error_of(await api.client.post("/v1/select_destinations", json=body, headers=admin))

@@ -10,13 +10,13 @@ from roost.model.node import NodeReport
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.commands.providers import CreateProvider, DeleteProvider
 from roost.placement.commands.traits_and_aggregates import SetTraits
-from roost.scheduler.nodes.hosts import Hosts
+from roost.scheduler.nodes.hosts import ServiceHosts
 from roost.scheduler.nodes.roots import HttpRoots, LedgerRoots, Roots, RootSource
 from roost.scheduler.nodes.table import NodeTable
 from roost.storage import DatabaseUnavailable
 from support.clouds import NOW, Cloud, Provider, filled, flat, over_http, uuid_of
 
-Work = Callable[[Ledger, NodeTable, Hosts], Awaitable[None]]
+Work = Callable[[Ledger, NodeTable, ServiceHosts], Awaitable[None]]
 
 
 def known(table: NodeTable) -> dict[str, str]:
@@ -34,13 +34,13 @@ def on(folder: Path, cloud: Cloud, work: Work, *, http: bool = False) -> None:
         async with filled(folder / "roost.db", cloud) as ledger, over_http(ledger) as placement:
             table = NodeTable()
             roots: RootSource = HttpRoots(placement, 0.0) if http else LedgerRoots(ledger, 0.0)
-            await work(ledger, table, Hosts(table, None, roots))
+            await work(ledger, table, ServiceHosts(table, None, roots))
 
     asyncio.run(main())
 
 
 def test_hosts_come_and_go_with_their_providers(tmp_path: Path) -> None:
-    async def work(ledger: Ledger, table: NodeTable, hosts: Hosts) -> None:
+    async def work(ledger: Ledger, table: NodeTable, hosts: ServiceHosts) -> None:
         await hosts.refresh()
         assert known(table) == {uuid_of(0): f"name of {uuid_of(0)}"}
         assert table.enabled[0] and table.seen_since(NOW)[0]
@@ -63,7 +63,7 @@ def test_hosts_come_and_go_with_their_providers(tmp_path: Path) -> None:
 def test_a_pool_is_no_host(tmp_path: Path) -> None:
     pool = Provider(uuid_of(9), {"DISK_GB": Inventory(10)}, traits=frozenset({SHARING_TRAIT}))
 
-    async def work(ledger: Ledger, table: NodeTable, hosts: Hosts) -> None:
+    async def work(ledger: Ledger, table: NodeTable, hosts: ServiceHosts) -> None:
         await hosts.refresh()
         assert set(known(table)) == {uuid_of(0)}
         await ledger.execute(SetTraits(uuid_of(9), frozenset(), None, add_custom=True))
@@ -79,7 +79,7 @@ def test_a_pool_is_no_host(tmp_path: Path) -> None:
 def test_a_node_that_reports_is_its_agents_until_it_is_removed(tmp_path: Path) -> None:
     report = NodeReport(host="agents", node=uuid_of(0), cell="cell1", last_seen=NOW)
 
-    async def work(ledger: Ledger, table: NodeTable, hosts: Hosts) -> None:
+    async def work(ledger: Ledger, table: NodeTable, hosts: ServiceHosts) -> None:
         await hosts.refresh()
         table.update([report])
         await hosts.refresh()
@@ -92,7 +92,7 @@ def test_a_node_that_reports_is_its_agents_until_it_is_removed(tmp_path: Path) -
 
 
 def test_claims_on_a_node_without_reports_do_not_stay_outstanding(tmp_path: Path) -> None:
-    async def work(ledger: Ledger, table: NodeTable, hosts: Hosts) -> None:
+    async def work(ledger: Ledger, table: NodeTable, hosts: ServiceHosts) -> None:
         await hosts.refresh()
         table.update([NodeReport(host="agents", node=uuid_of(1), cell="cell1", last_seen=NOW)])
         for number in (0, 1):
@@ -120,7 +120,7 @@ def test_an_outage_leaves_the_hosts_that_are_known() -> None:
 
     async def main() -> None:
         table = NodeTable()
-        hosts = Hosts(table, None, Failing())
+        hosts = ServiceHosts(table, None, Failing())
         await hosts.refresh()
         await hosts.refresh()
         assert (len(table), hosts.failure) == (1, "it is away")

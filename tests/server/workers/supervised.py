@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from roost.server.workers.beats import Beats
 from roost.server.workers.listeners import Listeners
-from roost.server.workers.supervision import Cause, Rules
+from roost.server.workers.supervision import Cause, SupervisionRules
 from roost.server.workers.supervisor import Hooks, Report, Supervisor
 
 WORKERS = 3
@@ -80,7 +80,7 @@ def main(trouble: str) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     service = Idle(began + 0.4 if trouble == "together" else began)
-    supervisor = Supervisor(Unused(), service, Rules(WORKERS), Hooks(on_ready=ready))
+    supervisor = Supervisor(Unused(), service, SupervisionRules(WORKERS), Hooks(on_ready=ready))
     if trouble == "together":
         supervisor._selector = Late()
     elif trouble == "fork":

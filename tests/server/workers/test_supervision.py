@@ -11,7 +11,6 @@ from roost.server.workers.supervision import (
     Effect,
     Ended,
     Event,
-    Failed,
     Finished,
     Heard,
     Hung,
@@ -25,26 +24,27 @@ from roost.server.workers.supervision import (
     ReloadAbandoned,
     Reloaded,
     Retire,
-    Rules,
-    Serving,
-    Start,
+    ServiceStarted,
+    StartWorker,
     Stop,
     Supervision,
+    SupervisionRules,
     Terminate,
     Tick,
+    WorkerFailed,
 )
 from support.seeds import nightly_seed
 
 MIB = 1 << 20
-RULES = Rules(workers=2, drain_seconds=10.0, linger_seconds=1.0, memory_limit=100 * MIB)
+RULES = SupervisionRules(workers=2, drain_seconds=10.0, linger_seconds=1.0, memory_limit=100 * MIB)
 
 
-def serving(rules: Rules = RULES) -> Supervision:
+def serving(rules: SupervisionRules = RULES) -> Supervision:
     """A service with two workers, 1 and 2, that are ready since second 0."""
     machine = Supervision(rules)
-    assert machine.handle(Tick(), 0.0) == [Start(1, 0, 0, "start"), Start(2, 1, 0, "start")]
+    assert machine.handle(Tick(), 0.0) == [StartWorker(1, 0, 0, "start"), StartWorker(2, 1, 0, "start")]
     assert machine.handle(Ready(1), 0.0) == []
-    assert machine.handle(Ready(2), 0.0) == [Serving()]
+    assert machine.handle(Ready(2), 0.0) == [ServiceStarted()]
     return machine
 
 
@@ -52,7 +52,7 @@ def test_a_worker_that_ends_is_started_again_at_once() -> None:
     machine = serving()
     assert machine.handle(Ended(1, "signal 9"), 5.0) == [
         Lost(1, "signal 9", 0.0, None),
-        Start(3, 0, 0, "ended"),
+        StartWorker(3, 0, 0, "ended"),
     ]
 
 
@@ -60,7 +60,7 @@ def test_a_worker_whose_loop_does_not_turn_is_killed_and_replaced() -> None:
     machine = serving()
     assert machine.handle(Heard({1: 5, 2: 5}), 5.0) == []
     assert machine.handle(Heard({1: 6, 2: 5}), 14.0) == []
-    assert machine.handle(Heard({1: 7, 2: 5}), 15.0) == [Hung(2, 10.0), Start(3, 1, 0, "hung")]
+    assert machine.handle(Heard({1: 7, 2: 5}), 15.0) == [Hung(2, 10.0), StartWorker(3, 1, 0, "hung")]
     assert machine.serving_slots == {0}
     assert machine.handle(Ended(2, "signal 9"), 15.1) == []
     assert machine.handle(Ready(3), 16.0) == []
@@ -71,10 +71,10 @@ def test_a_worker_whose_loop_does_not_turn_is_killed_and_replaced() -> None:
 def test_of_workers_that_all_hang_one_is_replaced_at_a_time() -> None:
     machine = serving()
     assert machine.handle(Heard({1: 5, 2: 5}), 1.0) == []
-    assert machine.handle(Heard({1: 5, 2: 5}), 11.0) == [Hung(1, 10.0), Start(3, 0, 0, "hung")]
+    assert machine.handle(Heard({1: 5, 2: 5}), 11.0) == [Hung(1, 10.0), StartWorker(3, 0, 0, "hung")]
     assert machine.handle(Heard({2: 5, 3: 0}), 40.0) == []
     assert machine.handle(Ready(3), 41.0) == []
-    assert machine.handle(Heard({2: 5, 3: 1}), 42.0) == [Hung(2, 41.0), Start(4, 1, 0, "hung")]
+    assert machine.handle(Heard({2: 5, 3: 1}), 42.0) == [Hung(2, 41.0), StartWorker(4, 1, 0, "hung")]
 
 
 def test_a_worker_that_turns_again_in_time_stays() -> None:
@@ -88,16 +88,16 @@ def test_a_worker_that_starts_or_ends_is_not_judged_by_its_beats() -> None:
     machine.handle(Reload(), 1.0)
     assert machine.handle(Heard({1: 1, 2: 1, 3: 0}), 2.0) == []
     assert machine.handle(Heard({1: 2, 2: 2, 3: 0}), 50.0) == []
-    assert machine.handle(Ready(3), 51.0) == [Retire(1), Start(4, 1, 1, "reload")]
+    assert machine.handle(Ready(3), 51.0) == [Retire(1), StartWorker(4, 1, 1, "reload")]
     assert machine.handle(Heard({1: 2, 2: 3, 3: 1, 4: 0}), 61.0) == []
 
 
 def test_a_hung_worker_that_is_being_replaced_is_not_started_twice() -> None:
     machine = serving()
-    assert machine.handle(Reload(), 1.0) == [Start(3, 0, 1, "reload")]
+    assert machine.handle(Reload(), 1.0) == [StartWorker(3, 0, 1, "reload")]
     assert machine.handle(Heard({1: 0, 2: 1}), 10.0) == [Hung(1, 10.0)]
     assert machine.handle(Ended(1, "signal 9"), 10.1) == []
-    assert machine.handle(Ready(3), 11.0) == [Start(4, 1, 1, "reload")]
+    assert machine.handle(Ready(3), 11.0) == [StartWorker(4, 1, 1, "reload")]
     assert machine.serving_slots == {0, 1}
 
 
@@ -110,7 +110,7 @@ def test_the_service_never_gives_up_once_it_has_served() -> None:
         pauses.append(lost.pause)
         now += lost.pause
         effects += machine.handle(Tick(), now)
-        [worker] = [each.worker for each in effects if isinstance(each, Start)]
+        [worker] = [each.worker for each in effects if isinstance(each, StartWorker)]
     assert pauses[:4] == [0.0, FIRST_PAUSE, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE]
     assert set(pauses[6:]) == {1.0}
 
@@ -119,17 +119,17 @@ def test_a_reason_at_the_first_start_ends_the_service() -> None:
     machine = Supervision(RULES)
     machine.handle(Tick(), 0.0)
     machine.handle(Ready(2), 1.0)
-    assert machine.handle(Failed(1, "no such table"), 1.0) == []
+    assert machine.handle(WorkerFailed(1, "no such table"), 1.0) == []
     assert machine.handle(Ended(1, "exit status 1"), 1.0) == [Terminate(2)]
     assert machine.handle(Ended(2, "exit status 0"), 2.0) == [Finished("no such table")]
 
 
 def test_a_first_start_that_ends_without_a_reason_is_tried_again_but_not_for_ever() -> None:
-    machine = Supervision(Rules(workers=1, attempts=2))
+    machine = Supervision(SupervisionRules(workers=1, attempts=2))
     machine.handle(Tick(), 0.0)
     assert machine.handle(Ended(1, "signal 9"), 0.0) == [Lost(1, "signal 9", FIRST_PAUSE, None)]
     assert machine.due == FIRST_PAUSE
-    assert machine.handle(Tick(), FIRST_PAUSE) == [Start(2, 0, 0, "start")]
+    assert machine.handle(Tick(), FIRST_PAUSE) == [StartWorker(2, 0, 0, "start")]
     assert machine.handle(Ended(2, "signal 9"), 1.0) == [
         Finished("a worker ended before it could serve: signal 9")
     ]
@@ -137,8 +137,8 @@ def test_a_first_start_that_ends_without_a_reason_is_tried_again_but_not_for_eve
 
 def test_a_reload_replaces_one_worker_after_the_other_and_none_before_its_replacement_is_ready() -> None:
     machine = serving()
-    assert machine.handle(Reload(), 5.0) == [Start(3, 0, 1, "reload")]
-    assert machine.handle(Ready(3), 6.0) == [Retire(1), Start(4, 1, 1, "reload")]
+    assert machine.handle(Reload(), 5.0) == [StartWorker(3, 0, 1, "reload")]
+    assert machine.handle(Ready(3), 6.0) == [Retire(1), StartWorker(4, 1, 1, "reload")]
     assert machine.handle(Ended(1, "exit status 0"), 7.0) == []
     assert machine.handle(Ready(4), 8.0) == [Retire(2), Reloaded(1)]
     assert machine.due == 8.0 + 1.0 + 10.0
@@ -149,26 +149,26 @@ def test_a_reload_replaces_one_worker_after_the_other_and_none_before_its_replac
 def test_a_configuration_with_which_no_worker_starts_is_abandoned() -> None:
     machine = serving()
     machine.handle(Reload(), 5.0)
-    machine.handle(Failed(3, "no Keystone"), 6.0)
+    machine.handle(WorkerFailed(3, "no Keystone"), 6.0)
     assert machine.handle(Ended(3, "exit status 1"), 6.0) == [
         Lost(3, "exit status 1", FIRST_PAUSE, "no Keystone"),
         ReloadAbandoned("no Keystone"),
     ]
     assert machine.handle(Ended(2, "signal 9"), 20.0) == [
         Lost(2, "signal 9", 0.0, None),
-        Start(4, 1, 0, "ended"),
+        StartWorker(4, 1, 0, "ended"),
     ]
-    assert machine.handle(Reload(), 21.0) == [Start(5, 0, 2, "reload")]
+    assert machine.handle(Reload(), 21.0) == [StartWorker(5, 0, 2, "reload")]
 
 
 def test_a_reload_whose_workers_die_without_a_reason_is_abandoned_after_some_attempts() -> None:
-    machine, now = serving(Rules(workers=2, attempts=3)), 5.0
+    machine, now = serving(SupervisionRules(workers=2, attempts=3)), 5.0
     effects = machine.handle(Reload(), now)
     for left in (2, 1, 0):
-        [worker] = [each.worker for each in effects if isinstance(each, Start)]
+        [worker] = [each.worker for each in effects if isinstance(each, StartWorker)]
         effects = machine.handle(Ended(worker, "signal 11"), now)
         assert any(isinstance(each, ReloadAbandoned) for each in effects) == (left == 0)
-        while left and not any(isinstance(each, Start) for each in effects):
+        while left and not any(isinstance(each, StartWorker) for each in effects):
             assert machine.due is not None
             now = machine.due
             effects += machine.handle(Tick(), now)
@@ -177,8 +177,8 @@ def test_a_reload_whose_workers_die_without_a_reason_is_abandoned_after_some_att
 
 
 def test_a_worker_that_does_not_start_in_time_is_killed_and_ends_a_reload() -> None:
-    machine = serving(Rules(workers=2, start_seconds=60.0, attempts=1))
-    assert machine.handle(Reload(), 5.0) == [Start(3, 0, 1, "reload")]
+    machine = serving(SupervisionRules(workers=2, start_seconds=60.0, attempts=1))
+    assert machine.handle(Reload(), 5.0) == [StartWorker(3, 0, 1, "reload")]
     assert machine.due == 65.0
     assert machine.handle(Tick(), 65.0) == [Kill(3, "start")]
     assert machine.due is None
@@ -188,25 +188,25 @@ def test_a_worker_that_does_not_start_in_time_is_killed_and_ends_a_reload() -> N
 
 
 def test_a_worker_that_is_ready_after_its_reload_was_abandoned_is_replaced() -> None:
-    machine = serving(Rules(workers=2, attempts=1))
-    assert machine.handle(Reload(), 5.0) == [Start(3, 0, 1, "reload")]
+    machine = serving(SupervisionRules(workers=2, attempts=1))
+    assert machine.handle(Reload(), 5.0) == [StartWorker(3, 0, 1, "reload")]
     assert machine.handle(Reload(), 6.0) == []
-    assert machine.handle(Ready(3), 7.0) == [Retire(1), Start(4, 0, 2, "reload")]
+    assert machine.handle(Ready(3), 7.0) == [Retire(1), StartWorker(4, 0, 2, "reload")]
     # Generation 1 has served, but only the one that is wanted counts as one to go back to.
     assert machine.generations == {0, 2}
 
 
 def test_the_end_of_an_old_worker_does_not_abandon_a_reload() -> None:
-    machine = serving(Rules(workers=2, attempts=1))
-    assert machine.handle(Reload(), 5.0) == [Start(3, 0, 1, "reload")]
+    machine = serving(SupervisionRules(workers=2, attempts=1))
+    assert machine.handle(Reload(), 5.0) == [StartWorker(3, 0, 1, "reload")]
     assert machine.handle(Ended(2, "signal 9"), 5.0) == [
         Lost(2, "signal 9", 0.0, None),
-        Start(4, 1, 1, "ended"),
+        StartWorker(4, 1, 1, "ended"),
     ]
 
 
 def test_a_process_that_the_system_cannot_start_is_tried_again_and_abandons_no_reload() -> None:
-    machine, now, worker = serving(Rules(workers=2, attempts=2)), 5.0, 3
+    machine, now, worker = serving(SupervisionRules(workers=2, attempts=2)), 5.0, 3
     machine.handle(Reload(), now)
     for _ in range(10):
         effects = machine.handle(NotStarted(worker, "no memory"), now)
@@ -215,15 +215,15 @@ def test_a_process_that_the_system_cannot_start_is_tried_again_and_abandons_no_r
             assert machine.due is not None
             now = max(now, machine.due)
             effects += machine.handle(Tick(), now)
-        [worker] = [each.worker for each in effects if isinstance(each, Start)]
+        [worker] = [each.worker for each in effects if isinstance(each, StartWorker)]
         assert not any(isinstance(each, ReloadAbandoned) for each in effects)
 
 
 def test_a_service_whose_first_process_cannot_be_started_gives_up_and_says_why() -> None:
-    machine = Supervision(Rules(workers=1, attempts=2))
+    machine = Supervision(SupervisionRules(workers=1, attempts=2))
     machine.handle(Tick(), 0.0)
     assert machine.handle(NotStarted(1, "no memory"), 0.0) == [Lost(1, "no memory", FIRST_PAUSE, None)]
-    assert machine.handle(Tick(), FIRST_PAUSE) == [Start(2, 0, 0, "start")]
+    assert machine.handle(Tick(), FIRST_PAUSE) == [StartWorker(2, 0, 0, "start")]
     assert machine.handle(NotStarted(2, "no memory"), 1.0) == [
         Finished("a worker cannot be started: no memory")
     ]
@@ -233,7 +233,10 @@ def test_a_worker_over_its_memory_limit_is_replaced_first_and_ends_then() -> Non
     machine = serving()
     assert machine.handle(Measured(1, 200 * MIB), 9.0) == []
     assert machine.handle(Measured(1, 100 * MIB), 30.0) == []
-    assert machine.handle(Measured(1, 200 * MIB), 30.0) == [OverLimit(1, 200 * MIB), Start(3, 0, 0, "memory")]
+    assert machine.handle(Measured(1, 200 * MIB), 30.0) == [
+        OverLimit(1, 200 * MIB),
+        StartWorker(3, 0, 0, "memory"),
+    ]
     assert machine.handle(Measured(1, 300 * MIB), 31.0) == []
     assert machine.handle(Ready(3), 32.0) == [Retire(1)]
     assert machine.handle(Measured(3, 200 * MIB), 33.0) == []
@@ -259,7 +262,7 @@ class World:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.rules = Rules(
+        self.rules = SupervisionRules(
             workers=self.random.randint(1, 4),
             drain_seconds=self.random.choice((0.0, 2.0, 10.0)),
             memory_limit=self.random.choice((None, 100 * MIB)),
@@ -268,8 +271,8 @@ class World:
         self.machine = Supervision(self.rules)
         self.now = 0.0
         self.queue: list[tuple[float, int, Event]] = []
-        self.alive: dict[int, Start] = {}
-        self.ready: dict[int, Start] = {}
+        self.alive: dict[int, StartWorker] = {}
+        self.ready: dict[int, StartWorker] = {}
         self.asked: set[int] = set()
         self.starts: dict[int, list[float]] = {slot: [] for slot in range(self.rules.workers)}
         self.effects: list[Effect] = []
@@ -298,12 +301,12 @@ class World:
     def perform(self, effect: Effect) -> None:
         draw = self.random
         match effect:
-            case Start(worker, slot, generation, _):
+            case StartWorker(worker, slot, generation, _):
                 self.alive[worker] = effect
                 self.starts[slot].append(self.now)
                 chaos = self.now < self.calm and self.machine_has_served()
                 if generation in self.bad_generations or (chaos and draw.random() < 0.1):
-                    self.at(0.3, Failed(worker, "reason"))
+                    self.at(0.3, WorkerFailed(worker, "reason"))
                     self.at(0.4, Ended(worker, "exit status 1"))
                 elif chaos and draw.random() < 0.05:
                     self.at(0.0, NotStarted(worker, "no memory"))
@@ -335,7 +338,7 @@ class World:
             self.at(self.random.uniform(0.0, 3.0), Ended(worker, "exit status 0"))
 
     def machine_has_served(self) -> bool:
-        return Serving() in self.effects
+        return ServiceStarted() in self.effects
 
     def check(self) -> None:
         staying = Counter(each.slot for key, each in self.alive.items() if key not in self.asked)

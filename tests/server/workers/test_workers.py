@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.server.workers.supervision import Rules
+from roost.server.workers.supervision import SupervisionRules
 from support.serving import SECONDS, Serving
 from support.steady_load import SteadyLoad, client_ports, freeze
 from support.waiting import wait_for
@@ -99,7 +99,7 @@ def test_a_service_that_stood_still_as_a_whole_keeps_its_workers(serving: Servin
     before = serving.workers
     for pid in (serving.pid, *before):
         freeze(pid)
-    time.sleep(Rules(1).silent_seconds + 1.0)
+    time.sleep(SupervisionRules(1).silent_seconds + 1.0)
     for pid in (serving.pid, *before):
         os.kill(pid, signal.SIGCONT)
     with load_on(serving) as load:

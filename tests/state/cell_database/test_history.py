@@ -32,7 +32,13 @@ from roost.state.cell_database.building import (
     Reassign,
     ReportResults,
 )
-from roost.state.cell_database.deletions import NOT_ANSWERED, DeleteInstances, Destroyed, EndDeletions, Forget
+from roost.state.cell_database.deletions import (
+    NOT_ANSWERED,
+    DeleteInstances,
+    EndDeletions,
+    Forget,
+    NoteDestroyed,
+)
 from roost.state.cell_database.fences import TrimFences
 from roost.state.cell_database.given_up import HOST_GONE, GiveUpOnHost
 from roost.state.cell_database.guests import GuestsReported
@@ -123,7 +129,7 @@ def test_from_two_failed_hosts_to_the_third_and_to_the_end(cell: Tables) -> None
     )
     cell.do(DeleteInstances(("i",), 9.0, "cell1"))
     cell.do(DeleteInstances(("i",), 9.5, "cell1"))
-    cell.do(Destroyed((DestroyOrder("i", 3, "c"),), 10.0))
+    cell.do(NoteDestroyed((DestroyOrder("i", 3, "c"),), 10.0))
     cell.do(Forget(("i",), 11.0))
     past = cell.history()
     assert (past.state, past.complete, past.request_id) == (GONE, True, "req")
@@ -230,7 +236,7 @@ def test_past_histories_are_removed_in_time(cell: Tables) -> None:
     for uuid, at in (("old", 10.0), ("young", 20.0)):
         cell.do(AddInstances((instance(uuid, selection=selection("a")),), 1.0))
         cell.do(DeleteInstances((uuid,), 2.0, "cell1"))
-        cell.do(Destroyed((DestroyOrder(uuid, 1, "a"),), 3.0))
+        cell.do(NoteDestroyed((DestroyOrder(uuid, 1, "a"),), 3.0))
         cell.do(Forget((uuid,), at))
     assert cell.do(PrunePast(10.0)) == 0
     assert cell.do(PrunePast(20.0)) == 1
@@ -248,6 +254,6 @@ def test_instance_that_is_forgotten_twice_has_the_later_history(cell: Tables) ->
         cell.do(TrimFences(begin))
         cell.add(begin)
         cell.do(DeleteInstances(("i",), begin + 1, "cell1"))
-        cell.do(Destroyed((DestroyOrder("i", 1, "a"),), begin + 2))
+        cell.do(NoteDestroyed((DestroyOrder("i", 1, "a"),), begin + 2))
         cell.do(Forget(("i",), begin + 3))
     assert cell.told()[0] == (ASSIGNED, 20.0)

@@ -11,7 +11,7 @@ from roost.model.instance import BuildResult, DestroyOrder
 from roost.state.cell_database import SCHEMA, state_changes
 from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.building import AttemptKey, ConfirmAttempt, ReportResults
-from roost.state.cell_database.deletions import DeleteInstances, Destroyed, Forget
+from roost.state.cell_database.deletions import DeleteInstances, Forget, NoteDestroyed
 from roost.state.cell_database.state_changes import (
     ChangesAfter,
     HasUnnumbered,
@@ -60,7 +60,7 @@ def test_the_life_of_an_instance_is_told_by_position(place: Place) -> None:
         assert [each.host for each in begun.changes] == ["a"] * 3
         assert (begun.until, begun.end < begun.last) == (2.0, True)
         first.write_now(DeleteInstances(("i",), 4.0, "cell1"))
-        first.write_now(Destroyed((DestroyOrder("i", 1, "a"),), 5.0))
+        first.write_now(NoteDestroyed((DestroyOrder("i", 1, "a"),), 5.0))
         second.write_now(Forget(("i",), 6.0))
         assert number(first) == 3
         rest = after(second, begun.end)

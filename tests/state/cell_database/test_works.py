@@ -34,7 +34,7 @@ from roost.state.cell_database.building import (
     Reassign,
     ReportResults,
 )
-from roost.state.cell_database.deletions import DeleteInstances, Destroyed, EndDeletions, Forget
+from roost.state.cell_database.deletions import DeleteInstances, EndDeletions, Forget, NoteDestroyed
 from roost.state.cell_database.fences import TrimFences
 from roost.state.cell_database.guests import ExpectedGuests, GuestsReported
 from roost.state.cell_database.hosts import RemoveHost
@@ -107,7 +107,7 @@ def test_what_is_deleted_cannot_come_back(cell: Tables) -> None:
     cell.add(epoch=1)
     gone = cell.do(DeleteInstances(("i", "on its way"), NOW, "cell1"))
     assert gone.here == {"i"}
-    cell.do(Destroyed((DestroyOrder("i", 1, "a"),), NOW))
+    cell.do(NoteDestroyed((DestroyOrder("i", 1, "a"),), NOW))
     cell.do(Forget(("i",), NOW))
     for uuid in ("i", "on its way"):
         assert cell.add(epoch=1000, uuid=uuid) is Arrival.FENCED
@@ -146,7 +146,7 @@ def test_attempt_that_took_too_long_is_not_confirmed_and_its_host_is_to_clean_up
     assert cell.do(WorkOfHosts(("a",))).orders == [order]
     assert cell.do(HostsWithOrders()) == {"a"}
     assert cell.reassign()
-    cell.do(Destroyed((order,), NOW))
+    cell.do(NoteDestroyed((order,), NOW))
     assert cell.do(HostsWithOrders()) == frozenset()
     assert cell.state() == ASSIGNED, "the order was for another attempt"
     [attempt] = cell.do(AttemptsOf("i"))
@@ -193,7 +193,7 @@ def test_attempt_that_took_too_long_is_deleted_on_its_dead_host_with_the_order_t
 def test_another_hosts_or_attempts_destruction_ends_no_deletion(cell: Tables, done: DestroyOrder) -> None:
     cell.add()
     cell.do(DeleteInstances(("i",), NOW, "cell1"))
-    cell.do(Destroyed((done,), NOW))
+    cell.do(NoteDestroyed((done,), NOW))
     assert cell.state() == DELETING
 
 
@@ -235,7 +235,7 @@ def test_a_guest_that_was_destroyed_by_an_order_is_forgotten(cell: Tables) -> No
     order = DestroyOrder("stray", 3, "a")
     cell.do(GiveOrders((order,), NOW))
     assert unknown(cell) == [("stray", 3, "a", NOW)]
-    cell.do(Destroyed((order,), NOW))
+    cell.do(NoteDestroyed((order,), NOW))
     assert unknown(cell) == []
 
 

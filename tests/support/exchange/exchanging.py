@@ -13,7 +13,7 @@ from roost.ledger.findings import Finding
 from roost.ledger.holdings import held_by_all
 from roost.ledger.load import load
 from roost.ledger.verify import verify
-from roost.placement.exchange import Report, export_placement, import_placement
+from roost.placement.exchange import ExchangeReport, export_placement, import_placement
 from roost.placement.options import PlacementOptions
 from roost.storage import Database
 from support.upgrading import upgrade_empty
@@ -38,7 +38,7 @@ def widen(url: str) -> None:
         connection.exec_driver_sql("ALTER DATABASE CHARACTER SET utf8mb4")
 
 
-def imported(source: str, target: str, **incomplete: str) -> Report:
+def imported(source: str, target: str, **incomplete: str) -> ExchangeReport:
     """Import; return the report."""
     opened = Database(source, read_only=True)
     try:
@@ -47,7 +47,7 @@ def imported(source: str, target: str, **incomplete: str) -> Report:
         asyncio.run(opened.close())
 
 
-def exported(source: str, target: str) -> Report:
+def exported(source: str, target: str) -> ExchangeReport:
     """Export; return the report."""
     opened = Database(source, read_only=True)
     try:

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from roost.bench.loopback import free_port
-from roost.cli.doctor.check import Check, Deployment, Finding, run_checks
+from roost.cli.doctor.check import Deployment, DoctorCheck, DoctorFinding, run_checks
 from roost.cli.doctor.configuration import check_tokens
-from roost.cli.listen_options import Listening
+from roost.cli.listen_options import ListenOptions
 from roost.server.workers.listeners import Address
 from roost.web.auth import Source
 from support.keystone import PASSWORD, Keystone
@@ -13,10 +13,11 @@ from web.auth.conftest import configure
 
 
 def test_keystone_is_asked_for_a_token(keystone: Keystone, tmp_path: Path) -> None:
-    def told(source: Source) -> list[Finding]:
+    def told(source: Source) -> list[DoctorFinding]:
         return list(
             run_checks(
-                [Check("tokens", check_tokens)], Deployment(source, Listening(Address("127.0.0.1", 1), None))
+                [DoctorCheck("tokens", check_tokens)],
+                Deployment(source, ListenOptions(Address("127.0.0.1", 1), None)),
             )
         )
 

@@ -12,19 +12,19 @@ from structlog.testing import capture_logs
 from roost.model.errors import OperatorError
 from roost.web.auth import Identity, Source
 from roost.web.auth import rules as rules_module
-from roost.web.auth.rules import Rules
+from roost.web.auth.rules import PolicyRules
 
 DEFAULTS = [RuleDefault("see", "role:reader"), RuleDefault("own", "project_id:%(project_id)s")]
 READER = Identity("u", "p", ("reader",))
 CHIEF = Identity("c", "q", ("Chief",))
 
 
-def opened(folder: Path, rules: str | None = None, options: str = "") -> Rules:
+def opened(folder: Path, rules: str | None = None, options: str = "") -> PolicyRules:
     """The rules of a configuration file in a folder with a policy file beside it."""
     (folder / "placement.conf").write_text(f"[oslo_policy]\n{options}\n")
     if rules is not None:
         (folder / "policy.yaml").write_text(rules)
-    return Rules(DEFAULTS, Source((str(folder / "placement.conf"),)), True)
+    return PolicyRules(DEFAULTS, Source((str(folder / "placement.conf"),)), True)
 
 
 def change(file: Path, text: str, seconds: int = 5) -> None:
@@ -34,7 +34,7 @@ def change(file: Path, text: str, seconds: int = 5) -> None:
 
 
 def test_without_files_the_defaults_hold() -> None:
-    rules = Rules(DEFAULTS, None, True)
+    rules = PolicyRules(DEFAULTS, None, True)
     assert rules.allows(READER, "see", None)
     assert not rules.allows(CHIEF, "see", None)
     assert rules.allows(CHIEF, "own", "q")
@@ -65,7 +65,7 @@ def test_a_changed_file_is_read_again(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_decision_is_remembered_for_who_asks_what_about_which_project() -> None:
-    rules = Rules(DEFAULTS, None, True)
+    rules = PolicyRules(DEFAULTS, None, True)
     for _ in range(2):
         assert rules.allows(READER, "see", None) and not rules.allows(CHIEF, "see", None)
         assert rules.allows(CHIEF, "own", "q") and not rules.allows(CHIEF, "own", "p")
@@ -73,7 +73,7 @@ def test_a_decision_is_remembered_for_who_asks_what_about_which_project() -> Non
 
 def test_what_is_remembered_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules_module, "CACHED_DECISIONS", 10)
-    rules = Rules(DEFAULTS, None, True)
+    rules = PolicyRules(DEFAULTS, None, True)
     for number in range(100):
         assert rules.allows(READER, "own", f"p{number}") is False
     assert len(rules._decisions) <= 10

@@ -1,4 +1,4 @@
-"""Loads drivers by name. Drivers of others are entry points of their packages."""
+"""Loads drivers by name. Drivers of other packages are entry points."""
 
 import importlib
 from collections.abc import Callable
@@ -13,10 +13,10 @@ ENTRY_POINTS = "roost.agent.drivers"
 """The group of entry points. Each is a `DriverKind`."""
 
 MakeDriver = Callable[[str, Path], Driver]
-"""Makes the driver of a host, by its name and a directory in which the driver may keep what it likes."""
+"""Makes the driver of a host from its name and a directory for the driver's own files."""
 
 DriverKind = Callable[[Source], MakeDriver]
-"""A kind of driver: reads its options from their source. Raises `OperatorError` for a wrong one."""
+"""A kind of driver: reads its options from a source. Raises `OperatorError` for a wrong one."""
 
 BUILT_IN = {
     "libvirt": "roost.agent.drivers.libvirt.options:libvirt_drivers",
@@ -26,7 +26,7 @@ BUILT_IN = {
 
 
 def load_driver(name: str) -> DriverKind:
-    """The driver of an entry point, or of MODULE:ATTRIBUTE. Raises `OperatorError`."""
+    """Return the driver of an entry point, or of MODULE:ATTRIBUTE. Raises `OperatorError`."""
     try:
         for entry in entry_points(group=ENTRY_POINTS, name=name):
             return entry.load()  # type: ignore[no-any-return]

@@ -1,7 +1,7 @@
-"""A host that only pretends: its inventory, build time and failures follow a script.
+"""The driver of a simulated host: its inventory, build time and failures follow a script.
 
-Failures are drawn from the script's seed, the host, the instance and the attempt, so that a run with the
-same seed fails in the same places whatever else happens at the same time.
+Failures are drawn from the script's seed, the host, the instance and the attempt, so that runs with the same
+seed fail in the same places, regardless of timing.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from roost.model.vocabulary import SHARING_TRAIT
 class SimulatedProvider(msgspec.Struct, frozen=True):
     """A provider below the host's root, named ``<host>-<suffix>``.
 
-    ``parent``: the suffix of the one that it is below; empty: the root.
+    ``parent``: the suffix of its parent provider; empty: the root.
     """
 
     suffix: str
@@ -37,7 +37,7 @@ class SimulatedProvider(msgspec.Struct, frozen=True):
 
 
 class SimulatedNodes(msgspec.Struct, frozen=True):
-    """Equal nodes, each with a root provider that is called by its uuid."""
+    """Equal nodes, each with a root provider that is named by its uuid."""
 
     count: int
     inventory: dict[str, Inventory]
@@ -54,10 +54,10 @@ class SimulatedPool(msgspec.Struct, frozen=True):
 
 
 class SimulatedHost(msgspec.Struct, frozen=True):
-    """What a simulated host has.
+    """The providers, hardware and metrics of a simulated host.
 
     ``numa_topology`` and ``pci_device_pools`` are the objects of the empty host in Nova's names, as plain
-    data: see `roost.agent.hardware.Hardware`. With ``nodes`` it has those, and nothing else.
+    data: see `roost.agent.hardware.Hardware`. A host with ``nodes`` has these and nothing else.
     """
 
     name: str
@@ -73,7 +73,7 @@ class SimulatedHost(msgspec.Struct, frozen=True):
 
 
 class FailureRule(msgspec.Struct, frozen=True):
-    """A share of builds (0..1) that fail, with the reason; on some hosts only if they are named."""
+    """A share of builds (0..1) that fail, with the reason; on all hosts, or on the named ones."""
 
     rate: float
     reason: str = "No more IP addresses available on network"
@@ -81,14 +81,14 @@ class FailureRule(msgspec.Struct, frozen=True):
 
 
 class Script(msgspec.Struct, frozen=True):
-    """How simulated hosts behave. ``build_seconds`` is what a build takes."""
+    """The behaviour of simulated hosts. ``build_seconds``: the duration of a build."""
 
     build_seconds: float = 0.0
     failures: tuple[FailureRule, ...] = ()
     seed: int = 0
 
     def failure(self, host: str, instance: str, attempt: int) -> str | None:
-        """The reason why this attempt fails, None if it does not."""
+        """Return the reason why this attempt fails; None if it does not."""
         for number, rule in enumerate(self.failures):
             if rule.hosts is not None and host not in rule.hosts:
                 continue
@@ -100,7 +100,7 @@ class Script(msgspec.Struct, frozen=True):
 
 
 class _Guest(msgspec.Struct):
-    """A guest: its attempt, what it was assigned, and whether it runs or is being built."""
+    """A guest: its attempt, its assigned hardware, and whether it runs or is being built."""
 
     attempt: int
     assignment: Assignment | None
@@ -110,8 +110,8 @@ class _Guest(msgspec.Struct):
 class SimulatedDriver:
     """The driver of one simulated host.
 
-    ``kept``: where its guests are kept beyond the end of the agent. None: they live in memory, and `recover`
-    brings them back, as a hypervisor outlives its agent.
+    ``kept``: files that keep its guests beyond the end of the agent, as a hypervisor outlives its agent.
+    None: they live in memory, and `recover` brings them back.
     """
 
     def __init__(self, host: SimulatedHost, script: Script, kept: GuestFiles | None = None) -> None:
@@ -141,7 +141,7 @@ class SimulatedDriver:
         pools = self._host.pools
         tree.update_aggregates(nodename, {*self._host.aggregates, *(each.aggregate for each in pools)})
         for pool in pools:
-            # Whoever has made it, it is one provider of this name.
+            # One provider of this name for all hosts, whichever agent made it.
             there = tree.data(pool.name).uuid if pool.name in tree else provider_uuid(pool.name)
             tree.put_root(pool.name, there)
             tree.update_inventory(there, pool.inventory)
@@ -153,7 +153,7 @@ class SimulatedDriver:
             tree.update_inventory(name, child.inventory)
             tree.update_traits(name, child.traits)
         for gone in leftover(tree, nodename, self._shape(nodename)):
-            # What was below it may be gone with it.
+            # A removed parent takes its children with it.
             if gone in tree:
                 tree.remove(gone)
 
@@ -164,7 +164,7 @@ class SimulatedDriver:
     def _reshape(
         self, tree: ProviderTree, nodename: str, allocations: dict[str, dict[str, Any]] | None
     ) -> None:
-        """Move what consumers hold, if the host was described otherwise before. Raises `ReshapeNeeded`,
+        """Move allocations, if the host had other providers before. Raises `ReshapeNeeded`,
         `ReshapeRefused`."""
         shape = self._shape(nodename)
         if allocations is not None:
@@ -173,7 +173,7 @@ class SimulatedDriver:
             raise ReshapeNeeded(f"node {nodename} has another shape in placement")
 
     def _cells_of_guests(self, nodename: str) -> dict[str, str]:
-        """The provider of the NUMA cell that a guest is assigned to, if it is one cell, by guest."""
+        """Return the NUMA cell's provider of each guest that is assigned to one cell only."""
         found = {}
         for guest, assignment in self._assigned().items():
             cells = {cell.host for cell in assignment.cells}
@@ -227,7 +227,7 @@ class SimulatedDriver:
         }
 
     def _take(self, instance: Instance) -> None:
-        """Give a guest what it was assigned. Raises `BuildFailed` if another guest has some of it."""
+        """Give a guest its assigned hardware. Raises `BuildFailed` if another guest has some of it."""
         assignment = assignment_of(instance)
         if assignment is not None:
             others = {guest: each for guest, each in self._assigned().items() if guest != instance.uuid}

@@ -9,7 +9,7 @@ from roost.model.assignment import Assignment
 
 
 class KeptGuest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A guest that runs: the attempt that built it, and what it was assigned."""
+    """A guest that runs: the attempt that built it, and its assigned hardware."""
 
     attempt: int
     assignment: Assignment | None = None
@@ -27,7 +27,7 @@ class GuestFiles:
             raise StateUnusable(f"the folder of guests {folder} cannot be used: {error}") from error
 
     def load(self) -> dict[str, KeptGuest]:
-        """All guests, by instance. Raises `StateUnusable`."""
+        """Return all guests, by instance. Raises `StateUnusable`."""
         try:
             return {
                 path.name: msgspec.json.decode(path.read_bytes(), type=KeptGuest)
@@ -38,12 +38,12 @@ class GuestFiles:
             raise StateUnusable(f"the guests in {self._folder} cannot be read: {error}") from error
 
     def started(self, instance: str, guest: KeptGuest) -> None:
-        """A guest runs. Raises OSError."""
-        # Whole for the next agent. It need not be durable: no guest outlives its machine.
+        """Keep a guest that runs. Raises OSError."""
+        # Replaced as a whole. It need not be durable: no guest outlives its machine.
         fresh = self._folder / f"{instance}.new"
         fresh.write_bytes(msgspec.json.encode(guest))
         fresh.replace(self._folder / instance)
 
     def destroyed(self, instance: str) -> None:
-        """A guest is gone. Raises OSError."""
+        """Remove a guest. Raises OSError."""
         (self._folder / instance).unlink(missing_ok=True)

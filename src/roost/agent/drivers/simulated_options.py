@@ -60,7 +60,10 @@ OPTIONS = [
 
 
 def simulated_drivers(source: Source) -> MakeDriver:
-    """Simulated hosts by the options of a source. Their guests outlive the agent. Raises `OperatorError`."""
+    """Return a maker of simulated hosts by the options of a source. Raises `OperatorError`.
+
+    Their guests outlive the agent.
+    """
     conf = source.open()
     source.register(conf, GROUP, OPTIONS)
     group = conf[GROUP]

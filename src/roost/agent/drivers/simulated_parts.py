@@ -10,10 +10,10 @@ _LARGE_KB: Final = 2_048
 
 
 def numa_topology(cells: int, vcpus: int, memory_mb: int) -> dict[str, object] | None:
-    """The topology of an empty host, None for one without cells.
+    """Return the topology of an empty host; None for one without cells.
 
-    CPUs and memory (MiB) are divided among the cells; the first cells get the CPUs that are left over. Two
-    CPUs in a row are a core. Half of the memory is in pages of 2 MiB, half in pages of 4 KiB.
+    CPUs and memory (MiB) are divided among the cells; the first cells get the remaining CPUs. Two consecutive
+    CPUs are a core. Half of the memory is in pages of 2 MiB, half in pages of 4 KiB.
     """
     if not cells:
         return None
@@ -40,7 +40,7 @@ def numa_topology(cells: int, vcpus: int, memory_mb: int) -> dict[str, object] |
 
 
 def pci_device_pools(devices: int, cells: int) -> tuple[dict[str, object], ...]:
-    """The pools of an empty host: each device with its address, dealt out to the cells in turn."""
+    """Return the pools of an empty host: one for each device, assigned to the cells in turn."""
     return tuple(
         {
             **PCI_DEVICE,

@@ -1,4 +1,4 @@
-"""Profiles of simulated hosts: files that say which providers a kind of host has, beside this module."""
+"""Profiles of simulated hosts: TOML files with the providers of a kind of host, beside this module."""
 
 from pathlib import Path
 
@@ -12,9 +12,11 @@ from roost.model.inventory import Inventory
 _FOLDER = Path(__file__).with_name("profiles")
 
 
-class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a kind of host has: inventory and traits of its root, and the providers below; or ``nodes``, each
-    with a root of its own. ``pools``: sharing providers that serve it."""
+class HostProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A kind of host: inventory and traits of its root, and the providers below it.
+
+    ``nodes``: the nodes instead, each with a root of its own. ``pools``: sharing providers that serve it.
+    """
 
     inventory: dict[str, Inventory] = {}
     traits: tuple[str, ...] = ()
@@ -23,7 +25,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pools: tuple[SimulatedPool, ...] = ()
 
     def host(self, name: str, traits: tuple[str, ...] = ()) -> SimulatedHost:
-        """A host of this kind. ``traits``: further ones of its root."""
+        """Return a host of this kind. ``traits``: further traits of its root."""
         return SimulatedHost(
             name,
             self.inventory,
@@ -35,16 +37,16 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def profile_names() -> list[str]:
-    """The names of the profiles that there are."""
+    """Return the names of the profiles in this package."""
     return sorted(path.stem for path in _FOLDER.glob("*.toml"))
 
 
-def read_profile(name: str) -> Profile:
-    """A profile by its name, or by the path of a file, which has a slash. Raises `OperatorError`."""
+def read_profile(name: str) -> HostProfile:
+    """Read a profile by its name, or by the path of a file, which has a slash. Raises `OperatorError`."""
     if "/" not in name and name not in profile_names():
         raise OperatorError(f"there is no profile {name}; there are: {', '.join(profile_names())}")
     path = Path(name) if "/" in name else _FOLDER / f"{name}.toml"
     try:
-        return read_toml(path, Profile)
+        return read_toml(path, HostProfile)
     except (OSError, ValueError) as error:
         raise OperatorError(f"the profile {path} cannot be read: {error}") from error

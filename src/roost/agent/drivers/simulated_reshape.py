@@ -1,4 +1,4 @@
-"""The reshape of a simulated host: what consumers hold goes to the providers that have it now."""
+"""The reshape of a simulated host: allocations move to the providers that have the inventory now."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -14,18 +14,17 @@ Shape = Mapping[str, Mapping[str, Inventory]]
 """The inventory of each provider of a host, by name."""
 
 _TURNED = {"VCPU": "PCPU", "PCPU": "VCPU"}
-"""Classes that replace each other on a host that has only one of them."""
+"""Classes that replace each other on a host with only one of them."""
 
 
 def leftover(tree: ProviderTree, nodename: str, shape: Shape) -> list[str]:
-    """The uuids of the providers of a node that the driver has made, as their names tell, for another
-    shape."""
+    """Return the uuids of a node's providers that the driver made, by their names, and no longer wants."""
     data = [tree.data(uuid) for uuid in tree.get_provider_uuids_in_tree(nodename)]
     return [each.uuid for each in data if each.name.startswith(f"{nodename}-") and each.name not in shape]
 
 
 def needs_reshape(tree: ProviderTree, nodename: str, shape: Shape) -> bool:
-    """Whether a provider of a node has in placement what another one is to have."""
+    """Return whether a node's provider has inventory in placement that another provider should have."""
     return next(_moving(tree, nodename, shape), None) is not None
 
 
@@ -36,15 +35,17 @@ def move(
     allocations: Mapping[str, dict[str, Any]],
     preferred: Mapping[str, str],
 ) -> None:
-    """Move what consumers hold of a node in place. A consumer gets its CPUs and memory from one provider
-    where it fits, and is split where it does not. ``preferred``: the name of a provider by consumer.
+    """Move the allocations of a node, in place.
+
+    A consumer gets its CPUs and memory from one provider if it fits, and is split otherwise. ``preferred``:
+    the name of a provider by consumer.
 
     Raises: `ReshapeRefused` if a consumer does not fit.
     """
     goes = dict(_moving(tree, nodename, shape))
     room = _Room(tree, shape, allocations)
     wanted = {consumer: _take_off(record, goes) for consumer, record in allocations.items()}
-    # The largest first: what is small fits into what is left.
+    # The largest first: small ones fit into the rest.
     for consumer in sorted(wanted, key=lambda each: (-max([*wanted[each].values(), 0]), each)):
         placed = room.place(consumer, wanted[consumer], _uuid(tree, preferred.get(consumer, nodename)))
         for provider, name, amount in placed:
@@ -53,7 +54,7 @@ def move(
 
 
 def _moving(tree: ProviderTree, nodename: str, shape: Shape) -> Iterator[tuple[tuple[str, str], str]]:
-    """What moves: the uuid of a provider and a class, and the class that it is afterwards."""
+    """Yield each inventory that moves: its provider's uuid and class, and the class afterwards."""
     described = {name for inventory in shape.values() for name in inventory}
     made = {nodename, *leftover(tree, nodename, shape)}
     for uuid in tree.get_provider_uuids_in_tree(nodename):
@@ -73,7 +74,7 @@ def _uuid(tree: ProviderTree, name: str) -> str:
 
 
 def _take_off(record: dict[str, Any], goes: Mapping[tuple[str, str], str]) -> dict[str, int]:
-    """Take off a consumer what moves; returns the amounts by the class that they are afterwards."""
+    """Remove the moving amounts from a consumer; returns them by the class that they have afterwards."""
     taken: defaultdict[str, int] = defaultdict(int)
     for provider, held in list(record["allocations"].items()):
         for name in list(held["resources"]):
@@ -85,7 +86,7 @@ def _take_off(record: dict[str, Any], goes: Mapping[tuple[str, str], str]) -> di
 
 
 class _Room:
-    """What is left of each provider of a host."""
+    """The free amount of each class of each provider of a host."""
 
     def __init__(self, tree: ProviderTree, shape: Shape, allocations: Mapping[str, dict[str, Any]]) -> None:
         self._inventories = {_uuid(tree, name): inventory for name, inventory in shape.items()}
@@ -101,12 +102,14 @@ class _Room:
                         self._left[uuid, name] -= amount
 
     def place(self, consumer: str, wanted: Mapping[str, int], first: str) -> list[tuple[str, str, int]]:
-        """Take amounts of classes: provider, class and amount. Provider ``first`` is taken if it has all.
-        Raises `ReshapeRefused`."""
+        """Take amounts of classes; returns provider, class and amount of each part.
+
+        Provider ``first`` is taken if it has all. Raises `ReshapeRefused`.
+        """
         placed: list[tuple[str, str, int]] = []
         together = [uuid for uuid in self._inventories if self._holds(uuid, wanted)]
         if wanted and together:
-            # Otherwise the emptiest one, so that all are used alike.
+            # Otherwise the emptiest provider, so that all are used alike.
             emptiest = max(together, key=lambda each: min(self._left[each, name] for name in wanted))
             uuid = first if first in together else emptiest
             placed = [(uuid, name, amount) for name, amount in wanted.items()]
@@ -121,7 +124,7 @@ class _Room:
         return all(self._fits(uuid, name, amount) for name, amount in wanted.items())
 
     def _split(self, consumer: str, name: str, amount: int) -> list[tuple[str, str, int]]:
-        """Take an amount of one class: of one provider if it fits, otherwise of as few as possible."""
+        """Take an amount of one class from one provider if it fits, otherwise from as few as possible."""
         found: list[tuple[str, str, int]] = []
         there = [uuid for uuid, inventory in self._inventories.items() if name in inventory]
         there.sort(

@@ -1,11 +1,11 @@
-"""The NUMA cells and PCI devices that a driver reports, with what its guests use."""
+"""The NUMA cells and PCI devices of a host with the use of its guests, as drivers report them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roost.fleet.hardware.cpus import numbers_of
 from roost.fleet.hardware.host_topology import HostCell, decoded
-from roost.fleet.hardware.pci_choice import Pools
+from roost.fleet.hardware.pci_choice import FreePools
 from roost.fleet.hardware.pci_pools import pools_of
 from roost.fleet.hardware.usage import with_assigned
 from roost.model.assignment import Assignment
@@ -14,7 +14,7 @@ from roost.model.assignment import Assignment
 def used_topology(
     topology: Mapping[str, Any] | None, guests: Sequence[Assignment]
 ) -> dict[str, object] | None:
-    """The topology of a host, given as plain data of the empty host, with what guests use.
+    """Return the topology of a host with the use of its guests. ``topology``: plain data of the empty host.
 
     Raises: `roost.fleet.hardware.host_topology.UnreadableTopology` if it is no topology.
     """
@@ -28,8 +28,8 @@ def used_topology(
 def free_pools(
     pools: Sequence[Mapping[str, object]], guests: Sequence[Assignment]
 ) -> tuple[dict[str, object], ...]:
-    """The pools of a host, given as plain data of the empty host, without the devices that guests use."""
-    left = Pools.reported(pools).without(each for guest in guests for each in guest.devices)
+    """Return the pools of a host without its guests' devices. ``pools``: plain data of the empty host."""
+    left = FreePools.reported(pools).without(each for guest in guests for each in guest.devices)
     by_key = {pool.key: pool for pool in left.pools}
     found: list[dict[str, object]] = []
     for pool in pools:

@@ -1,7 +1,13 @@
-"""What guests are attached to and other services keep: accelerators (Cyborg) and ports (Neutron).
+"""Resources of guests that other services keep: ports (Neutron) and accelerators (Cyborg).
 
-A build attaches them before the driver prepares the guest, and what destroys the guest detaches them after
-it. The shapes are those of the real APIs, so a cloud's own services and `roost neighbours` answer alike.
+ports         binds and unbinds Neutron ports
+accelerators  binds and deletes Cyborg's accelerator requests
+attaching_driver  a driver that attaches guests to these services around another driver
+options       the services that the configuration names
+
+A build attaches them before the driver prepares the guest; the end of a guest detaches them after the driver
+has destroyed it. The requests are those of the real APIs, so a cloud's own services and `roost neighbours`
+both serve.
 """
 
 from typing import Protocol
@@ -11,25 +17,24 @@ from roost.model.instance import Instance
 
 
 class Neighbour(Protocol):
-    """A service that instances of one host get something of.
+    """A service whose resources instances of one host are attached to.
 
-    ``traits``: what the root of a node can do because of it.
+    ``traits``: the traits that the root of a node has because of it.
     """
 
     traits: tuple[str, ...]
 
     def serves(self, instance: Instance) -> bool:
-        """Whether an instance needs anything of this service."""
+        """Return whether an instance needs this service."""
 
     async def attach(self, instance: Instance) -> Attached:
-        """Attach all that an attempt needs, and tell it. What is attached already stays, so it may be done
-        again.
+        """Attach all that an attempt needs, and return it. May be repeated: attached resources stay.
 
         Raises `BuildFailed`, and `roost.web.auth.json_service.ServiceAway` if the service does not answer.
         """
 
     async def detach(self, instance: str) -> None:
-        """Detach what an instance has on this host, and nothing that it has on another one.
+        """Detach the resources of an instance on this host, and none of those on another one.
 
         Raises `ServiceAway` and `ServiceRefused`.
         """

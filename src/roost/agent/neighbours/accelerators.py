@@ -1,6 +1,6 @@
 """Accelerators of instances: accelerator requests (ARQs) of Cyborg's API.
 
-An ARQ is made of each device of a device profile, and bound to the provider that the claim's mappings name
+One ARQ is made for each device of a device profile, and bound to the provider that the claim's mappings name
 for its group. Each host has its own ARQs of an instance, so attempts on two hosts never touch each other's.
 
 Source: Cyborg's API v2, and ``nova/accelerator/cyborg.py``.
@@ -22,13 +22,13 @@ from roost.web.auth.json_service import JsonService, ServiceAway, ServiceRefused
 _PATH: Final = "/v2/accelerator_requests"
 
 NO_PROFILE = "NoSuchDeviceProfile"
-"""The code of builds whose device profile does not exist. No other host cures that."""
+"""The code of builds whose device profile does not exist. No other host can help."""
 NOT_BOUND = "AcceleratorNotBound"
 """The code of builds whose accelerators could not be bound to the host."""
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 2.0
-"""Seconds between two looks whether accelerators are bound."""
+"""Seconds between two checks of whether accelerators are bound: at first, and at most."""
 
 
 class _Arq(msgspec.Struct, frozen=True):
@@ -72,7 +72,7 @@ class Accelerators:
             return Attached()
         mappings = {} if instance.selection is None else instance.selection.mappings
         try:
-            # Left by a build that was interrupted: no guest uses them, as none was started.
+            # Left by an interrupted build: no guest uses them, as none was started.
             await self._delete(await self._of(instance.uuid))
             bound = await self._bind(instance.uuid, wanted, mappings)
         except ServiceRefused as error:
@@ -102,14 +102,14 @@ class Accelerators:
         try:
             answer = await self._api.ask("POST", _PATH, {"device_profile_name": profile})
         except ServiceRefused as error:
-            # Cyborg has no other word for it.
+            # Cyborg has no code of its own for it.
             if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST):
                 raise BuildFailed(str(error), NO_PROFILE, retryable=False) from error
             raise
         return _arqs_in(answer)
 
     async def _bound(self, instance: str, arqs: Collection[str]) -> list[_Arq]:
-        """Those that are bound, once all are; the time of the build limits it. Raises `BuildFailed`."""
+        """Wait until all are bound, and return them; the build's deadline limits it. Raises `BuildFailed`."""
         pause = FIRST_PAUSE
         while True:
             mine = [arq for arq in await self._of(instance) if arq.uuid in arqs]
@@ -123,7 +123,7 @@ class Accelerators:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _of(self, instance: str) -> list[_Arq]:
-        """What an instance has on this host."""
+        """Return the accelerator requests of an instance on this host."""
         answer = await self._api.ask("GET", _PATH, query={"instance": instance})
         return [
             arq for arq in _arqs_in(answer) if arq.hostname == self._host and arq.instance_uuid == instance

@@ -1,6 +1,6 @@
-"""Which neighbours the hosts of a process have: those for which the configuration has a group.
+"""The neighbours of a process's hosts: the services for which the configuration has a group.
 
-The groups are Nova's: ``[cyborg]`` and ``[neutron]``, with the options of keystoneauth1. One without
+The groups are Nova's: ``[cyborg]`` and ``[neutron]``, with the options of keystoneauth1. A group without
 ``auth_type`` is not used.
 """
 
@@ -24,10 +24,10 @@ GROUPS: Final[Mapping[str, _Kind]] = {
     "cyborg": _Kind("accelerator", "the accelerator service", Accelerators),
     "neutron": _Kind("network", "the network service", Ports),
 }
-"""In the order in which guests are attached to them."""
+"""The services by option group, in the order in which guests are attached to them."""
 
 
-class Neighbours:
+class NeighbourServices:
     """The neighbours of all hosts of a process, which share their connections. Close it at the end."""
 
     def __init__(self, apis: Mapping[str, JsonService]) -> None:
@@ -39,14 +39,14 @@ class Neighbours:
             await api.close()
 
     def of(self, host: str) -> Sequence[Neighbour]:
-        """Those of one host."""
+        """Return the neighbours of one host."""
         return [GROUPS[group].make(api, host) for group, api in self._apis.items()]
 
 
-def configured_neighbours(source: Source) -> Neighbours:
-    """The neighbours that the configuration names. Raises `OperatorError`."""
+def configured_neighbours(source: Source) -> NeighbourServices:
+    """Return the neighbours that the configuration names. Raises `OperatorError`."""
     found = {
         group: JsonService.configured(source, group, kind.service_type, kind.name)
         for group, kind in GROUPS.items()
     }
-    return Neighbours({group: api for group, api in found.items() if api is not None})
+    return NeighbourServices({group: api for group, api in found.items() if api is not None})

@@ -1,8 +1,9 @@
 """Ports of instances: bound to the host, with the providers that serve them, and addresses from a pool.
 
-A port that the user made is bound and unbound; one for a network is made and deleted. An attempt marks a port
-with its number, so that a late attempt on one host takes nothing from a later one on another; and Neutron
-counts the changes of a port, so that nothing is changed that was not seen.
+A port of the user is bound and unbound; a port for a requested network is created and deleted. An attempt
+marks a port with its number, so that a late attempt on one host takes nothing from a later one on another.
+Writes name the port's revision, so that Neutron refuses them if others have changed the port since it was
+read.
 
 Source: Neutron's API v2.0 (port bindings, port-resource-request, revision-if-match), and
 ``nova/network/neutron.py``.
@@ -27,7 +28,7 @@ instance that ends meanwhile gives its own back."""
 NO_PORT = "NoSuchPort"
 """The code of builds whose port or network does not exist."""
 IN_USE = "PortInUse"
-"""The code of builds whose port another instance has."""
+"""The code of builds whose port belongs to another instance."""
 QUOTA = "OverQuota"
 """The code of builds for which the project may have no more ports."""
 NOT_BOUND = "PortNotBound"
@@ -36,9 +37,9 @@ OUTRANKED = "Outranked"
 """The code of builds whose port is bound by a later attempt."""
 
 GIVEN: Final = "compute:roost"
-"""``device_owner`` of a port that the user made."""
+"""``device_owner`` of a port that the user created."""
 MADE: Final = "compute:roost-made"
-"""``device_owner`` of a port that the agent made, and deletes."""
+"""``device_owner`` of a port that the agent created, and deletes."""
 
 _PATH: Final = "/v2.0/ports"
 _ATTEMPT: Final = "roost_attempt"
@@ -47,7 +48,7 @@ _ADDRESS: Final = "pci_slot"
 _OURS: Final = (_ATTEMPT, _ALLOCATION, _ADDRESS)
 _NO_ADDRESSES: Final = ("IpAddressGenerationFailure", "ExternalIpAddressExhausted")
 _TRIES: Final = 10
-"""So often a port is read and changed while others change it."""
+"""Times that a port is read and changed while others change it."""
 
 
 class _Group(msgspec.Struct, frozen=True):
@@ -55,7 +56,7 @@ class _Group(msgspec.Struct, frozen=True):
 
 
 class _Resources(msgspec.Struct, frozen=True):
-    """``request_groups``: None in the form that Neutron had before them, which is for one group."""
+    """``request_groups``: None in the older form of Neutron, which is for one group."""
 
     request_groups: list[_Group] | None = None
 
@@ -151,13 +152,13 @@ class Ports:
         }
 
     def _checked(self, port: _Port) -> _Port:
-        """The port. Raises `BuildFailed` if the network cannot serve the port on this host."""
+        """Return the port. Raises `BuildFailed` if the network cannot serve it on this host."""
         if port.vif_type == "binding_failed":
             raise BuildFailed(f"port {port.id} cannot be bound on {self._host}", NOT_BOUND)
         return port
 
     async def _change(self, port: _Port, changes: Mapping[str, Any]) -> _Port | None:
-        """The changed port, None if others have changed it since it was read."""
+        """Return the changed port; None if others have changed it since it was read."""
         try:
             answer = await self._api.ask(
                 "PUT", f"{_PATH}/{port.id}", {"port": changes}, revision=port.revision_number
@@ -170,7 +171,7 @@ class Ports:
         return changed
 
     async def _release(self, port: _Port, instance: str) -> None:
-        """Delete or unbind a port, unless it is another host's or another instance's by then."""
+        """Delete or unbind a port, unless it belongs to another host or instance by then."""
         for _ in range(_TRIES):
             if (port.device_id, port.host) != (instance, self._host):
                 return
@@ -197,7 +198,7 @@ class Ports:
 
 
 def _allocation(port: _Port, instance: Instance) -> dict[str, Any]:
-    """Which provider serves each request group of a port, as its binding profile tells Neutron."""
+    """Return the provider of each request group of a port, for the binding profile."""
     if port.resource_request is None:
         return {}
     mappings = {} if instance.selection is None else instance.selection.mappings
@@ -205,7 +206,7 @@ def _allocation(port: _Port, instance: Instance) -> dict[str, Any]:
     suffixes = [port.id] if groups is None else [group.id for group in groups]
     missing = [suffix for suffix in suffixes if not mappings.get(suffix)]
     if missing:
-        # Its resources were asked for by nobody: no host can give them.
+        # The request had no group for the port's resources: no host can give them.
         text = f"port {port.id} needs resources, and the claim has no provider for its group {missing[0]}"
         raise BuildFailed(text, NOT_BOUND, retryable=False)
     served = {suffix: mappings[suffix][0] for suffix in suffixes}
@@ -213,7 +214,7 @@ def _allocation(port: _Port, instance: Instance) -> dict[str, Any]:
 
 
 def _device(port: _Port, instance: Instance) -> dict[str, str]:
-    """The PCI device that was chosen for a port, as its binding profile tells Neutron."""
+    """Return the PCI device that was chosen for a port, for the binding profile."""
     assignment = None if instance.selection is None else instance.selection.assignment
     found = [] if assignment is None else [each for each in assignment.devices if each.request == port.id]
     addresses = [address for devices in found for address in devices.addresses]

@@ -1,14 +1,15 @@
 """The protocol between the agents of hosts and their cell.
 
-    questions  what an agent asks: open a session, poll, confirm a build, read and write providers
-    types      what the messages are made of
-    endpoint   the interface of a cell's endpoint; one transport is in this process, one is HTTPS
-    wire       paths and codes of the protocol over HTTPS
-    client     the endpoint over HTTPS, as an agent asks it
-    tokens     what an agent proves its host with
-    exposure   whether what an agent says can be read on the way
-    digest     the digest of a host's guests, which changes with each guest that comes or goes
-    errors     what can go wrong
+questions    messages of an agent: open a session, poll, confirm a build, read and write providers
+types        values in the messages
+endpoint     interface of a cell's endpoint; one transport is in this process, one is HTTPS
+wire         paths and error codes of the protocol over HTTPS
+client       the endpoint over HTTPS, as an agent calls it
+connections  kept HTTP connections of one host
+tokens       tokens that prove an agent's host
+exposure     check that messages to an endpoint are encrypted
+digest       digest of a host's guests, updated guest by guest
+errors       errors of the protocol
 
 An agent opens a session of its host and polls. A poll is the heartbeat: it brings results, changed reports of
 nodes and the digest of guests to the cell, waits there for orders, and takes them back. Every message can be

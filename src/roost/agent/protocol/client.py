@@ -1,4 +1,4 @@
-"""The endpoint of a cell over HTTPS, as an agent asks it."""
+"""The endpoint of a cell over HTTPS, as an agent calls it."""
 
 import ssl
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from roost.agent.protocol.connections import Connections, Response, Transport
+from roost.agent.protocol.connections import AgentTransport, Connections, Response
 from roost.agent.protocol.errors import AccessRefused, EndpointUnavailable, MessageRefused
 from roost.agent.protocol.questions import Poll
 from roost.agent.protocol.wire import CODES, ROUTES
@@ -17,7 +17,7 @@ from roost.machine import Call, UnknownService
 T = TypeVar("T")
 
 ANSWER_SECONDS = 30.0
-"""Seconds that the endpoint may take for an answer, beside what a poll waits."""
+"""Timeout in seconds of an answer, beside the wait of a poll."""
 
 HEADERS = {"content-type": "application/json", "accept": "application/json"}
 
@@ -47,7 +47,7 @@ class HttpEndpoint:
         url: The root URL of the endpoint.
         tokens: Returns the tokens of the host, the one to try first in front.
         verify: The TLS context (`tls_context`), which all hosts of a process share.
-        transport: What sends messages; by default connections of its own, which are kept open.
+        transport: Sends the messages; by default connections of its own, which are kept open.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class HttpEndpoint:
         tokens: Callable[[], Sequence[str]],
         verify: ssl.SSLContext | bool = True,
         *,
-        transport: Transport | None = None,
+        transport: AgentTransport | None = None,
     ) -> None:
         self._tokens = tokens
         self._transport = transport or Connections(url, verify)
@@ -66,8 +66,10 @@ class HttpEndpoint:
         await self._transport.close()
 
     async def ask(self, question: Call[T], /) -> T:
-        """The answer to one of the questions of `roost.agent.protocol.questions`. Raises
-        `AgentProtocolError`."""
+        """Return the answer to a question of `roost.agent.protocol.questions`.
+
+        Raises `AgentProtocolError`.
+        """
         if type(question) not in _ROUTES:
             raise UnknownService(f"a cell's endpoint does not answer {type(question).__name__}")
         path, decoder = _ROUTES[type(question)]
@@ -89,9 +91,9 @@ class HttpEndpoint:
     async def _authenticated(self, path: str, content: bytes, seconds: float) -> Response:
         """Send a message with the first token that the endpoint takes.
 
-        The first one is always tried first, though it was refused before: a new token may reach the endpoint
-        a moment later, and only its use ends the old one. And while a message is under way, another one may
-        bring a token that ends that of this one.
+        The first one is always tried first, even if it was refused before: a new token may reach the endpoint
+        a moment later, and only its use ends the old one. While a message is under way, another one may
+        bring a new token that ends the token of this message.
         """
         tried: set[str] = set()
         while (token := next((each for each in self._tokens() if each not in tried), None)) is not None:
@@ -106,10 +108,10 @@ class HttpEndpoint:
 def tls_context(
     authority: Path | None = None, certificate: Path | None = None, key: Path | None = None
 ) -> ssl.SSLContext:
-    """The context of connections to an endpoint.
+    """Return the TLS context of connections to an endpoint.
 
-    ``authority``: certificates of authorities, instead of the system's. ``certificate`` and ``key``: those of
-    the agent, if the endpoint asks for one. All in PEM. Raises OSError, also for a wrong file.
+    ``authority``: certificates of authorities, instead of the system's. ``certificate`` and ``key``: the
+    agent's own, if the endpoint asks for one. All in PEM. Raises OSError, also for a wrong file.
     """
     context = ssl.create_default_context(cafile=None if authority is None else str(authority))
     if certificate is not None:
@@ -118,7 +120,7 @@ def tls_context(
 
 
 def _error_of(response: Response, path: str) -> Exception:
-    """The error that a response of a path stands for."""
+    """Return the error for a response of a path."""
     try:
         [error] = _decode_errors(response.content).errors
     except (msgspec.MsgspecError, UnicodeDecodeError, ValueError):

@@ -1,7 +1,7 @@
 """The digest of a host's guests.
 
-It is a sum, so that both sides can follow it guest by guest without a list: a guest that comes adds its part,
-a guest that goes takes its part away, in any order.
+It is a sum, so that both sides can update it guest by guest without a list, in any order: a new guest adds
+its part, a removed guest subtracts it.
 """
 
 import hashlib
@@ -15,12 +15,12 @@ EMPTY = 0
 
 
 def digest_of(guests: Iterable[tuple[str, int]]) -> int:
-    """The digest of guests, each an instance's uuid and the attempt that built the guest."""
+    """Return the digest of guests, each an instance's uuid and the attempt that built the guest."""
     return sum(map(part_of, guests)) % SIZE
 
 
 def part_of(guest: tuple[str, int]) -> int:
-    """What one guest adds to the digest."""
+    """Return the part of one guest in the digest."""
     instance, attempt = guest
     text = hashlib.blake2b(f"{instance} {attempt}".encode(), digest_size=8).digest()
     return int.from_bytes(text, "big")

@@ -8,8 +8,10 @@ T = TypeVar("T")
 
 
 class CellEndpoint(Protocol):
-    """Answers the questions of agents. The transports are a call in this process and HTTPS."""
+    """Answers the questions of agents: by a call in this process, or over HTTPS."""
 
     async def ask(self, question: Call[T], /) -> T:
-        """The answer to one of the questions of `roost.agent.protocol.questions`. Raises
-        `AgentProtocolError`."""
+        """Return the answer to a question of `roost.agent.protocol.questions`.
+
+        Raises `AgentProtocolError`.
+        """

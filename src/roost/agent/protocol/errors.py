@@ -1,11 +1,11 @@
-"""What can go wrong between an agent and its cell.
+"""Errors between an agent and its cell.
 
 AgentProtocolError
 ├── EndpointUnavailable  the endpoint does not answer, or cannot reach its database: ask again later
 ├── SessionTaken         another agent has the session of the host: ask again later
 ├── SessionLost          the session is not the caller's any more: open another one
-├── CellTakenBack        the cell's database was taken back to an earlier state: an operator has to decide
-├── LateMessage          a message that was sent later has arrived before this one: it changed nothing
+├── CellTakenBack        the cell's database was restored to an earlier state: an operator has to decide
+├── LateMessage          a later message has arrived before this one, which changed nothing
 ├── AccessRefused        the token is missing or wrong, or it is another host's
 └── MessageRefused       the endpoint refuses the message; it would refuse it again
 """
@@ -14,16 +14,16 @@ AgentProtocolError
 class AgentProtocolError(Exception):
     """Any failure of a message from an agent to its cell.
 
-    The message changed nothing, unless it is unavailable.
+    The message changed nothing, except perhaps with `EndpointUnavailable`.
     """
 
 
 class EndpointUnavailable(AgentProtocolError):
-    """The endpoint does not answer, or its database does not. Whether the message arrived is not known."""
+    """The endpoint or its database does not answer. It is not known whether the message arrived."""
 
 
 class SessionTaken(AgentProtocolError):
-    """Another agent has the session of the host, and its polls have not stood still for long enough."""
+    """Another agent has the session of the host, and its last poll is not long enough ago."""
 
 
 class SessionLost(AgentProtocolError):
@@ -31,7 +31,7 @@ class SessionLost(AgentProtocolError):
 
 
 class CellTakenBack(AgentProtocolError):
-    """The cell's database has not counted a poll that it had answered: it was taken back since."""
+    """The cell's database lacks a poll that it had counted: it was restored to an earlier state since."""
 
 
 class LateMessage(AgentProtocolError):

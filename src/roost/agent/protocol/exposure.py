@@ -1,4 +1,4 @@
-"""The check that messages of an agent cannot be read on their way to its endpoint."""
+"""The check that messages of an agent to its endpoint are encrypted."""
 
 import ipaddress
 from urllib.parse import urlsplit

@@ -1,4 +1,4 @@
-"""What an agent asks of its cell: the messages, each with the type of its answer."""
+"""The messages of an agent to its cell, each with the type of its answer."""
 
 from roost.agent.protocol.types import (
     Destroyed,
@@ -20,11 +20,11 @@ from roost.model.node import NodeReport
 
 
 class Opening(Call[Opened], frozen=True, kw_only=True):
-    """An agent asks for the session of its host.
+    """Requests the session of a host.
 
-    ``nonce`` is new; an agent that repeats the question names the same. ``previous``: nonces that the agent
-    drew before; the agent that has the session may have it again at once. ``held``: why the agent carries out
-    no orders. Raises `SessionTaken`.
+    ``nonce``: a new one; a repeated request has the same. ``previous``: earlier nonces of the agent; the
+    agent that has the session gets it again at once. ``held``: the reason why the agent carries out no
+    orders. Raises `SessionTaken`.
     """
 
     host: str
@@ -35,18 +35,18 @@ class Opening(Call[Opened], frozen=True, kw_only=True):
 
 
 class Poll(Call[Polled], frozen=True, kw_only=True, omit_defaults=True):
-    """A heartbeat with all that has happened since the last one that was answered.
+    """A heartbeat with all changes since the last one that was answered.
 
     ``counter`` numbers the polls of a session from 1. ``wants_orders``: False if another poll of the agent
-    waits for orders at the same time. ``wait_seconds``: how long the endpoint may wait for orders.
-    ``reports``: nodes that differ from what the endpoint has acknowledged; ``host`` and ``cell`` in them are
-    not read. ``digest`` is that of the guests (`roost.agent.protocol.digest`), with those that the results
-    tell of and without those that were destroyed; None if the driver cannot list them. ``guests``: the list,
-    if the endpoint has asked for it. ``building`` and ``destroying``: the orders that the agent knows, by
-    instance and attempt; the endpoint does not send them again. ``held``: why the agent carries out no
-    orders. ``counted``: the last poll of the session that the agent knows to be counted, 0 if that does not
-    matter to it. ``disabled``: whether an operator has disabled the host, as far as the agent knows; it is
-    told at once if it is wrong. ``service_version`` is the agent's; the first one did not tell it here.
+    waits for orders at the same time. ``wait_seconds``: the longest time that the endpoint may wait for
+    orders. ``reports``: nodes that differ from the reports that the endpoint has acknowledged; ``host`` and
+    ``cell`` in them are not read. ``digest``: that of the guests (`roost.agent.protocol.digest`), with those
+    in the results and without those that were destroyed; None if the driver cannot list them. ``guests``: the
+    list, if the endpoint has asked for it. ``building`` and ``destroying``: the orders that the agent knows,
+    by instance and attempt; the endpoint does not send them again. ``held``: the reason why the agent carries
+    out no orders. ``counted``: the last poll of the session that the agent knows to be counted; 0: the agent
+    does not check it. ``disabled``: whether an operator has disabled the host, as far as the agent knows; the
+    endpoint corrects it at once. ``service_version``: the agent's; version 1 did not send it here.
 
     Raises `SessionLost`, `CellTakenBack`, `LateMessage`.
     """
@@ -69,9 +69,9 @@ class Poll(Call[Polled], frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Confirm(Call[bool], frozen=True):
-    """Asks whether a build that is prepared may start; the answer to a question that is repeated is the same.
+    """Asks whether a prepared build may start; a repeated question gets the same answer.
 
-    From the answer yes on, only this host ends the attempt. ``counted``: as in `Poll`.
+    After True, only this host ends the attempt. ``counted``: as in `Poll`.
 
     Raises `SessionLost`, `CellTakenBack`.
     """
@@ -83,11 +83,11 @@ class Confirm(Call[bool], frozen=True):
 
 
 class ReadTree(Call[tuple[ProviderState, ...]], frozen=True):
-    """Asks for the providers of the tree of a node, by the uuid of its root; none if placement has none.
+    """Requests the providers of the tree of a node, by the uuid of its root; none if placement has none.
 
-    The sharing providers that serve the tree are among the answer, as further roots. So are those of
-    ``sharing``, by uuid, that are there and that agents of the cell may change. Raises `SessionLost`, and
-    `AccessRefused` if the root is another host's.
+    The answer includes the sharing providers that serve the tree, as further roots, and the existing ones of
+    ``sharing`` (uuids) that agents of the cell may change. Raises `SessionLost`, and `AccessRefused` if the
+    root belongs to another host.
     """
 
     session: SessionKey
@@ -98,8 +98,8 @@ class ReadTree(Call[tuple[ProviderState, ...]], frozen=True):
 class WriteProviders(Call[Written], frozen=True):
     """Makes writes to the tree of a node one after the other, up to the first that is refused.
 
-    It is refused to write a sharing provider that agents of the cell may not change, and one that is not
-    there any more. Raises `SessionLost`, and `AccessRefused` for any other provider that is not in the tree.
+    A write to a sharing provider is refused if agents of the cell may not change it, or if it does not exist
+    any more. Raises `SessionLost`, and `AccessRefused` for any other provider that is not in the tree.
     """
 
     session: SessionKey
@@ -108,9 +108,9 @@ class WriteProviders(Call[Written], frozen=True):
 
 
 class ReadClaims(Call[dict[str, TreeClaim]], frozen=True):
-    """Asks for all consumers with an allocation of a node's tree, each with all that it holds.
+    """Requests all consumers with an allocation of a node's tree, each with all its allocations.
 
-    Raises `SessionLost`, and `AccessRefused` if the root is another host's.
+    Raises `SessionLost`, and `AccessRefused` if the root belongs to another host.
     """
 
     session: SessionKey
@@ -118,10 +118,10 @@ class ReadClaims(Call[dict[str, TreeClaim]], frozen=True):
 
 
 class Reshape(Call[Reshaped], frozen=True):
-    """Changes inventories of a node's tree and moves what consumers hold of it, all or nothing.
+    """Changes inventories of a node's tree and moves allocations of its consumers, all or nothing.
 
-    ``inventories`` has the root. ``claims`` are those that move, by consumer. Everything is written at the
-    generations that were read, so that a message that comes late changes nothing.
+    ``inventories`` includes the root's. ``claims``: the claims that move, by consumer. Everything is written
+    at the generations that were read, so that a late message changes nothing.
 
     Raises `SessionLost`, and `AccessRefused` if a provider is not in the tree.
     """
@@ -133,7 +133,7 @@ class Reshape(Call[Reshaped], frozen=True):
 
 
 class RenewToken(Call[str], frozen=True):
-    """Asks for a new token of the host. The one before is valid until the new one is used first.
+    """Requests a new token of the host. The one before is valid until the first use of the new one.
 
     Raises `SessionLost`.
     """

@@ -1,16 +1,16 @@
-"""Tokens of hosts: what an agent proves its host with. A cell keeps their digests alone."""
+"""Tokens by which agents prove their hosts. A cell keeps only their digests."""
 
 import uuid
 
 PREFIX = "roost-host-"
-"""How each token begins, so that people and programs that look for secrets recognise one."""
+"""The prefix of each token, by which people and secret scanners recognise one."""
 
 
 def new_token() -> str:
-    """A token that nobody can guess: 122 random bits."""
+    """Return a new token of 122 random bits."""
     return token_of(str(uuid.uuid4()))
 
 
 def token_of(nonce: str) -> str:
-    """The token that is made of a nonce, which was drawn for it alone."""
+    """Return the token made of a nonce, which was drawn for it alone."""
     return PREFIX + nonce.replace("-", "")

@@ -1,4 +1,4 @@
-"""The messages of the agents' protocol. All times are durations in seconds: nobody compares clocks."""
+"""The messages of the agents' protocol. All times are durations in seconds: clocks are never compared."""
 
 import msgspec
 
@@ -8,19 +8,19 @@ from roost.model.inventory import Inventory
 
 
 class SessionKey(msgspec.Struct, frozen=True):
-    """A session of a host. ``nonce`` was drawn by its agent, ``epoch`` was given by the cell."""
+    """A session of a host. ``nonce``: drawn by its agent. ``epoch``: given by the cell."""
 
     host: str
     nonce: str
     epoch: int
 
 
-class Position(msgspec.Struct, frozen=True, order=True):
-    """How far a cell's database has come, as a host sees it.
+class HistoryPosition(msgspec.Struct, frozen=True, order=True):
+    """The position of a cell's database in time, as a host sees it.
 
-    ``database`` and ``incarnation`` are the identity of the database. ``epoch`` is that of the host's
-    session, and ``counter`` the number of the last poll in it that the database knows. While the identity
-    stays, positions rise. A lower one tells that the database was taken back to an earlier state.
+    ``database`` and ``incarnation``: the identity of the database. ``epoch``: that of the host's session.
+    ``counter``: the number of the last poll of the session that the database has. While the identity stays,
+    positions rise. A lower one means that the database was restored to an earlier state.
     """
 
     database: str
@@ -48,19 +48,19 @@ class Build(msgspec.Struct, frozen=True, tag=True):
 
     @property
     def key(self) -> tuple[str, int]:
-        """What the order is about: instance and attempt."""
+        """The instance and the attempt of the order."""
         return self.instance.uuid, self.instance.attempt
 
 
 class Destroy(msgspec.Struct, frozen=True, tag=True):
-    """An order to destroy the guest that an attempt, or one before it, has made of an instance."""
+    """An order to destroy the guest of an instance that this attempt, or one before it, has built."""
 
     instance: str
     attempt: int
 
     @property
     def key(self) -> tuple[str, int]:
-        """What the order is about: instance and attempt."""
+        """The instance and the attempt of the order."""
         return self.instance, self.attempt
 
 
@@ -68,25 +68,25 @@ Order = Build | Destroy
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
-    """The session is the agent's.
+    """The answer to `Opening`: the session is the agent's.
 
-    ``position`` is that of the host's last session, with epoch and counter 0 if there was none. ``expected``:
-    the instances that the cell's database says are on the host. ``orders``: what there is to be destroyed
-    beside them. ``poll_seconds``: the longest wait of a poll.
+    ``position``: that of the host's last session, with epoch and counter 0 if there was none. ``expected``:
+    the instances that the cell's database has on the host. ``orders``: destructions of further guests.
+    ``poll_seconds``: the longest wait of a poll.
     """
 
     session: SessionKey
     cell: str
-    position: Position
+    position: HistoryPosition
     expected: tuple[Instance, ...] = ()
     orders: tuple[Destroy, ...] = ()
     poll_seconds: float = 20.0
 
 
 class Destroyed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An order to destroy is carried out: nothing of the instance up to this attempt is on the host.
+    """The result of an order to destroy: nothing of the instance up to this attempt is on the host.
 
-    ``guest``: the attempt of the guest that ran until then, None if none did.
+    ``guest``: the attempt of the guest that ran until then; None: no guest ran.
     """
 
     instance: str
@@ -99,14 +99,14 @@ class Polled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``is_counted``: the database has the poll's counter. A poll that brings nothing need not be counted.
 
-    ``position`` is that of the database *before* this poll. ``wants_guests``: the next poll shall have the
+    ``position``: that of the database *before* this poll. ``wants_guests``: the next poll shall have the
     list of guests. ``wants_reports``: the next poll shall have the reports of all nodes. ``accepted``: an
-    operator has accepted the state of the cell for the reason for which the agent carries out no orders.
-    ``disabled``: whether an operator has disabled the host; None: it was not looked at. ``refused``: the
-    nodes of the host whose reports the cell does not take (uuid -> reason); None: that is not told.
+    operator has accepted the state of the cell despite the reason for which the agent carries out no orders.
+    ``disabled``: whether an operator has disabled the host; None: that was not read. ``refused``: the nodes
+    of the host whose reports the cell does not take (uuid -> reason); None: no statement.
     """
 
-    position: Position
+    position: HistoryPosition
     orders: tuple[Order, ...] = ()
     is_counted: bool = True
     wants_guests: bool = False
@@ -117,7 +117,7 @@ class Polled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ProviderState(msgspec.Struct, frozen=True, kw_only=True):
-    """A resource provider as placement has it. ``parent`` is a uuid, None for the root."""
+    """A resource provider as placement has it. ``parent``: a uuid; None for a root."""
 
     uuid: str
     name: str
@@ -153,7 +153,7 @@ class DeleteProvider(msgspec.Struct, frozen=True, tag=True):
 class SetInventories(msgspec.Struct, frozen=True, tag=True):
     """Replace a provider's inventories at the generation that was read.
 
-    Custom resource classes that are new are made.
+    New custom resource classes are created.
     """
 
     uuid: str
@@ -162,7 +162,7 @@ class SetInventories(msgspec.Struct, frozen=True, tag=True):
 
 
 class SetTraits(msgspec.Struct, frozen=True, tag=True):
-    """Replace a provider's traits at the generation that was read. Custom traits that are new are made."""
+    """Replace a provider's traits at the generation that was read. New custom traits are created."""
 
     uuid: str
     traits: frozenset[str]
@@ -178,12 +178,12 @@ class SetAggregates(msgspec.Struct, frozen=True, tag=True):
 
 
 # Several writes to one provider in one message name the same generation: each after the first is made at the
-# generation that the one before it has given.
+# generation that the one before it has set.
 ProviderWrite = CreateProvider | MoveProvider | DeleteProvider | SetInventories | SetTraits | SetAggregates
 
 
 class ProviderRefusal(msgspec.Struct, frozen=True):
-    """Placement refuses a write. ``conflict``: others have changed the provider since it was read."""
+    """A refusal of a write by placement. ``conflict``: others have changed the provider since it was read."""
 
     text: str
     conflict: bool = False
@@ -197,7 +197,7 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class TreeClaim(msgspec.Struct, frozen=True, kw_only=True):
-    """What a consumer holds that has an allocation of a tree, of other providers too."""
+    """All allocations of a consumer that has one of a tree, also those of other providers."""
 
     allocations: Allocations
     generation: int
@@ -207,14 +207,14 @@ class TreeClaim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MovedClaim(msgspec.Struct, frozen=True):
-    """What a consumer holds after a reshape, written at the generation that was read."""
+    """The allocations of a consumer after a reshape, written at the generation that was read."""
 
     allocations: Allocations
     generation: int
 
 
 class Reshaped(msgspec.Struct, frozen=True):
-    """The reshape is made, or ``refusal`` says why nothing is changed. ``instances`` were moved."""
+    """The result of a reshape: ``instances`` have moved, or ``refusal`` says why nothing is changed."""
 
     refusal: ProviderRefusal | None = None
     instances: int = 0

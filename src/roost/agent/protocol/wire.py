@@ -1,7 +1,7 @@
-"""The agents' protocol over HTTPS: where each question goes, and what the codes of errors mean.
+"""The agents' protocol over HTTPS: the path of each question, and the error of each code.
 
-Each question is the JSON body of a POST request, and its answer that of the response. Fields that a side does
-not know are ignored, so that cells and agents of neighbouring versions understand each other.
+A question is the JSON body of a POST request, its answer the body of the response. Unknown members are
+ignored, so that cells and agents of neighbouring versions understand each other.
 """
 
 from typing import Any, NamedTuple
@@ -31,13 +31,13 @@ from roost.agent.protocol.types import Opened, Polled, ProviderState, Reshaped, 
 from roost.machine import Call
 
 PATH = "/v1/agents"
-"""The path of the protocol: everything is below it."""
+"""The common path of all messages."""
 
 POLL = f"{PATH}/poll"
 """The path of polls, which wait long for their answer."""
 
 LARGEST_MESSAGE = 16 * 2**20
-"""Bytes of a message to the endpoint, at most."""
+"""Largest size of a message to the endpoint, in bytes."""
 
 
 class Route(NamedTuple):
@@ -69,10 +69,10 @@ CODES: dict[str, type[AgentProtocolError]] = {
     "agents.message_refused": MessageRefused,
     "agents.unavailable": EndpointUnavailable,
 }
-"""The error that the code of a response stands for."""
+"""The error class of each error code in a response."""
 
 
 def host_of(question: Any) -> str:
-    """The host that a question is about: its agent alone may ask it."""
+    """Return the host of a question: only its agent may ask it."""
     host: str = question.host if isinstance(question, Opening) else question.session.host
     return host

@@ -1,6 +1,15 @@
 """``roost bench``: the commands that measure and print the project's figures.
 
-Each command is in a file of its name; ``options`` has what several of them share.
+Each command is in a module of its name.
+
+all                                 ``roost bench all`` and ``roost bench render``
+candidates, claims, contention      requests to the Placement API
+filters, decide                     suitable hosts, scheduling decisions
+limits, metrics, start, overload    limits of the machine, cost of metrics, cold start, overload
+agents, reshape                     clouds of agents
+peer_setup                          the installation of OpenStack Placement
+replay                              ``roost replay``
+options                             shared options, and the output of a report
 """
 
 import click

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from roost.bench.cli.options import directory, print_report
-from roost.bench.comparison import Setting
+from roost.bench.comparison import ComparedSetting
 from roost.bench.errors import BenchError
 from roost.bench.markdown import render_report, replace_report, report_names
 from roost.bench.peer import find_peer
@@ -41,7 +41,7 @@ def all_command(results: Path, full: bool, peer: bool, no_plot: bool, workers: i
     folder.mkdir(parents=True, exist_ok=True)
     if peer:
         find_peer(folder)
-    setting = Setting(
+    setting = ComparedSetting(
         folder=folder,
         workers=workers,
         peer=peer,

@@ -8,7 +8,7 @@ import click
 from roost.bench import decide as benchmark
 from roost.bench.cli.options import database, directory, duration, hosts, output, show_report
 from roost.bench.fleets import devices, flat, nested, pinned
-from roost.bench.requests import NEEDED_FLEETS, Kind
+from roost.bench.requests import NEEDED_FLEETS, RequestKind
 from roost.bench.store import open_store
 from roost.cli.numbers import WholeNumber
 from roost.cli.output import document_as_json
@@ -31,7 +31,7 @@ FLEETS = {"flat": flat, "nested": nested, "pinned": pinned, "devices": devices}
 @click.option(
     "--query",
     "queries",
-    type=click.Choice(get_args(Kind)),
+    type=click.Choice(get_args(RequestKind)),
     multiple=True,
     default=("plain",),
     show_default=True,
@@ -86,7 +86,7 @@ FLEETS = {"flat": flat, "nested": nested, "pinned": pinned, "devices": devices}
 def decide(
     hosts: tuple[int, ...],
     fleets: tuple[str, ...],
-    queries: tuple[Kind, ...],
+    queries: tuple[RequestKind, ...],
     size: int,
     instances: tuple[int, ...],
     alternates: int,

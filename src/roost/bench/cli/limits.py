@@ -6,7 +6,7 @@ import click
 
 from roost.bench import limits as benchmark
 from roost.bench.cli.options import database, directory, duration, output, show_report
-from roost.bench.comparison import Setting
+from roost.bench.comparison import ComparedSetting
 from roost.bench.fleets import flat
 from roost.bench.store import open_store
 from roost.cli.numbers import WholeNumber
@@ -39,7 +39,7 @@ def limits(
     as_json: bool,
 ) -> None:
     """Measure what this machine allows for the same work, and the share of it that Roost reaches."""
-    chosen = Setting(folder=folder, workers=workers, rounds=rounds, seconds=duration)
+    chosen = ComparedSetting(folder=folder, workers=workers, rounds=rounds, seconds=duration)
     with open_store(folder, database) as store:
         report = benchmark.measure(chosen, store, flat(hosts), clients)
     show_report(report, as_json, output)

@@ -12,8 +12,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from roost.bench.comparison import Setting
-from roost.bench.report import Report, format_cell
+from roost.bench.comparison import ComparedSetting
+from roost.bench.report import BenchReport, format_cell
 from roost.cli.failures import FOUND_WRONG
 from roost.cli.numbers import Number, WholeNumber
 from roost.cli.output import document_as_json
@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def bench_directory() -> Path:
-    """Return the default of --dir, in which databases and the peer are kept.
+    """Return the default of --dir, the folder of databases and of the peer.
 
     For root it is outside root's home, to which PostgreSQL's account has no access.
     """
@@ -62,7 +62,7 @@ output = click.option(
 
 
 def duration(seconds: float) -> Callable[[F], F]:
-    """Make the option --duration with a default."""
+    """Return a decorator that adds the option --duration with a default."""
     return click.option(
         "--duration",
         type=Number(min=0, min_open=True),
@@ -73,7 +73,7 @@ def duration(seconds: float) -> Callable[[F], F]:
 
 
 def setting_options(command: F) -> F:
-    """Add the options to a command from which `setting` makes a `Setting`."""
+    """Add to a command the options from which `setting` makes a `ComparedSetting`."""
     for option in reversed(
         (
             directory,
@@ -132,10 +132,10 @@ def setting(
     rounds: int,
     duration: float,
     timeout: float,
-) -> Setting:
-    """Make a `Setting` of the values of `setting_options`."""
+) -> ComparedSetting:
+    """Return a `ComparedSetting` with the values of `setting_options`."""
     folder.mkdir(parents=True, exist_ok=True)
-    return Setting(
+    return ComparedSetting(
         folder=folder,
         workers=workers,
         peer=peer,
@@ -147,7 +147,7 @@ def setting(
     )
 
 
-def show_report(report: Report, as_json: bool, output: Path | None = None) -> None:
+def show_report(report: BenchReport, as_json: bool, output: Path | None = None) -> None:
     """Print a report and write it to ``output``. Exit with 1 if one of its checks failed."""
     text = msgspec.json.format(msgspec.json.encode(report)).decode()
     if output is not None:
@@ -160,7 +160,7 @@ def show_report(report: Report, as_json: bool, output: Path | None = None) -> No
         sys.exit(FOUND_WRONG)
 
 
-def print_report(report: Report) -> None:
+def print_report(report: BenchReport) -> None:
     """Print a report as a table."""
     settings = ", ".join(f"{name} {value}" for name, value in report.settings.items())
     table = Table(title=f"{report.title}: {settings}", title_justify="left", box=box.SIMPLE_HEAD)
@@ -169,7 +169,7 @@ def print_report(report: Report) -> None:
         table.add_column(column.title, justify="right", overflow="fold")
     for row in report.rows:
         table.add_row(*(format_cell(row, column) for column in columns))
-    # Files and pipes do not wrap lines, so that the table need not fit a terminal.
+    # Files and pipes do not wrap lines, so the table need not fit a terminal.
     width = None if sys.stdout.isatty() else WIDTH
     console = Console(markup=False, highlight=False, width=width)
     console.print(table)

@@ -14,16 +14,16 @@ from roost.agent.drivers.simulated import FailureRule, Script
 from roost.bench.replay import azure, openb, synthetic
 from roost.bench.replay.plot import check_plotting, draw
 from roost.bench.replay.remote import RemoteReplay, calling
-from roost.bench.replay.runner import Replay, layout_of
+from roost.bench.replay.runner import WorkloadReplay, layout_of
 from roost.bench.replay.state import ReplayState, open_state, save_state
 from roost.bench.replay.summary import Summary, render
-from roost.bench.replay.workload import HostShape, Workload
+from roost.bench.replay.workload import Workload, WorkloadHostTree
 from roost.cli.configuration import warn_of_options
-from roost.cli.connection import Connection, connected_to
+from roost.cli.connection import ServiceConnection, connected_to
 from roost.cli.failures import FOUND_WRONG
 from roost.cli.numbers import Number, WholeNumber
 from roost.cli.output import console, document_as_json
-from roost.cli.progress import Meter, no_progress, progress
+from roost.cli.progress import ProgressMeter, no_progress, progress
 from roost.cli.verification import verdict, verify_database
 from roost.ledger import keep_what_is_loaded
 from roost.process.logs import configure_logs
@@ -108,7 +108,7 @@ def replay(
     speed: float | None,
     data_dir: Path | None,
     fresh: bool,
-    connection: Connection,
+    connection: ServiceConnection,
     plot: Path | None,
     no_plot: bool,
     as_json: bool,
@@ -134,7 +134,7 @@ def replay(
         raise click.UsageError("--inflate and --as-recorded exclude each other")
     if kind == "openb" and not as_recorded:
         inflate = inflate or openb.INFLATION
-    shape = HostShape(_shape(host_vcpus, host_memory_gib))
+    shape = WorkloadHostTree(_shape(host_vcpus, host_memory_gib))
     workload = _workload(kind, directory, bins, hosts, shape, nodes, seed, inflate)
     if elsewhere is not None:
         _replay_over_http(workload, elsewhere, speed, as_json)
@@ -165,7 +165,7 @@ def replay(
         "seed": str(seed),
     }
 
-    async def run(state: ReplayState, meter: Meter) -> Summary:
+    async def run(state: ReplayState, meter: ProgressMeter) -> Summary:
         records = await open_system_records(source, into)
         system = await System.open(into, layout_of(workload, cells), records, options)
         report_of(system).on_signal()
@@ -173,7 +173,7 @@ def replay(
         try:
             bins = len(workload.bins)
             meter.begin(workload.name, "bins", state.next_bin, bins)
-            running = Replay(workload, system, state, seed, speed)
+            running = WorkloadReplay(workload, system, state, seed, speed)
 
             def on_bin(done: int) -> None:
                 counts = state.counts
@@ -214,13 +214,15 @@ def replay(
         sys.exit(FOUND_WRONG)
 
 
-def _replay_over_http(workload: Workload, conductor: Connection, speed: float | None, as_json: bool) -> None:
-    """Replay a workload through a running system, and print the figures."""
+def _replay_over_http(
+    workload: Workload, conductor: ServiceConnection, speed: float | None, as_json: bool
+) -> None:
+    """Replay a workload over HTTP through a running system, and print the figures."""
 
     credentials = FixedCredentials(conductor.url, conductor.bearer())
     way = conductor.async_way()
 
-    async def run(meter: Meter) -> Summary:
+    async def run(meter: ProgressMeter) -> Summary:
         meter.begin(workload.name, "bins", total=len(workload.bins))
         async with calling(credentials, **way) as caller:
             return await RemoteReplay(workload, caller, speed).run(
@@ -242,7 +244,7 @@ def _workload(
     directory: Path | None,
     bins: int | None,
     hosts: int | None,
-    shape: HostShape,
+    shape: WorkloadHostTree,
     nodes: str,
     seed: int,
     inflate: float | None,
@@ -258,7 +260,7 @@ def _workload(
 
 
 def _by_fragmentation(options: SchedulerOptions, trace: Path, into: Path) -> SchedulerOptions:
-    """The scheduler's options with the weigher of fragmentation alone, for the pods of a trace."""
+    """Return the scheduler's options with only the weigher of fragmentation, for the pods of a trace."""
     into.mkdir(parents=True, exist_ok=True)
     file = into / "typical-requests.json"
     file.write_bytes(msgspec.json.encode(openb.typical_requests(trace)))
@@ -271,7 +273,7 @@ def _by_fragmentation(options: SchedulerOptions, trace: Path, into: Path) -> Sch
 
 
 def _gpu_allocation(summary: Summary) -> str:
-    """The share of GPU that is allocated at the end, beside what was published."""
+    """Return the share of GPU that is allocated at the end, beside the published shares."""
     published = ", ".join(f"{name} {share} %" for name, share in openb.PUBLISHED_GPU_ALLOCATION.items())
     share = 100 * summary.peak_use.get(openb.GPU, 0.0)
     return f"GPU allocation: {share:.2f} % (published at 130 % on all nodes: {published})"

@@ -6,7 +6,7 @@ import click
 
 from roost.bench import start as benchmark
 from roost.bench.cli.options import database, directory, hosts, output, show_report
-from roost.bench.comparison import Setting
+from roost.bench.comparison import ComparedSetting
 from roost.bench.fleets import flat, nested
 from roost.bench.store import open_store
 from roost.cli.numbers import WholeNumber
@@ -38,6 +38,9 @@ def start(
     make = {"flat": flat, "nested": nested}[fleet]
     with open_store(folder, database) as store:
         report = benchmark.measure(
-            Setting(folder=folder, workers=workers), store, make(1), [make(number) for number in hosts]
+            ComparedSetting(folder=folder, workers=workers),
+            store,
+            make(1),
+            [make(number) for number in hosts],
         )
     show_report(report, as_json, output)

@@ -17,8 +17,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from roost.bench.replay.tracefile import Line, read_lines
-from roost.bench.replay.workload import Bin, Host, HostShape, Request, Workload, project_id
+from roost.bench.replay.tracefile import TraceLine, read_lines
+from roost.bench.replay.workload import Bin, Host, Workload, WorkloadHostTree, WorkloadRequest, project_id
 from roost.model.spec import Flavor
 
 ARRIVALS: Final = "v1.dev.txt"
@@ -26,16 +26,16 @@ ENDS: Final = "v1.dev.c2100000.txt"
 FLAVORS: Final = "flav_map.txt"
 INTERVALS: Final = "v1.interval_map.txt"
 
-STANDARD_HOST: Final = HostShape({"VCPU": 64, "MEMORY_MB": 448 * 1024})
+STANDARD_HOST: Final = WorkloadHostTree({"VCPU": 64, "MEMORY_MB": 448 * 1024})
 
 _BATCH_END: Final = "|"
 _FLAVOR = re.compile(r"([1-9][0-9]{0,4}),([0-9]{1,5}(?:\.[0-9]{1,9})?) ([^\s,|]+)", re.ASCII)
 _MIB_IN_GB: Final = 1024
-"""MiB in a "GB" of the trace, which is a GiB: its sizes are those of Azure's flavors (0.75 GB = 768 MiB)."""
+"""MiB in a "GB" of the trace, which is a GiB: sizes are those of Azure's flavors (0.75 GB = 768 MiB)."""
 
 
 def read(
-    directory: Path, bins: int | None = None, hosts: int = 1000, shape: HostShape = STANDARD_HOST
+    directory: Path, bins: int | None = None, hosts: int = 1000, shape: WorkloadHostTree = STANDARD_HOST
 ) -> Workload:
     """Return the first ``bins`` bins of the trace in ``directory`` (None: all), on ``hosts`` equal hosts.
 
@@ -45,7 +45,7 @@ def read(
     second of its lifetime bin, and starts with the bin in which the VM arrives. A VM with ``C`` stays to
     the end.
 
-    The whole trace is read and checked, also the bins that are not returned.
+    The whole trace is read and checked, bins that are not returned included.
 
     Raises:
         TraceError: a file cannot be read, or a line is invalid.
@@ -101,8 +101,8 @@ def _read_lifetimes(path: Path) -> dict[str, int | None]:
 
 
 def _read_bins(
-    arrivals: list[Line],
-    ends: list[Line],
+    arrivals: list[TraceLine],
+    ends: list[TraceLine],
     flavors: Mapping[str, Flavor],
     lifetimes: Mapping[str, int | None],
 ) -> tuple[Bin, ...]:
@@ -118,7 +118,7 @@ def _read_bins(
 
 
 def _read_bin(
-    arrival: Line, end: Line, flavors: Mapping[str, Flavor], lifetimes: Mapping[str, int | None]
+    arrival: TraceLine, end: TraceLine, flavors: Mapping[str, Flavor], lifetimes: Mapping[str, int | None]
 ) -> Bin:
     start, letters = _split(arrival)
     end_start, codes = _split(end)
@@ -127,7 +127,7 @@ def _read_bin(
     if len(codes) != len(letters):
         raise end.wrong(f"{arrival.path.name} has {len(letters)} entries on this line", len(codes))
 
-    requests: list[Request] = []
+    requests: list[WorkloadRequest] = []
     batches = 0
     batch: dict[str, list[int | None]] = {}
     for letter, code in zip(letters, codes, strict=True):
@@ -136,7 +136,7 @@ def _read_bin(
                 raise arrival.wrong("a batch is empty", _BATCH_END)
             project = project_id(f"azure/{start}/{batches}")
             requests.extend(
-                Request(start, project, flavors[letter], tuple(of_flavor))
+                WorkloadRequest(start, project, flavors[letter], tuple(of_flavor))
                 for letter, of_flavor in batch.items()
             )
             batches += 1
@@ -154,7 +154,7 @@ def _read_bin(
     return Bin(start, tuple(requests))
 
 
-def _split(line: Line) -> tuple[int, list[str]]:
+def _split(line: TraceLine) -> tuple[int, list[str]]:
     """Return the start of a bin in seconds and its entries. A bin without arrivals has no entries."""
     start, _, entries = line.text.partition(" ")
     return line.number_of("start second", start), entries.split(",") if entries else []

@@ -20,14 +20,14 @@ from typing import Final, Literal
 
 import msgspec
 
-from roost.bench.replay.tracefile import Row, read_rows
+from roost.bench.replay.tracefile import TraceRow, read_rows
 from roost.bench.replay.workload import (
     BIN_SECONDS,
     Child,
     Host,
-    HostShape,
-    Request,
     Workload,
+    WorkloadHostTree,
+    WorkloadRequest,
     into_bins,
     project_id,
 )
@@ -45,23 +45,27 @@ WHOLE_GPU: Final = 1000
 """``CUSTOM_GPU_MILLI`` of one GPU."""
 
 INFLATION: Final = 1.3
-"""Times the GPUs of the nodes that pods ask for in the evaluation of the FGD paper. As recorded, the pods use
-1 % of the GPUs at most."""
+"""GPUs that pods ask for in the evaluation of the FGD paper, as a multiple of the GPUs of the nodes.
+
+The recorded pods use 1 % of the GPUs at most.
+"""
 
 PUBLISHED_GPU_ALLOCATION: Final = {"Random": 87.47, "BestFit": 93.08, "FGD": 95.39}
-"""Percent of GPU that is allocated at 130 % demand on all nodes, by policy (FGD: ± 0.08). Source: the FGD
-paper."""
+"""Percent of GPU that is allocated at 130 % demand on all nodes, by policy (FGD: ± 0.08).
+
+Source: the FGD paper.
+"""
 
 _INFLATED_BINS = 50
-"""Bins of an inflated workload, about."""
+"""Approximate number of bins of an inflated workload."""
 _TYPICAL = 0.95
-"""Share of the pods that the typical kinds are."""
+"""Share of all pods that the typical kinds cover."""
 
 MAX_GPUS: Final = 64
-"""GPUs of one node or one pod. A line with more is invalid."""
+"""Most GPUs of one node or one pod. A line with more is invalid."""
 
 
-class Node(msgspec.Struct, frozen=True):
+class OpenbNode(msgspec.Struct, frozen=True):
     """A node of the trace: thousandths of a thread, MiB of memory, and ``gpus`` GPUs of one model."""
 
     name: str
@@ -75,8 +79,8 @@ class Pod(msgspec.Struct, frozen=True):
     """A pod of the trace.
 
     ``gpu_milli``: thousandths that it takes of each of its ``gpus``. ``models``: the GPU models that it
-    accepts; empty accepts all. ``created`` and ``deleted`` are virtual seconds; ``deleted`` is None if it
-    stays to the end.
+    accepts; empty: all. ``created`` and ``deleted``: virtual seconds; ``deleted`` is None if it stays to the
+    end.
     """
 
     name: str
@@ -101,9 +105,9 @@ def read(
     Pods arrive at their creation, in bins of ``bin_seconds``, and depart at their deletion. The trace does
     not identify tenants: all requests are of one project.
 
-    With ``inflate`` they arrive one after the other in an order that depends on ``seed``, and none departs:
-    all pods, and pods drawn among them, until they ask for ``inflate`` times the GPUs of the nodes. Source:
-    the evaluation of the FGD paper, which inflates demand to 130 %.
+    With ``inflate`` pods arrive one after the other in an order that depends on ``seed``, and none departs:
+    first all pods, then pods drawn among them, until they ask for ``inflate`` times the GPUs of the nodes.
+    Source: the evaluation of the FGD paper, which inflates demand to 130 %.
 
     Raises:
         TraceError: a file cannot be read, or a line is invalid.
@@ -141,9 +145,9 @@ def inflated(pods: Sequence[Pod], demand: float, seed: int) -> list[Pod]:
 
 
 def typical_requests(directory: Path) -> list[TypicalRequest]:
-    """Return the kinds of pods in the trace and how many of each there are, for a weigher of fragmentation.
+    """Return the most frequent kinds of pods in the trace with their numbers, for a weigher of fragmentation.
 
-    The most frequent kinds are returned, which together are 95 % of the pods. Source: the FGD simulator.
+    Together these kinds are 95 % of the pods. Source: the FGD simulator.
 
     Raises:
         TraceError: a file cannot be read, or a line is invalid.
@@ -160,15 +164,15 @@ def typical_requests(directory: Path) -> list[TypicalRequest]:
     return found
 
 
-def read_nodes(path: Path) -> list[Node]:
+def read_nodes(path: Path) -> list[OpenbNode]:
     """Return the nodes of a node list, in its order.
 
     Raises:
         TraceError: the file cannot be read, or a line is invalid.
     """
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, OpenbNode] = {}
     for row in read_rows(path, ("sn", "cpu_milli", "memory_mib", "gpu", "model")):
-        node = Node(
+        node = OpenbNode(
             name=_new_name(row, "sn", nodes),
             cpu_milli=row.number("cpu_milli", least=1),
             memory_mib=row.number("memory_mib", least=1),
@@ -196,7 +200,7 @@ def read_pods(path: Path) -> list[Pod]:
             cpu_milli=row.number("cpu_milli"),
             memory_mib=row.number("memory_mib"),
             gpus=gpus,
-            # The trace uses the share only for pods with one GPU. Pods with several take whole ones.
+            # The trace has shares only for pods with one GPU. Pods with several take whole ones.
             gpu_milli=row.number("gpu_milli", least=1, most=WHOLE_GPU) if gpus == 1 else WHOLE_GPU,
             models=tuple(row["gpu_spec"].split("|")) if gpus and row["gpu_spec"] else (),
             created=row.number("creation_time"),
@@ -212,14 +216,14 @@ def read_pods(path: Path) -> list[Pod]:
     return list(pods.values())
 
 
-def _new_name(row: Row, column: str, taken: Iterable[str]) -> str:
+def _new_name(row: TraceRow, column: str, taken: Iterable[str]) -> str:
     name = row[column]
     if not name or name in taken:
         raise row.line.wrong(f"{column} is there twice" if name else f"{column} is missing", name)
     return name
 
 
-def _check_model(row: Row, model: str) -> None:
+def _check_model(row: TraceRow, model: str) -> None:
     if not model_trait(model):
         raise row.line.wrong("not the name of a GPU model", model)
 
@@ -232,17 +236,17 @@ def model_trait(model: str) -> str:
     return trait if normal and len(trait) <= MAX_NAME else ""
 
 
-def host(node: Node) -> Host:
+def host(node: OpenbNode) -> Host:
     """Return the host that represents a node."""
     gpus = (
         Child(f"gpu{number}", {GPU: WHOLE_GPU}, (model_trait(node.model),)) for number in range(node.gpus)
     )
-    return Host(node.name, HostShape({CPU: node.cpu_milli, "MEMORY_MB": node.memory_mib}, tuple(gpus)))
+    return Host(node.name, WorkloadHostTree({CPU: node.cpu_milli, "MEMORY_MB": node.memory_mib}, tuple(gpus)))
 
 
-def request(pod: Pod) -> Request:
+def request(pod: Pod) -> WorkloadRequest:
     """Return the request that represents a pod."""
-    return Request(
+    return WorkloadRequest(
         at=pod.created,
         project_id=_project_id(),
         flavor=_flavor(pod.cpu_milli, pod.memory_mib, pod.gpus, pod.gpu_milli),

@@ -1,4 +1,4 @@
-"""Plots a replay: use of each resource class, its spread over hosts, and outcomes, over virtual time."""
+"""Plots a replay over virtual time: use of each resource class, its spread over hosts, and outcomes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,7 +32,7 @@ _INK: Final = "#333333"
 _GRID: Final = "#DDDDDD"
 
 MAX_COLUMNS: Final = 1200
-"""Columns of counts in 1,600 pixels. More bins than that are summed into wider columns."""
+"""Most columns of counts in 1,600 pixels. More bins are summed into wider columns."""
 
 
 def check_plotting() -> None:
@@ -52,14 +52,14 @@ def check_plotting() -> None:
 def draw(samples: UsageSamples, path: Path, title: str = "", in_order: bool = False) -> None:
     """Write the plot to ``path`` as a PNG of 1600 × 900 pixels.
 
-    ``in_order``: the seconds of the samples are places in an order of arrival, and no time.
+    ``in_order``: the seconds of the samples are positions in the order of arrival, not times.
 
     Raises:
         ValueError: there are no samples.
     """
     if not samples.seconds:
         raise ValueError("there are no samples to draw")
-    # The import takes most of a second, so that only commands that draw pay for it.
+    # The import takes most of a second; only commands that draw pay for it.
     from matplotlib.figure import Figure
 
     # A figure without pyplot has no global state and needs no display: Agg draws its PNG.
@@ -98,7 +98,7 @@ def _scale(samples: UsageSamples, in_order: bool) -> _Scale:
 
 
 def _edges(samples: UsageSamples, scale: _Scale) -> NDArray[np.float64]:
-    """Return where each bin begins, and where the last one ends. A bin's use lasts until the bin ends."""
+    """Return the start of each bin and the end of the last one. A bin's use lasts until the bin ends."""
     until = samples.seconds[-1] + _bin_seconds(samples.seconds)
     return (np.asarray([*samples.seconds, until]) - samples.seconds[0]) / scale.unit
 
@@ -117,7 +117,7 @@ def _draw_use(axes: "Axes", samples: UsageSamples, scale: _Scale) -> None:
 
 
 def _draw_spread(axes: "Axes", samples: UsageSamples, scale: _Scale) -> None:
-    """Draw how the use of the fullest resource class is spread over the hosts that have it."""
+    """Draw the spread of the use of the fullest resource class over the hosts that have it."""
     if not samples.shares:
         return
     fullest = max(samples.shares, key=lambda each: max(samples.shares[each]))
@@ -146,7 +146,7 @@ def _draw_counts(axes: "Axes", samples: UsageSamples, scale: _Scale, in_order: b
     width = column_seconds(samples.seconds)
     column = (np.asarray(samples.seconds) - samples.seconds[0]) // width
     edges = np.arange(column[-1] + 2) * (width / scale.unit)
-    # The rare outcomes are at the bottom, where their height can be read off the axis.
+    # Rare outcomes are at the bottom, where their height can be read off the axis.
     base = np.zeros(len(edges) - 1)
     first = [placed - other for placed, other in zip(samples.placed, samples.on_alternate, strict=True)]
     for name, colour, counts in (
@@ -167,7 +167,7 @@ def _draw_counts(axes: "Axes", samples: UsageSamples, scale: _Scale, in_order: b
 
 
 def _scale_percent(axes: "Axes", most: float) -> None:
-    """Have the axis end above the greatest percentage, and at 100 at the least where half is in use."""
+    """Let the axis end above the greatest percentage, and at 100 or more if half is in use."""
     top = 105.0 if 50 <= most <= 100 else max(1.1 * most, 0.1)
     axes.set_ylim(0, top)
     if top == 105.0:
@@ -180,7 +180,7 @@ def percent_text(percent: float) -> str:
 
 
 def column_seconds(seconds: Sequence[int]) -> int:
-    """Return the virtual seconds of one column of counts: a bin, or several if there are too many bins."""
+    """Return the virtual seconds of one column of counts: one bin, or several if there are too many."""
     width = _bin_seconds(seconds)
     bins = (seconds[-1] - seconds[0]) // width + 1
     return width * -(-bins // MAX_COLUMNS)

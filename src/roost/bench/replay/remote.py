@@ -1,6 +1,6 @@
-"""Runs a workload through a system that runs already, as its users do: over the conductor's API.
+"""Runs a workload through a running system over the conductor's API, as users do.
 
-The hosts are those of the system; the workload's are not used. All instances are of the token's project.
+The hosts are those of the system; the workload's are not used. All instances are in the token's project.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ import msgspec
 
 from roost.bench.replay.errors import ReplayError
 from roost.bench.replay.summary import Latency, Summary
-from roost.bench.replay.workload import Bin, Request, Workload
+from roost.bench.replay.workload import Bin, Workload, WorkloadRequest
 from roost.conductor.instance_types import MOST_AT_ONCE, AcceptedInstances
 from roost.model.instance import ACTIVE, ERROR
 from roost.web.auth.authenticator import IdentityUnavailable
@@ -33,17 +33,17 @@ INSTANCES = "/v1/instances"
 AT_ONCE = 16
 """Requests that are sent at the same time."""
 LOOK_SECONDS = 0.15
-"""Between two looks at instances that are on their way."""
+"""Seconds between two reads of instances that are not settled."""
 ASKED_TOGETHER = 100
-"""Requests whose instances are looked at together."""
+"""Requests whose instances are read together."""
 OUTAGE_SECONDS = 120.0
-"""An outage of the conductor that is longer ends the replay."""
+"""Seconds of an outage of the conductor after which the replay fails."""
 _SETTLED = (ACTIVE, ERROR)
 _UNAVAILABLE = (429, 502, 503, 504)
 
 
 class _Shown(msgspec.Struct):
-    """What a replay reads of an instance."""
+    """The fields of an instance that a replay reads."""
 
     uuid: str
     request_id: str
@@ -58,7 +58,7 @@ class _Page(msgspec.Struct):
 
 
 class _OnItsWay(NamedTuple):
-    """A request that was accepted: how many instances it has, and when it was asked (monotonic seconds)."""
+    """An accepted request. ``instances``: their number. ``asked``: monotonic seconds when it was sent."""
 
     request_id: str
     instances: int
@@ -72,8 +72,8 @@ _decode_accepted = msgspec.json.Decoder(AcceptedInstances).decode
 class RemoteReplay:
     """A run of a workload on a system over HTTP.
 
-    Requests of a bin for equal instances become one request. A bin begins once the instances of the one
-    before are settled. Hosts carry deletions out meanwhile; the run ends when all are.
+    Requests of a bin for equal instances become one request. A bin begins once the instances of the previous
+    bin are settled. Deletions go on meanwhile; the run ends once all are done.
     """
 
     def __init__(self, workload: Workload, caller: Caller, speed: float | None = None) -> None:
@@ -110,15 +110,15 @@ class RemoteReplay:
         return self._summary(time.perf_counter() - started)
 
     async def _there(self) -> set[str]:
-        """All instances that the system shows."""
+        """Return the uuids of all instances that the system shows."""
         return {each.uuid async for each in self._listed({})}
 
     async def _delete(self, instance: str) -> None:
         await self._send("DELETE", f"{INSTANCES}/{instance}", None, 202, 404)
         self._deleted.add(instance)
 
-    async def _place(self, requests: Sequence[Request]) -> _OnItsWay:
-        """Ask for the instances of requests that are alike."""
+    async def _place(self, requests: Sequence[WorkloadRequest]) -> _OnItsWay:
+        """Send one request for the instances of requests that are alike."""
         asked = time.perf_counter()
         answer = await self._send("POST", INSTANCES, body_of(requests), 202)
         accepted = _decode_accepted(answer.content)
@@ -129,7 +129,7 @@ class RemoteReplay:
         return _OnItsWay(accepted.request_id, len(accepted.instances), asked)
 
     async def _settle(self, waiting: Sequence[_OnItsWay]) -> None:
-        """Wait until nobody has work with the instances of requests."""
+        """Wait until the instances of requests are settled."""
         while waiting:
             left: list[_OnItsWay] = []
             for first in range(0, len(waiting), ASKED_TOGETHER):
@@ -160,7 +160,7 @@ class RemoteReplay:
                 self._refusals[cause] = self._refusals.get(cause, 0) + 1
 
     async def _listed(self, query: Mapping[str, str]) -> AsyncIterator[_Shown]:
-        """The instances that the system shows for a query."""
+        """Yield the instances that the system lists for a query."""
         asked = {"limit": str(LARGEST_PAGE), **query}
         while True:
             answer = await self._send("GET", f"{INSTANCES}?{urlencode(asked)}", None, 200)
@@ -172,11 +172,11 @@ class RemoteReplay:
             asked["marker"] = page.next
 
     async def _send(self, method: str, target: str, body: object, *good: int) -> httpx.Response:
-        """The answer to a request, which is repeated in an outage. Raises `ReplayError`."""
+        """Send a request, repeatedly during an outage, and return the response. Raises `ReplayError`."""
         content = None if body is None else msgspec.json.encode(body)
         headers = {} if body is None else {"content-type": "application/json"}
         if method == "POST":
-            # It may have been accepted though its answer was lost. The key keeps it from being so twice.
+            # A request may be accepted although its response is lost. The key prevents a second acceptance.
             headers[HEADER] = str(uuid.uuid4())
         began = time.monotonic()
         pause = 0.2
@@ -219,14 +219,14 @@ class RemoteReplay:
 
 
 def check(workload: Workload) -> None:
-    """Check that the API can say all requests. Raises `ReplayError`."""
+    """Check that the API can express all requests. Raises `ReplayError`."""
     if any(request.requested_resources for bin_ in workload.bins for request in bin_.requests):
         raise ReplayError(f"{workload.name} asks for request groups, which are asked for by ports over HTTP")
 
 
-def alike(bin_: Bin) -> list[list[Request]]:
-    """The requests of a bin, those together whose instances are alike, in order of their first."""
-    groups: dict[object, list[Request]] = {}
+def alike(bin_: Bin) -> list[list[WorkloadRequest]]:
+    """Return the requests of a bin, grouped by equal instances, in order of the first of each group."""
+    groups: dict[object, list[WorkloadRequest]] = {}
     counts: dict[object, int] = {}
     for number, request in enumerate(bin_.requests):
         key: object = (request.flavor.name, request.availability_zone, request.required_traits)
@@ -240,8 +240,8 @@ def alike(bin_: Bin) -> list[list[Request]]:
     return list(groups.values())
 
 
-def body_of(requests: Sequence[Request]) -> dict[str, object]:
-    """The body of one request for the instances of all of them, which are alike."""
+def body_of(requests: Sequence[WorkloadRequest]) -> dict[str, object]:
+    """Return the body of one request for the instances of all these requests, which are alike."""
     first = requests[0]
     flavor = first.flavor
     body: dict[str, object] = {
@@ -259,16 +259,16 @@ def body_of(requests: Sequence[Request]) -> dict[str, object]:
     if first.availability_zone is not None:
         body["availability_zone"] = first.availability_zone
     if first.group_policy is not None:
-        # A group of its own, which nobody has made before.
+        # A new group for each request.
         body["group"] = {"uuid": str(uuid.uuid4()), "policy": first.group_policy}
     return body
 
 
 @asynccontextmanager
 async def calling(credentials: Credentials, **way: Any) -> AsyncIterator[Caller]:
-    """A caller of the conductor that the credentials give access to.
+    """Open a caller of the conductor with these credentials.
 
-    ``way``: how httpx reaches it, as options of its client: authorities, or a transport.
+    ``way``: options of the httpx client, as trusted authorities or a transport.
     """
     limits = httpx.Limits(max_connections=AT_ONCE, max_keepalive_connections=AT_ONCE)
     caller = Caller(credentials, httpx.AsyncClient(limits=limits, timeout=60.0, **way))
@@ -279,7 +279,7 @@ async def calling(credentials: Credentials, **way: Any) -> AsyncIterator[Caller]
 
 
 async def _all(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Do all of it at the same time. Raises the first error, once the others have been stopped."""
+    """Run all coroutines at the same time. Raises the first error, once the others have been stopped."""
     try:
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(work) for work in works]

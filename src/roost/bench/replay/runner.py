@@ -14,7 +14,7 @@ from roost.agent.drivers.simulated import SimulatedHost, SimulatedProvider
 from roost.bench.replay.samples import SPREAD_PERCENTILES
 from roost.bench.replay.state import ReplayState, save_state
 from roost.bench.replay.summary import Latency, Summary
-from roost.bench.replay.workload import Bin, Host, Request, Workload
+from roost.bench.replay.workload import Bin, Host, Workload, WorkloadRequest
 from roost.fleet import Fleet
 from roost.fleet.utilisation import class_uses
 from roost.model.aggregate import HostAggregate
@@ -22,7 +22,7 @@ from roost.model.instance import ACTIVE, BuildRequest
 from roost.model.inventory import Inventory
 from roost.model.provider_names import provider_uuid
 from roost.model.spec import RequestSpec, ServerGroup
-from roost.server.all_in_one import Layout, LayoutHost, System
+from roost.server.all_in_one import LayoutHost, System, SystemLayout
 from roost.server.all_in_one.layout import cell_names
 from roost.state.api_database.cell_mappings import CELL0
 
@@ -30,18 +30,18 @@ USER = "replay"
 """The user id of all requests."""
 
 
-def layout_of(workload: Workload, cells: int) -> Layout:
-    """Return a layout of a workload's hosts. Hosts without a cell are distributed over the cells in turn."""
+def layout_of(workload: Workload, cells: int) -> SystemLayout:
+    """Return the layout of a workload's hosts. Hosts without a cell are distributed over the cells."""
     names = cell_names(cells)
     dealt: dict[str, list[LayoutHost]] = {name: [] for name in names}
     for number, host in enumerate(workload.hosts):
         index = number if host.cell is None else host.cell
         dealt[names[index % cells]].append(_simulated(host))
-    return Layout({name: tuple(there) for name, there in dealt.items()})
+    return SystemLayout({name: tuple(there) for name, there in dealt.items()})
 
 
-class Replay:
-    """A run of a workload on a system, from the bin at which ``state`` stands.
+class WorkloadReplay:
+    """A run of a workload on a system, from the next bin of ``state``.
 
     Args:
         workload: the hosts and requests.
@@ -218,7 +218,7 @@ def _simulated(host: Host) -> LayoutHost:
     )
 
 
-def _spec(request: Request, draw: random.Random) -> RequestSpec:
+def _spec(request: WorkloadRequest, draw: random.Random) -> RequestSpec:
     group = None
     if request.group_policy is not None:
         group = ServerGroup(_uuid(draw), request.group_policy)

@@ -1,11 +1,11 @@
-"""The measurements of a replay at each bin: use of each resource class, its spread over hosts, outcomes."""
+"""The measurements of a replay in each bin: use of each resource class, its spread over hosts, outcomes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 SPREAD_PERCENTILES: Final = (5, 25, 50, 75, 95)
-"""The percentiles of hosts by their use whose use a sample keeps."""
+"""Percentiles of the hosts, in order of their use, at which a sample has the use."""
 
 
 @dataclass(slots=True)
@@ -13,10 +13,10 @@ class UsageSamples:
     """One sample for each bin, in order of time, as columns of equal length.
 
     ``seconds``: the virtual time at which the bin starts. ``shares``: for each resource class the share of
-    its capacity that is in use after the bin's requests, 0 to 1. ``spread``: for each resource class the
-    share that is in use on the host at each of `SPREAD_PERCENTILES` of the hosts that have the class.
-    ``placed`` (``on_alternate`` of them after a build failed elsewhere), ``refused`` and ``failed``:
-    instances of the bin by outcome.
+    its capacity in use after the bin's requests, 0 to 1. ``spread``: for each resource class the share in
+    use on the host at each of `SPREAD_PERCENTILES` of the hosts that have the class. ``placed``
+    (``on_alternate`` of them after a build failed elsewhere), ``refused`` and ``failed``: instances of the
+    bin by outcome.
     """
 
     seconds: list[int] = field(default_factory=list)

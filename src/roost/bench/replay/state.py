@@ -12,7 +12,7 @@ from roost.process.durable_file import why_no_directory
 from roost.server.all_in_one.layout import FILE as LAYOUT
 
 FILE = "replay.json"
-"""Name of the file in the data directory."""
+"""Name of the state file in the data directory."""
 
 _DATABASES = ("*.db", "*.db-wal", "*.db-shm", "*.db-journal")
 
@@ -52,7 +52,7 @@ def open_state(directory: Path, parameters: dict[str, str], fresh: bool) -> Repl
     The files of a finished replay are removed; with ``fresh`` also those of an unfinished one.
 
     Raises:
-        ReplayError: the directory has databases of something else or an unfinished replay with other
+        ReplayError: the directory has databases of another program or an unfinished replay with other
             parameters, or its state cannot be read. Nothing is removed then.
     """
     path = directory / FILE

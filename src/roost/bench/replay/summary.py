@@ -28,11 +28,11 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a workload.
 
     ``requests`` ask for ``asked`` instances. Each instance was ``placed`` (``placed_on_alternate`` of them
-    after a build failed on another host), or ``failed`` on every host that was tried, or was refused;
-    ``refusals`` counts refused instances by reason. ``decisions`` counts the instances for which the
-    scheduler ran, ``departures`` those that were deleted. ``peak_use`` is the greatest share of each
-    resource class that was in use at once, 0 to 1. ``peak_rss_mib`` is in MiB. ``settling``: over HTTP, from
-    the request for an instance until it is seen to be settled.
+    after a build failed on another host), or ``failed`` on every host that was tried, or was refused.
+    ``refusals``: refused instances by reason. ``decisions``: instances for which the scheduler ran.
+    ``departures``: deleted instances. ``peak_use``: the greatest share of each resource class in use at
+    once, 0 to 1. ``peak_rss_mib``: peak memory in MiB. ``settling``: over HTTP, the time from the request
+    for an instance until it is seen to be settled.
     """
 
     workload: str
@@ -103,7 +103,7 @@ def render(summary: Summary) -> RenderableType:
     table.add_column("share", justify="right", style="dim")
     for section in (_outcome(summary), _speed(summary), _use(summary)):
         for name, value, note in section:
-            # A plain str would be markup to rich, and a reason may contain brackets.
+            # rich takes a plain str as markup, and a reason may contain brackets.
             table.add_row(Text(name), Text(value), Text(note))
         table.add_section()
     return table

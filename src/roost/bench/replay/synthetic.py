@@ -1,9 +1,9 @@
-"""Makes the workload of the demonstration from a seed: small, with examples of all that a scheduler handles.
+"""Makes the workload of the demonstration from a seed: small, with each kind of request.
 
 It covers two days on 120 hosts of four shapes in three cells, each of which is an availability zone.
-Tenants of four kinds send batches whose size has a heavy tail, more by day than by night; lifetimes are
-log-normal. Some ask for anti-affinity, a zone, a trait of the host, or GPUs, and a few for resources that
-no host has.
+Tenants of four kinds send batches, more by day than by night. The sizes of batches have a heavy tail;
+lifetimes are log-normal. Some batches ask for anti-affinity, a zone, a trait of the host, or GPUs, and a few
+for resources that no host has.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from roost.bench.replay.workload import (
     AVAILABILITY_ZONE,
-    Aggregate,
     Child,
     Host,
-    HostShape,
-    Request,
     Workload,
+    WorkloadAggregate,
+    WorkloadHostTree,
+    WorkloadRequest,
     into_bins,
     project_id,
 )
@@ -34,18 +34,18 @@ RARE_TRAIT: Final = "CUSTOM_FPGA_LOADED"
 """A trait that some requests require and no host has."""
 AVX512: Final = "HW_CPU_X86_AVX512F"
 
-ZONES: Final = tuple(Aggregate(f"zone-{n}", {AVAILABILITY_ZONE: f"az-{n}"}) for n in (1, 2, 3))
+ZONES: Final = tuple(WorkloadAggregate(f"zone-{n}", {AVAILABILITY_ZONE: f"az-{n}"}) for n in (1, 2, 3))
 """The availability zone of each cell, by the index of the cell."""
-LOCAL_SSD: Final = Aggregate("local-ssd", {"ssd": "true"})
+LOCAL_SSD: Final = WorkloadAggregate("local-ssd", {"ssd": "true"})
 
 _GPUS = tuple(Child(f"gpu{n}", {"PGPU": 1}, (GPU_TRAIT,)) for n in range(2))
-SHAPES: Final[dict[str, tuple[int, HostShape]]] = {
-    "compact": (60, HostShape({"VCPU": 32, "MEMORY_MB": 128 * GIB, "DISK_GB": 600})),
-    "roomy": (30, HostShape({"VCPU": 64, "MEMORY_MB": 256 * GIB, "DISK_GB": 1200}, traits=(AVX512,))),
-    "memory": (18, HostShape({"VCPU": 48, "MEMORY_MB": 384 * GIB, "DISK_GB": 1500})),
-    "gpu": (12, HostShape({"VCPU": 48, "MEMORY_MB": 192 * GIB, "DISK_GB": 1000}, _GPUS)),
+SHAPES: Final[dict[str, tuple[int, WorkloadHostTree]]] = {
+    "compact": (60, WorkloadHostTree({"VCPU": 32, "MEMORY_MB": 128 * GIB, "DISK_GB": 600})),
+    "roomy": (30, WorkloadHostTree({"VCPU": 64, "MEMORY_MB": 256 * GIB, "DISK_GB": 1200}, traits=(AVX512,))),
+    "memory": (18, WorkloadHostTree({"VCPU": 48, "MEMORY_MB": 384 * GIB, "DISK_GB": 1500})),
+    "gpu": (12, WorkloadHostTree({"VCPU": 48, "MEMORY_MB": 192 * GIB, "DISK_GB": 1000}, _GPUS)),
 }
-"""The number of hosts of each shape, and the shape, by its name."""
+"""The shapes of hosts: name -> number of hosts and provider tree."""
 
 _ONE_GPU = {"resources1:PGPU": "1", f"trait1:{GPU_TRAIT}": "required"}
 _TWO_GPUS = _ONE_GPU | {"resources2:PGPU": "1", f"trait2:{GPU_TRAIT}": "required", "group_policy": "isolate"}
@@ -67,16 +67,16 @@ FLAVORS: Final = {
 
 
 BIN_SECONDS = 900
-"""Width of the bins in virtual seconds. It is wider than a trace's, so that a replay takes seconds."""
+"""Width of the bins in virtual seconds. They are wider than a trace's, so that a replay takes seconds."""
 
 
-class Kind(msgspec.Struct, frozen=True):
+class TenantKind(msgspec.Struct, frozen=True):
     """A kind of tenant.
 
     ``share``: its share of all batches. ``flavors``: the weight of each flavor by name. ``tail``: the
-    exponent of the Pareto distribution of the batch size, which ends at ``largest``. ``lifetime``: relative
-    to the other kinds. ``in_a_zone``, ``apart`` and ``with_avx512``: the probability that a batch asks for
-    a zone, anti-affinity, or AVX512.
+    exponent of the Pareto distribution of the batch size, which ends at ``largest``. ``lifetime``: factor of
+    lifetimes, relative to the other kinds. ``in_a_zone``, ``apart`` and ``with_avx512``: the probability
+    that a batch asks for a zone, anti-affinity, or AVX512.
     """
 
     share: float
@@ -91,14 +91,14 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 KINDS: Final = {
-    "web": Kind(0.54, 8, {"small": 5, "medium": 4, "large": 2}, 8, 1.0, 1.7, in_a_zone=0.3, apart=0.3),
-    "batch": Kind(0.24, 5, {"medium": 4, "xlarge": 4, "compute": 1}, 40, 0.4, 1.1, with_avx512=0.06),
-    "data": Kind(0.19, 5, {"memory": 3, "database": 2}, 6, 2.0, in_a_zone=0.5, apart=0.4),
-    "research": Kind(0.03, 2, {"gpu": 3, "gpu-pair": 1}, 2, 1.0),
+    "web": TenantKind(0.54, 8, {"small": 5, "medium": 4, "large": 2}, 8, 1.0, 1.7, in_a_zone=0.3, apart=0.3),
+    "batch": TenantKind(0.24, 5, {"medium": 4, "xlarge": 4, "compute": 1}, 40, 0.4, 1.1, with_avx512=0.06),
+    "data": TenantKind(0.19, 5, {"memory": 3, "database": 2}, 6, 2.0, in_a_zone=0.5, apart=0.4),
+    "research": TenantKind(0.03, 2, {"gpu": 3, "gpu-pair": 1}, 2, 1.0),
 }
 
 
-class Draft(msgspec.Struct, frozen=True):
+class BatchDraft(msgspec.Struct, frozen=True):
     """A batch without a time of arrival. ``lifetimes``: float64[instances], relative to each other."""
 
     project_id: str
@@ -113,7 +113,7 @@ def generate(rng: np.random.Generator, instances: int = 6000, hours: int = 48, p
     """Return a workload of ``instances`` over ``hours`` of virtual time, the same for the same ``rng``.
 
     Lifetimes are scaled so that the instances that exist at once ask for at most the share ``peak`` of all
-    VCPUs. Some are refused, so that a few hundredths less are in use.
+    VCPUs. Some instances are refused, so a few hundredths less are in use.
     """
     hosts = _hosts()
     drafts = _drafts(rng, instances)
@@ -121,7 +121,7 @@ def generate(rng: np.random.Generator, instances: int = 6000, hours: int = 48, p
     vcpus = sum(host.shape.resources["VCPU"] for host in hosts)
     seconds = _lifetime_scale(drafts, arrivals, peak * vcpus)
     requests = [
-        Request(
+        WorkloadRequest(
             at=int(at),
             project_id=draft.project_id,
             flavor=draft.flavor,
@@ -142,16 +142,16 @@ def _hosts() -> tuple[Host, ...]:
         cells = 2 if shape.children else len(ZONES)
         for number in range(count):
             cell = number % cells
-            # Every other round over the cells, so that all cells have such hosts.
+            # Every second round over the cells, so that all cells have such hosts.
             has_ssd = number // cells % 2 == 0
             aggregates = (ZONES[cell], LOCAL_SSD) if has_ssd else (ZONES[cell],)
             hosts.append(Host(f"{name}-{number:02}", shape, cell, aggregates))
     return tuple(hosts)
 
 
-def _drafts(rng: np.random.Generator, instances: int) -> list[Draft]:
+def _drafts(rng: np.random.Generator, instances: int) -> list[BatchDraft]:
     impossible = _impossible()[:instances]
-    drafts: list[Draft] = []
+    drafts: list[BatchDraft] = []
     missing = instances - len(impossible)
     kinds = list(KINDS.items())
     shares = [kind.share for _, kind in kinds]
@@ -165,13 +165,13 @@ def _drafts(rng: np.random.Generator, instances: int) -> list[Draft]:
     return drafts
 
 
-def _draft(rng: np.random.Generator, name: str, kind: Kind, at_most: int) -> Draft:
+def _draft(rng: np.random.Generator, name: str, kind: TenantKind, at_most: int) -> BatchDraft:
     size = min(int(rng.pareto(kind.tail)) + 1, kind.largest, at_most)
     zone = ZONES[int(rng.integers(len(ZONES)))].metadata[AVAILABILITY_ZONE]
     flavor = list(kind.flavors)[_choose(rng, list(kind.flavors.values()))]
-    # The instances of a batch mostly end together: their lifetimes vary little around a common one.
+    # Most instances of a batch end together: their lifetimes vary little around a common one.
     lifetimes = kind.lifetime * rng.lognormal(0.0, 1.2) * rng.lognormal(0.0, 0.25, size)
-    return Draft(
+    return BatchDraft(
         project_id=project_id(f"synthetic/{name}-{rng.integers(kind.tenants)}"),
         flavor=FLAVORS[flavor],
         lifetimes=lifetimes,
@@ -181,14 +181,14 @@ def _draft(rng: np.random.Generator, name: str, kind: Kind, at_most: int) -> Dra
     )
 
 
-def _impossible() -> list[Draft]:
-    """Return requests that fit no host, not even an empty one; some of each kind."""
+def _impossible() -> list[BatchDraft]:
+    """Return batches of each kind that fit no host, not even an empty one."""
     project, life = project_id("synthetic/hopeful"), np.ones(1)
     zone_without_gpus = ZONES[2].metadata[AVAILABILITY_ZONE]
     return 4 * [
-        Draft(project, FLAVORS["colossal"], life),
-        Draft(project, FLAVORS["gpu"], life, availability_zone=zone_without_gpus),
-        Draft(project, FLAVORS["small"], life, required_traits=frozenset({RARE_TRAIT})),
+        BatchDraft(project, FLAVORS["colossal"], life),
+        BatchDraft(project, FLAVORS["gpu"], life, availability_zone=zone_without_gpus),
+        BatchDraft(project, FLAVORS["small"], life, required_traits=frozenset({RARE_TRAIT})),
     ]
 
 
@@ -206,7 +206,7 @@ def _arrivals(rng: np.random.Generator, count: int, hours: int) -> NDArray[np.in
     return np.sort(np.interp(rng.random(count) * share[-1], share, minutes * HOUR)).astype(np.int64)
 
 
-def _lifetime_scale(drafts: Sequence[Draft], arrivals: NDArray[np.int64], vcpus: float) -> float:
+def _lifetime_scale(drafts: Sequence[BatchDraft], arrivals: NDArray[np.int64], vcpus: float) -> float:
     """Find by bisection the factor of lifetimes at which at most ``vcpus`` are asked for at once."""
     sizes = [len(draft.lifetimes) for draft in drafts]
     starts = np.repeat(arrivals, sizes)

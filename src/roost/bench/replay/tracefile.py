@@ -10,10 +10,10 @@ from roost.bench.replay.errors import TraceError
 from roost.model.vocabulary import MAX_INT
 
 _LONGEST_SHOWN: Final = 60
-"""Characters of a value in an error message. A longer value is cut."""
+"""Most characters of a value in an error message. A longer value is cut."""
 
 
-class Line(msgspec.Struct, frozen=True, gc=False):
+class TraceLine(msgspec.Struct, frozen=True, gc=False):
     """One line of a trace, without its line end; ``number`` counts from 1."""
 
     path: Path
@@ -40,21 +40,21 @@ class Line(msgspec.Struct, frozen=True, gc=False):
         return int(text)
 
 
-class Row(msgspec.Struct, frozen=True, gc=False):
+class TraceRow(msgspec.Struct, frozen=True, gc=False):
     """One row of a CSV trace: its line, and its fields by column name."""
 
-    line: Line
+    line: TraceLine
     fields: dict[str, str]
 
     def __getitem__(self, column: str) -> str:
         return self.fields[column]
 
     def number(self, column: str, least: int = 0, most: int = MAX_INT) -> int:
-        """Return the whole number in a column; see `Line.number_of`."""
+        """Return the whole number in a column; see `TraceLine.number_of`."""
         return self.line.number_of(column, self.fields[column], least, most)
 
 
-def read_lines(path: Path) -> list[Line]:
+def read_lines(path: Path) -> list[TraceLine]:
     """Return all lines of a file.
 
     Bytes that are not UTF-8 become ``\\xNN``, which no reader of a line accepts.
@@ -69,10 +69,10 @@ def read_lines(path: Path) -> list[Line]:
     lines = text.removesuffix("\n").split("\n")
     if lines == [""]:
         raise TraceError(path, None, "is empty")
-    return [Line(path, number, line) for number, line in enumerate(lines, 1)]
+    return [TraceLine(path, number, line) for number, line in enumerate(lines, 1)]
 
 
-def read_rows(path: Path, columns: Sequence[str]) -> list[Row]:
+def read_rows(path: Path, columns: Sequence[str]) -> list[TraceRow]:
     """Return all rows of a CSV file without quotes, whose first line names the columns.
 
     Raises:
@@ -88,5 +88,5 @@ def read_rows(path: Path, columns: Sequence[str]) -> list[Row]:
         fields = line.text.split(",")
         if len(fields) != len(names):
             raise line.wrong(f"{len(fields)} fields where {len(names)} are expected", line.text)
-        rows.append(Row(line, dict(zip(names, fields, strict=True))))
+        rows.append(TraceRow(line, dict(zip(names, fields, strict=True))))
     return rows

@@ -1,9 +1,8 @@
 """A workload: hosts, and requests that arrive in bins of virtual time.
 
 A replay handles the bins in order. For each bin it first deletes every instance whose departure
-(`Request.departures`) is at or before the bin's start, then submits the bin's requests in order. An
-instance with a lifetime shorter than a bin therefore exists together with everything else that arrives in
-its bin.
+(`WorkloadRequest.departures`) is at or before the bin's start, then submits the bin's requests in order. So
+an instance with a lifetime shorter than a bin exists together with all others that arrive in its bin.
 """
 
 import uuid
@@ -33,8 +32,8 @@ class Child(msgspec.Struct, frozen=True):
     traits: tuple[str, ...] = ()
 
 
-class HostShape(msgspec.Struct, frozen=True):
-    """The provider tree of a host: the resources and traits of its root, and the children of the root.
+class WorkloadHostTree(msgspec.Struct, frozen=True):
+    """The provider tree of a host: resources and traits of its root, and the children of the root.
 
     Amounts are totals of inventories without reserve or overcommitment; MEMORY_MB in MiB, DISK_GB in GiB.
     """
@@ -44,7 +43,7 @@ class HostShape(msgspec.Struct, frozen=True):
     traits: tuple[str, ...] = ()
 
 
-class Aggregate(msgspec.Struct, frozen=True):
+class WorkloadAggregate(msgspec.Struct, frozen=True):
     """A host aggregate and its metadata. Aggregates with one name are one aggregate."""
 
     name: str
@@ -52,12 +51,12 @@ class Aggregate(msgspec.Struct, frozen=True):
 
 
 class Host(msgspec.Struct, frozen=True):
-    """A host. ``cell`` is the index of its cell; None leaves the choice to the replay."""
+    """A host. ``cell``: the index of its cell; None leaves the choice to the replay."""
 
     name: str
-    shape: HostShape
+    shape: WorkloadHostTree
     cell: int | None = None
-    aggregates: tuple[Aggregate, ...] = ()
+    aggregates: tuple[WorkloadAggregate, ...] = ()
 
     @property
     def availability_zone(self) -> str | None:
@@ -66,11 +65,11 @@ class Host(msgspec.Struct, frozen=True):
         return next((zone for zone in zones if zone is not None), None)
 
 
-# A trace has very many of these two. They cannot form reference cycles, so the collector skips them.
-class Request(msgspec.Struct, frozen=True, gc=False):
+# A trace has very many requests and bins. They cannot form reference cycles, so the collector skips them.
+class WorkloadRequest(msgspec.Struct, frozen=True, gc=False):
     """A request for one or more equal instances.
 
-    ``at``: its arrival in virtual seconds. ``lifetimes``: the virtual seconds that each instance exists;
+    ``at``: its arrival in virtual seconds. ``lifetimes``: the lifetime of each instance in virtual seconds;
     None for one that stays to the end. ``requested_resources``: further request groups, as in a request
     spec. ``group_policy``: the policy (``affinity`` or ``anti-affinity``) of a server group of the
     request's instances; None for no group.
@@ -100,15 +99,15 @@ class Bin(msgspec.Struct, frozen=True, gc=False):
     """The requests that arrive from ``start`` (virtual seconds) until the next bin, in order."""
 
     start: int
-    requests: tuple[Request, ...]
+    requests: tuple[WorkloadRequest, ...]
 
 
 class Workload(msgspec.Struct, frozen=True):
     """Hosts with unique names, and bins in order of time.
 
     Flavors with one name are equal. ``resource_classes`` and ``traits`` are the custom ones that hosts and
-    requests name, sorted; they must be created before the hosts. ``in_order``: the seconds are places in
-    an order of arrival, and no time.
+    requests name, sorted; they must be created before the hosts. ``in_order``: the seconds are positions in
+    the order of arrival, not times.
     """
 
     name: str
@@ -138,9 +137,9 @@ def project_id(tenant: str) -> str:
     return uuid.uuid5(_PROJECTS, tenant).hex
 
 
-def into_bins(requests: Sequence[Request], width: int = BIN_SECONDS) -> tuple[Bin, ...]:
+def into_bins(requests: Sequence[WorkloadRequest], width: int = BIN_SECONDS) -> tuple[Bin, ...]:
     """Return bins of ``width`` virtual seconds for requests in order of arrival. There are no empty bins."""
-    bins: dict[int, list[Request]] = {}
+    bins: dict[int, list[WorkloadRequest]] = {}
     for request in requests:
         bins.setdefault(request.at // width * width, []).append(request)
     return tuple(Bin(start, tuple(arriving)) for start, arriving in bins.items())

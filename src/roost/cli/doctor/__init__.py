@@ -1,6 +1,6 @@
-"""``roost doctor``: checks a configuration against the running world.
+"""``roost doctor``: checks a configuration, and the services and databases that it names.
 
-check           checks, what they find, and what they know of a deployment
+check           checks and their findings, and the deployment that they check
 configuration   options, tokens, policy, permissions
 database        reachable, revision, settings, clock, trimming
 machine         disk, processors, open files, port
@@ -19,15 +19,15 @@ from rich.table import Table
 from rich.text import Text
 
 from roost.cli.doctor import conductor, configuration, database, machine, scheduler, service
-from roost.cli.doctor.check import Deployment, Finding, run_checks
-from roost.cli.listen_options import Listening, listening
+from roost.cli.doctor.check import Deployment, DoctorFinding, run_checks
+from roost.cli.listen_options import ListenOptions, listening
 from roost.cli.options import config_files, placement_database, settings
 from roost.cli.output import as_json, print_json
 from roost.cli.placement_config import placement_source
 from roost.cli.workers import WorkerCount
 
 CHECKS: Final = (*configuration.CHECKS, *database.CHECKS, *machine.CHECKS, *service.CHECKS)
-"""All checks, in the order in which they are made: what a check needs is checked before it."""
+"""All checks, in the order in which they run: a check follows those whose results it needs."""
 
 OF_CONDUCTORS: Final = (*CHECKS, *conductor.CHECKS)
 """All checks of `roost conductor` and `roost cell-conductor`."""
@@ -50,7 +50,7 @@ _STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "
 @settings
 @as_json
 def doctor(
-    listening: Listening,
+    listening: ListenOptions,
     database: str | None,
     workers: int,
     metrics: str | None,
@@ -83,14 +83,14 @@ def doctor(
     raise SystemExit(status_of(findings))
 
 
-def status_of(findings: list[Finding]) -> int:
-    """The exit status: 0 all is well, 1 there are warnings, 2 there are failures."""
+def status_of(findings: list[DoctorFinding]) -> int:
+    """Return the exit status: 0 all is well, 1 there are warnings, 2 there are failures."""
     levels = {each.level for each in findings}
     return 2 if "fail" in levels else 1 if "warn" in levels else 0
 
 
-def print_findings(findings: list[Finding], *, as_json: bool = False) -> None:
-    """Print what was found, as a table or as JSON."""
+def print_findings(findings: list[DoctorFinding], *, as_json: bool = False) -> None:
+    """Print findings as a table or as JSON."""
     if as_json:
         print_json(findings)
         return

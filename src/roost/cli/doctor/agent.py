@@ -21,18 +21,18 @@ from roost.agent.protocol.questions import ReadTree
 from roost.agent.protocol.types import SessionKey
 from roost.agent.provider_config import read_provider_config
 from roost.cli.configuration import options_without_effect
-from roost.cli.doctor.check import ANSWER_SECONDS, Check, NotKnown, Verdict
+from roost.cli.doctor.check import ANSWER_SECONDS, DoctorCheck, DoctorVerdict, NotKnown
 from roost.cli.doctor.configuration import judge_files
 from roost.model.provider_names import provider_uuid
 from roost.model.transport_faults import fault_of
 from roost.web.auth import Source
 
 TRIED = 20
-"""Hosts at most whose tokens are tried."""
+"""Most hosts whose tokens are tried."""
 
 
 class CheckedAgent(msgspec.Struct, frozen=True, kw_only=True):
-    """What `roost agent` is told: see `roost.agent.program.AgentPlan`."""
+    """The options of `roost agent`: see `roost.agent.program.AgentPlan`."""
 
     hosts: Mapping[str, Path]
     endpoint: str
@@ -45,12 +45,12 @@ class CheckedAgent(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tokens(self) -> dict[str, str]:
-        """The tokens that the operator has given. Raises `OperatorError`."""
+        """Read the tokens of the token file, by host. Raises `OperatorError`."""
         return read_tokens(self.token_file, list(self.hosts))
 
     @property
     def verify(self) -> ssl.SSLContext | bool:
-        """The context of connections to the endpoint. Raises `NotKnown` if its files cannot be used."""
+        """Return the TLS context of connections to the endpoint. Raises `NotKnown` if files are unusable."""
         if not self.endpoint.startswith("https:"):
             return False
         try:
@@ -59,41 +59,43 @@ class CheckedAgent(msgspec.Struct, frozen=True, kw_only=True):
             raise NotKnown("the files of TLS cannot be used") from None
 
 
-def check_options(agent: CheckedAgent) -> Iterator[Verdict]:
-    """The options are valid, the driver is there, and its providers' file can be read."""
+def check_options(agent: CheckedAgent) -> Iterator[DoctorVerdict]:
+    """Check that options are valid, and that the driver and its file of providers can be loaded."""
     conf = open_conf(agent.source)
     driver = agent.driver or conf[GROUP].driver
     load_driver(driver)(agent.source)
     location = conf[GROUP].provider_config_location
     if location:
         read_provider_config(Path(location))
-    yield Verdict("ok", f"the options are valid, and the driver is {driver}")
+    yield DoctorVerdict("ok", f"the options are valid, and the driver is {driver}")
     if agent.driver is None or agent.driver in BUILT_IN:
-        # The options of other drivers are known to these alone.
+        # Only the chosen driver knows its options.
         for line in options_without_effect(agent.source, schedules=True):
-            yield Verdict("warn", line, "remove the option")
+            yield DoctorVerdict("warn", line, "remove the option")
 
 
-def check_tokens(agent: CheckedAgent) -> Iterator[Verdict]:
-    """The file has the token of each host, and nobody else may read it."""
+def check_tokens(agent: CheckedAgent) -> Iterator[DoctorVerdict]:
+    """Check that the file has the token of each host, and that other users may not read it."""
     number = len(agent.tokens)
-    yield Verdict("ok", f"{agent.token_file} has the tokens of {number} host{'s' if number > 1 else ''}")
+    yield DoctorVerdict(
+        "ok", f"{agent.token_file} has the tokens of {number} host{'s' if number > 1 else ''}"
+    )
     yield from judge_files(each for each in (agent.token_file, agent.key) if each is not None)
 
 
-def check_state(agent: CheckedAgent) -> Iterator[Verdict]:
-    """The state directories can be used, and no agent waits for an operator."""
+def check_state(agent: CheckedAgent) -> Iterator[DoctorVerdict]:
+    """Check that the state directories can be used, and that no agent waits for an operator."""
     running, usable = 0, 0
     for host, directory in agent.hosts.items():
         if not directory.exists():
-            usable += 1  # the agent makes it
+            usable += 1  # the agent creates it
             continue
         yield from _refused(host, directory)
         try:
             state = StateDirectory(directory)
         except StateUnusable as error:
             if "another agent" not in str(error):
-                yield Verdict("fail", str(error), "correct --state-dir, or its owner")
+                yield DoctorVerdict("fail", str(error), "correct --state-dir, or its owner")
                 continue
             running += 1
             continue
@@ -104,34 +106,36 @@ def check_state(agent: CheckedAgent) -> Iterator[Verdict]:
         usable += 1
         if held is not None:
             says = f"host {host} carries out no orders: {held}"
-            yield Verdict("fail", says, f"look at its guests, then run 'roost host accept {host}'")
+            yield DoctorVerdict("fail", says, f"look at its guests, then run 'roost host accept {host}'")
     if running:
-        yield Verdict("ok", f"agents of {running} of the hosts run now")
+        yield DoctorVerdict("ok", f"agents of {running} of the hosts run now")
     if usable:
-        yield Verdict("ok", f"{usable} state directories can be used")
+        yield DoctorVerdict("ok", f"{usable} state directories can be used")
 
 
-def _refused(host: str, directory: Path) -> Iterator[Verdict]:
-    """Nodes whose reports the cell does not take, as the agent was told last."""
+def _refused(host: str, directory: Path) -> Iterator[DoctorVerdict]:
+    """Check for nodes whose last reports the cell refused."""
     try:
         refused = kept_session(directory).refused
     except StateUnusable:
-        return  # it is told where the directory is used
+        return  # `check_state` reports it
     for node, reason in sorted(refused.items()):
         says = f"the cell does not take the report of node {node} of host {host}: {reason}"
-        yield Verdict("fail", says, "give the node another name, or remove the one that has it")
+        yield DoctorVerdict("fail", says, "give the node another name, or remove the one that has it")
 
 
-def check_endpoint(agent: CheckedAgent) -> Iterator[Verdict]:
-    """The endpoint answers, with a certificate that is trusted, and its cell's database does too."""
+def check_endpoint(agent: CheckedAgent) -> Iterator[DoctorVerdict]:
+    """Check that the endpoint answers with a trusted certificate, and that its cell's database answers."""
     url = agent.endpoint.rstrip("/")
     parts = urlsplit(url)
     if (exposure := exposure_of(url)) is not None:
-        yield Verdict("warn", exposure, CHANGE)
+        yield DoctorVerdict("warn", exposure, CHANGE)
     try:
         tls = True if parts.scheme == "http" else tls_context(agent.authority, agent.certificate, agent.key)
     except OSError as error:
-        yield Verdict("fail", f"the files of TLS cannot be used: {error}", "correct --ca-file, --cert, --key")
+        yield DoctorVerdict(
+            "fail", f"the files of TLS cannot be used: {error}", "correct --ca-file, --cert, --key"
+        )
         return
     try:
         answer = httpx.get(f"{url}/readyz", verify=tls, timeout=ANSWER_SECONDS)
@@ -139,19 +143,19 @@ def check_endpoint(agent: CheckedAgent) -> Iterator[Verdict]:
         wrong = "certificate" in str(error).lower()
         change = "name its authority with --ca-file" if wrong else "start the cell's conductor"
         says = f"the endpoint {url}: {fault_of(error)}"
-        yield Verdict("fail", says, f"{change}, or correct --endpoint")
+        yield DoctorVerdict("fail", says, f"{change}, or correct --endpoint")
         return
     if answer.status_code == httpx.codes.OK:
-        yield Verdict("ok", f"the endpoint {url} is ready")
+        yield DoctorVerdict("ok", f"the endpoint {url} is ready")
     else:
         says = f"the endpoint {url} answers /readyz with status {answer.status_code}"
-        yield Verdict("fail", says, "run 'roost doctor --cell-conductor NAME' where it serves")
+        yield DoctorVerdict("fail", says, "run 'roost doctor --cell-conductor NAME' where it serves")
 
 
-def check_access(agent: CheckedAgent) -> Iterator[Verdict]:
-    """The endpoint takes the tokens of the hosts whose agents do not run.
+def check_access(agent: CheckedAgent) -> Iterator[DoctorVerdict]:
+    """Check that the endpoint accepts the tokens of hosts whose agents do not run.
 
-    The tokens of an agent that runs are not tried: the use of a new one ends those that it has.
+    The tokens of a running agent are not tried: the first use of a new token revokes the older ones.
     """
     tokens = agent.tokens
     verify = agent.verify
@@ -170,36 +174,36 @@ def check_access(agent: CheckedAgent) -> Iterator[Verdict]:
             asyncio.run(_try(agent.endpoint, host, (*kept, tokens[host]), verify))
         except AccessRefused as error:
             change = f"name the endpoint of its cell, or run 'roost host renew-token {host}'"
-            yield Verdict("fail", f"host {host}: {error}", change)
+            yield DoctorVerdict("fail", f"host {host}: {error}", change)
         except EndpointUnavailable as error:
-            yield Verdict("skip", f"not checked: {error}")
+            yield DoctorVerdict("skip", f"not checked: {error}")
             return
         except AgentProtocolError as error:
-            yield Verdict("fail", f"host {host}: {error}", "is it the endpoint of a cell?")
+            yield DoctorVerdict("fail", f"host {host}: {error}", "is it the endpoint of a cell?")
             return
         else:
             accepted += 1
     if accepted:
-        yield Verdict("ok", f"the endpoint takes the tokens of {accepted} hosts that were tried")
+        yield DoctorVerdict("ok", f"the endpoint takes the tokens of {accepted} hosts that were tried")
     elif running:
-        yield Verdict("skip", "not checked: the agents run, 'roost host list' says how they are")
+        yield DoctorVerdict("skip", "not checked: the agents run, 'roost host list' says how they are")
 
 
 async def _try(url: str, host: str, tokens: tuple[str, ...], verify: ssl.SSLContext | bool) -> None:
-    """Ask something in a session that there is not, which changes nothing. Raises `AgentProtocolError`."""
+    """Send a request in an unknown session, which changes nothing. Raises `AgentProtocolError`."""
     endpoint = HttpEndpoint(url, lambda: tokens, verify)
     try:
         await endpoint.ask(ReadTree(SessionKey(host, "", 0), provider_uuid(host)))
     except SessionLost:
-        pass  # it knows the host by its token
+        pass  # the endpoint accepted the token of the host
     finally:
         await endpoint.close()
 
 
 CHECKS = (
-    Check("agent", check_options),
-    Check("tokens", check_tokens),
-    Check("state", check_state),
-    Check("endpoint", check_endpoint),
-    Check("access", check_access),
+    DoctorCheck("agent", check_options),
+    DoctorCheck("tokens", check_tokens),
+    DoctorCheck("state", check_state),
+    DoctorCheck("endpoint", check_endpoint),
+    DoctorCheck("access", check_access),
 )

@@ -1,4 +1,4 @@
-"""Checks of a deployment, and what they find."""
+"""Checks of a deployment, and their findings."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from roost.cli.listen_options import Listening
+from roost.cli.listen_options import ListenOptions
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions, read_options
 from roost.process.report import masked
@@ -21,11 +21,11 @@ ANSWER_SECONDS: Final = 5.0
 """Seconds that a database, a service or Keystone has to answer a check."""
 
 
-class Finding(msgspec.Struct, frozen=True):
-    """What a check has found.
+class DoctorFinding(msgspec.Struct, frozen=True):
+    """A finding of a check.
 
     ``level``: ``ok``; ``warn``: the service works, but something should change; ``fail``: the service does
-    not work; ``skip``: the check could not be made. ``change``: what to change, empty if nothing.
+    not work; ``skip``: the check could not run. ``change``: the change to make; empty if none.
     """
 
     check: str
@@ -34,8 +34,8 @@ class Finding(msgspec.Struct, frozen=True):
     change: str = ""
 
 
-class Verdict(NamedTuple):
-    """What a check says of one thing; see `Finding`."""
+class DoctorVerdict(NamedTuple):
+    """A finding without the name of its check; see `DoctorFinding`."""
 
     level: Level
     says: str
@@ -43,19 +43,19 @@ class Verdict(NamedTuple):
 
 
 class NotKnown(Exception):
-    """The check needs something that another check has found missing."""
+    """The check needs an option or service that another check has found missing."""
 
 
 @dataclass
 class Deployment:
     """The configuration and addresses of a service, as `roost serve` has them.
 
-    ``metrics``: the URL of the metrics address; None: not given. ``schedules``: it is `roost scheduler` or a
-    conductor, which may have no ledger. ``cell``: that of a cell's conductor.
+    ``metrics``: the URL of the metrics address; None: not given. ``schedules``: the service is `roost
+    scheduler` or a conductor, which may have no ledger. ``cell``: the cell of a cell's conductor.
     """
 
     source: Source
-    listening: Listening
+    listening: ListenOptions
     database_url: str | None = None
     workers: int = 1
     metrics: str | None = None
@@ -114,23 +114,23 @@ class Deployment:
 T = TypeVar("T")
 
 
-class Check(NamedTuple, Generic[T]):
-    """A check by name. ``run`` says what is true of a deployment, or of an agent; it changes nothing."""
+class DoctorCheck(NamedTuple, Generic[T]):
+    """A check with its name. ``run`` judges a deployment, or an agent; it changes nothing."""
 
     name: str
-    run: Callable[[T], Iterable[Verdict]]
+    run: Callable[[T], Iterable[DoctorVerdict]]
 
 
-def run_checks(checks: Sequence[Check[T]], checked: T) -> Iterator[Finding]:
-    """Make all checks, in their order. An error in one is what it has found."""
+def run_checks(checks: Sequence[DoctorCheck[T]], checked: T) -> Iterator[DoctorFinding]:
+    """Run all checks, in their order. An error of a check is reported as its finding."""
     for check in checks:
         try:
             for verdict in check.run(checked):
-                yield Finding(check.name, verdict.level, masked(verdict.says), verdict.change)
+                yield DoctorFinding(check.name, verdict.level, masked(verdict.says), verdict.change)
         except NotKnown as error:
-            yield Finding(check.name, "skip", f"not checked: {error}")
+            yield DoctorFinding(check.name, "skip", f"not checked: {error}")
         except OperatorError as error:
-            yield Finding(check.name, "fail", masked(str(error)), "see the message")
+            yield DoctorFinding(check.name, "fail", masked(str(error)), "see the message")
         except Exception as error:
             text = f"the check itself failed: {type(error).__name__}: {error}"
-            yield Finding(check.name, "fail", masked(text), "tell the authors of Roost")
+            yield DoctorFinding(check.name, "fail", masked(text), "tell the authors of Roost")

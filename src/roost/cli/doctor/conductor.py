@@ -1,4 +1,4 @@
-"""Checks of `roost conductor` and `roost cell-conductor`: their databases, and the services that they ask."""
+"""Checks of `roost conductor` and `roost cell-conductor`: their databases and the services that they call."""
 
 import asyncio
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from roost.cli.doctor.check import ANSWER_SECONDS, Check, Deployment, Verdict
+from roost.cli.doctor.check import ANSWER_SECONDS, Deployment, DoctorCheck, DoctorVerdict
 from roost.cli.doctor.database import clock_of
 from roost.cli.doctor.scheduler import at_revision, check_cell, check_placement, check_records
 from roost.model.errors import OperatorError
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from roost.web.auth.keystone_credentials import ClientOptions
 
 
-def check_conductor(deployment: Deployment) -> Iterator[Verdict]:
-    """The options of the conductor are valid, and all of its databases are configured."""
+def check_conductor(deployment: Deployment) -> Iterator[DoctorVerdict]:
+    """Check that the options of the conductor are valid, and all of its databases configured."""
     check_options(_options(deployment))
-    yield Verdict("ok", "the conductor's options are valid")
+    yield DoctorVerdict("ok", "the conductor's options are valid")
 
 
-def check_databases(deployment: Deployment) -> Iterator[Verdict]:
-    """The API database and those of the cells answer, have the tables of this program, and the right time."""
+def check_databases(deployment: Deployment) -> Iterator[DoctorVerdict]:
+    """Check the API database and the cells': they answer, have this program's tables, and the right time."""
     options = _options(deployment)
     api_url = options.scheduling.api_database
     if deployment.cell is not None:
@@ -40,7 +40,9 @@ def check_databases(deployment: Deployment) -> Iterator[Verdict]:
     try:
         api = Database(api_url, read_only=True, answer_seconds=ANSWER_SECONDS)
     except OperatorError as error:
-        yield Verdict("fail", str(error), "start the API database, or correct [api_database] connection")
+        yield DoctorVerdict(
+            "fail", str(error), "start the API database, or correct [api_database] connection"
+        )
         return
     try:
         if (verdict := at_revision(api, CONDUCTOR_SCHEMA, "the API database")) is not None:
@@ -50,25 +52,25 @@ def check_databases(deployment: Deployment) -> Iterator[Verdict]:
         cells = asyncio.run(Requests(api).cells())
     finally:
         asyncio.run(api.close())
-    yield Verdict("ok", f"the API database names {len(cells)} cells")
+    yield DoctorVerdict("ok", f"the API database names {len(cells)} cells")
     if clock is not None:
         yield clock
     if deployment.cell is not None:
         if deployment.cell not in cells:
             says = f"the API database does not know the cell {deployment.cell}"
-            yield Verdict("warn", says, f"run 'roost cell add {deployment.cell}'")
+            yield DoctorVerdict("warn", says, f"run 'roost cell add {deployment.cell}'")
         return
     for mapping in {CELL0: CellMapping(CELL0, section_of(CELL0)), **cells}.values():
         yield from check_cell(deployment, mapping)
 
 
-def check_service(deployment: Deployment) -> Iterator[Verdict]:
-    """A scheduler over HTTP answers and is ready."""
+def check_service(deployment: Deployment) -> Iterator[DoctorVerdict]:
+    """Check that a scheduler over HTTP answers and is ready."""
     options = _options(deployment)
     if not options.uses_service:
-        yield Verdict("skip", "not checked: the conductor decides itself")
+        yield DoctorVerdict("skip", "not checked: the conductor decides itself")
         return
-    # Imported only here: its import takes as long as all others together.
+    # Imported only here: this import takes as long as all others together.
     from roost.scheduler.client.http import GROUP, SERVICE_TYPE
     from roost.web.auth.keystone_credentials import read_client_options
 
@@ -77,12 +79,12 @@ def check_service(deployment: Deployment) -> Iterator[Verdict]:
     try:
         url, status = asyncio.run(_ask(client))
     except (httpx.HTTPError, IdentityUnavailable, OSError) as error:
-        yield Verdict("fail", f"the scheduler: {type(error).__name__}: {fault_of(error)}", change)
+        yield DoctorVerdict("fail", f"the scheduler: {type(error).__name__}: {fault_of(error)}", change)
         return
     if status == httpx.codes.OK:
-        yield Verdict("ok", f"the scheduler at {url} is ready")
+        yield DoctorVerdict("ok", f"the scheduler at {url} is ready")
     else:
-        yield Verdict("fail", f"the scheduler at {url} answers /readyz with status {status}", change)
+        yield DoctorVerdict("fail", f"the scheduler at {url} answers /readyz with status {status}", change)
 
 
 async def _ask(options: "ClientOptions") -> tuple[str, int]:
@@ -96,9 +98,9 @@ def _options(deployment: Deployment) -> ConductingOptions:
 
 
 CHECKS = (
-    Check("conductor", check_conductor),
-    Check("conductors' databases", check_databases),
-    Check("placement over HTTP", check_placement),
-    Check("scheduler over HTTP", check_service),
-    Check("records", check_records),
+    DoctorCheck("conductor", check_conductor),
+    DoctorCheck("conductors' databases", check_databases),
+    DoctorCheck("placement over HTTP", check_placement),
+    DoctorCheck("scheduler over HTTP", check_service),
+    DoctorCheck("records", check_records),
 )

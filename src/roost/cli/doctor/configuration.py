@@ -11,7 +11,7 @@ from typing import Any
 from oslo_config import cfg
 
 from roost.cli.configuration import options_without_effect
-from roost.cli.doctor.check import ANSWER_SECONDS, Check, Deployment, NotKnown, Verdict
+from roost.cli.doctor.check import ANSWER_SECONDS, Deployment, DoctorCheck, DoctorVerdict, NotKnown
 from roost.model.errors import OperatorError
 from roost.placement.access import open_authenticator, open_policy
 from roost.placement.options import proxy_warnings, read_options
@@ -19,64 +19,66 @@ from roost.placement.options import proxy_warnings, read_options
 _TOKENS = "keystone_authtoken"
 
 MOST_SKEW_SECONDS = 5.0
-"""Seconds by which two clocks may differ. Beyond it tokens and the ages of commits are judged wrongly."""
+"""Seconds by which two clocks may differ. Beyond it the ages of tokens and commits are misjudged."""
 
 
-def check_options(deployment: Deployment) -> Iterator[Verdict]:
-    """The files can be read and all values are valid."""
+def check_options(deployment: Deployment) -> Iterator[DoctorVerdict]:
+    """Check that the files can be read and all values are valid."""
     options = read_options(deployment.source)
     files = ", ".join(deployment.source.files) or "the environment alone"
-    yield Verdict("ok", f"options are read from {files}")
+    yield DoctorVerdict("ok", f"options are read from {files}")
     for warning in proxy_warnings(options):
-        yield Verdict("warn", warning.removeprefix("warning: "), "set [oslo_middleware] trusted_proxies")
+        yield DoctorVerdict(
+            "warn", warning.removeprefix("warning: "), "set [oslo_middleware] trusted_proxies"
+        )
 
 
-def check_effect(deployment: Deployment) -> Iterator[Verdict]:
-    """No option is misspelt or unsupported."""
+def check_effect(deployment: Deployment) -> Iterator[DoctorVerdict]:
+    """Check that no option is misspelt or unsupported."""
     lines = options_without_effect(
         deployment.source, deployment.options.auth_strategy, schedules=deployment.schedules
     )
     for line in lines:
-        yield Verdict("warn", line, "remove the option")
+        yield DoctorVerdict("warn", line, "remove the option")
     if not lines:
-        yield Verdict("ok", "every option has an effect")
+        yield DoctorVerdict("ok", "every option has an effect")
 
 
-def check_policy(deployment: Deployment) -> Iterator[Verdict]:
-    """The policy files can be read and parsed."""
+def check_policy(deployment: Deployment) -> Iterator[DoctorVerdict]:
+    """Check that the policy files can be read and parsed."""
     try:
         open_policy(deployment.options)
     except OperatorError as error:
-        yield Verdict("fail", str(error), "correct the policy file")
+        yield DoctorVerdict("fail", str(error), "correct the policy file")
     else:
-        yield Verdict("ok", "the policy is valid")
+        yield DoctorVerdict("ok", "the policy is valid")
 
 
-def check_tokens(deployment: Deployment) -> Iterator[Verdict]:
-    """Keystone answers and accepts the credentials of this service, and its clock agrees with ours."""
+def check_tokens(deployment: Deployment) -> Iterator[DoctorVerdict]:
+    """Check that Keystone answers, accepts the service's credentials, and agrees with this clock."""
     if deployment.options.auth_strategy == "tokens":
         open_authenticator(deployment.options)
-        yield Verdict("ok", f"service tokens are in {deployment.options.tokens_file}")
+        yield DoctorVerdict("ok", f"service tokens are in {deployment.options.tokens_file}")
         return
     if deployment.options.auth_strategy != "keystone":
-        yield Verdict(
+        yield DoctorVerdict(
             "warn",
             "tokens are not checked: every token is believed",
             "set auth_strategy = keystone or tokens in [api], unless this is for development",
         )
         return
-    # Imported only here: its import takes as long as all others together.
+    # Imported only here: this import takes as long as all others together.
     from roost.web.auth.token_check import TokenCheck
 
     try:
         TokenCheck(deployment.source)
     except OperatorError as error:
-        yield Verdict("fail", str(error), f"correct [{_TOKENS}]")
+        yield DoctorVerdict("fail", str(error), f"correct [{_TOKENS}]")
         return
     yield from _get_token(deployment)
 
 
-def _get_token(deployment: Deployment) -> Iterator[Verdict]:
+def _get_token(deployment: Deployment) -> Iterator[DoctorVerdict]:
     from keystoneauth1 import exceptions, loading
     from keystoneauth1.session import Session
 
@@ -94,28 +96,30 @@ def _get_token(deployment: Deployment) -> Iterator[Verdict]:
         plugin.get_token(session)
         answer = session.get(plugin.auth_url, authenticated=False, raise_exc=False)
     except exceptions.Unauthorized as error:
-        yield Verdict("fail", f"Keystone refuses the credentials: {error}", f"correct them in [{_TOKENS}]")
+        yield DoctorVerdict(
+            "fail", f"Keystone refuses the credentials: {error}", f"correct them in [{_TOKENS}]"
+        )
         return
     except (exceptions.ClientException, cfg.Error, OSError) as error:
-        yield Verdict("fail", f"no token: {error}", f"correct [{_TOKENS}] auth_url, or start Keystone")
+        yield DoctorVerdict("fail", f"no token: {error}", f"correct [{_TOKENS}] auth_url, or start Keystone")
         return
-    yield Verdict("ok", f"Keystone at {plugin.auth_url} accepts the credentials")
+    yield DoctorVerdict("ok", f"Keystone at {plugin.auth_url} accepts the credentials")
     if (date := answer.headers.get("date")) is not None:
         yield judge_clock("Keystone", parsedate_to_datetime(date).timestamp() - time.time())
 
 
-def judge_clock(whose: str, seconds: float) -> Verdict:
-    """The verdict on a clock that is ``seconds`` ahead of this machine's."""
+def judge_clock(whose: str, seconds: float) -> DoctorVerdict:
+    """Return the verdict on a clock that is ``seconds`` ahead of this machine's."""
     if abs(seconds) <= MOST_SKEW_SECONDS:
-        return Verdict("ok", f"the clocks of {whose} and of this machine agree")
+        return DoctorVerdict("ok", f"the clocks of {whose} and of this machine agree")
     ahead = "ahead" if seconds > 0 else "behind"
-    return Verdict(
+    return DoctorVerdict(
         "warn", f"the clock of {whose} is {abs(seconds):.0f} s {ahead}", "let NTP set the clocks of both"
     )
 
 
-def check_permissions(deployment: Deployment) -> Iterator[Verdict]:
-    """Nobody else may read files with secrets."""
+def check_permissions(deployment: Deployment) -> Iterator[DoctorVerdict]:
+    """Check that other users may not read files with secrets."""
     files = [Path(each) for each in deployment.source.files]
     with contextlib.suppress(NotKnown):
         files += [deployment.sqlite_file or Path()]
@@ -128,8 +132,8 @@ def check_permissions(deployment: Deployment) -> Iterator[Verdict]:
     yield from judge_files(files)
 
 
-def judge_files(files: Iterable[Path]) -> Iterator[Verdict]:
-    """Whether other users of the machine may read files with secrets, of those that are there."""
+def judge_files(files: Iterable[Path]) -> Iterator[DoctorVerdict]:
+    """Judge whether other users of the machine may read files with secrets; missing files are skipped."""
     for file in files:
         if not file.is_file():
             continue
@@ -137,14 +141,14 @@ def judge_files(files: Iterable[Path]) -> Iterator[Verdict]:
         if mode & (stat.S_IROTH | stat.S_IWOTH):
             may = "write" if mode & stat.S_IWOTH else "read"
             says = f"{file} has mode {stat.S_IMODE(mode):o}: every user of this machine may {may} it"
-            yield Verdict("warn", says, f"chmod o-rwx {file}")
+            yield DoctorVerdict("warn", says, f"chmod o-rwx {file}")
         else:
-            yield Verdict("ok", f"{file} is closed to other users")
+            yield DoctorVerdict("ok", f"{file} is closed to other users")
 
 
 CHECKS = (
-    Check("configuration", check_options),
-    Check("options without effect", check_effect),
-    Check("policy", check_policy),
-    Check("tokens", check_tokens),
+    DoctorCheck("configuration", check_options),
+    DoctorCheck("options without effect", check_effect),
+    DoctorCheck("policy", check_policy),
+    DoctorCheck("tokens", check_tokens),
 )

@@ -1,4 +1,4 @@
-"""Checks of the machine: disk, processors, open files, and who has the port."""
+"""Checks of the machine: disk, processors, open files, and the process that has the port."""
 
 import resource
 import shutil
@@ -7,91 +7,95 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from roost.cli.doctor.check import Check, Deployment, Verdict
+from roost.cli.doctor.check import Deployment, DoctorCheck, DoctorVerdict
 from roost.cli.doctor.configuration import check_permissions
 from roost.model.errors import OperatorError
 from roost.server.workers.listeners import Address, UnixAddress, check_address
 from roost.server.workers.processors import count_processors
 
 LOW_SHARE, LOW_BYTES = 0.1, 1 << 30
-"""Free space below both of which there is a warning."""
+"""Share of the disk and bytes; free space below both is a warning."""
 
 LEAST_BYTES = 100 << 20
-"""Free space below which nothing may be written soon."""
+"""Free bytes below which the check fails: soon nothing can be written."""
 
 CONNECT_SECONDS = 2.0
 """Seconds that a process may take to accept a connection."""
 
 FEW_FILES = 4096
-"""Open files of a process: each connection of a client is one."""
+"""Limit of open files below which there is a warning: each connection of a client is an open file."""
 
 
-def check_disk(deployment: Deployment) -> Iterator[Verdict]:
-    """The disk of a SQLite file has space. A server's disk cannot be seen from here."""
+def check_disk(deployment: Deployment) -> Iterator[DoctorVerdict]:
+    """Check that the disk of a SQLite file has free space. A server's disk cannot be checked from here."""
     if (file := deployment.sqlite_file) is None:
-        yield Verdict("skip", "not checked: the disk of a database server cannot be seen from here")
+        yield DoctorVerdict("skip", "not checked: the disk of a database server cannot be seen from here")
         return
     folder = file.parent
     if not folder.is_dir():
-        yield Verdict("fail", f"there is no folder {folder}", f"make the folder {folder}")
+        yield DoctorVerdict("fail", f"there is no folder {folder}", f"make the folder {folder}")
         return
     yield judge_space(folder, *shutil.disk_usage(folder)[::2])
 
 
-def judge_space(folder: Path, total: int, free: int) -> Verdict:
-    """The verdict on a disk with ``free`` of ``total`` bytes."""
+def judge_space(folder: Path, total: int, free: int) -> DoctorVerdict:
+    """Return the verdict on a disk with ``free`` of ``total`` bytes."""
     says = f"the disk of {folder} has {free / 2**30:.1f} of {total / 2**30:.1f} GiB free"
     if free < LEAST_BYTES:
-        return Verdict("fail", says, "make space")
+        return DoctorVerdict("fail", says, "make space")
     if free < LOW_BYTES and free < total * LOW_SHARE:
-        return Verdict("warn", says, "make space, or keep fewer commits ([ledger] keep_commits, keep_days)")
-    return Verdict("ok", says)
+        return DoctorVerdict(
+            "warn", says, "make space, or keep fewer commits ([ledger] keep_commits, keep_days)"
+        )
+    return DoctorVerdict("ok", says)
 
 
-def check_workers(deployment: Deployment) -> Iterator[Verdict]:
-    """There are not more workers than processors."""
+def check_workers(deployment: Deployment) -> Iterator[DoctorVerdict]:
+    """Check that there are not more workers than processors."""
     processors = count_processors()
     says = f"{deployment.workers} worker(s) on {processors} processor(s)"
     if deployment.workers > processors:
-        yield Verdict("warn", says, "use --workers auto: more processes than processors are slower")
+        yield DoctorVerdict("warn", says, "use --workers auto: more processes than processors are slower")
     else:
-        yield Verdict("ok", says)
+        yield DoctorVerdict("ok", says)
 
 
-def check_files(deployment: Deployment) -> Iterator[Verdict]:
-    """A process may have many connections."""
+def check_files(deployment: Deployment) -> Iterator[DoctorVerdict]:
+    """Check that a process may have many connections."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit != resource.RLIM_INFINITY and limit < FEW_FILES:
         says = f"a process of this user may have {limit} open files, so fewer connections"
-        yield Verdict("warn", says, f"set LimitNOFILE={FEW_FILES} or more in the unit (ulimit -n)")
+        yield DoctorVerdict("warn", says, f"set LimitNOFILE={FEW_FILES} or more in the unit (ulimit -n)")
     else:
-        yield Verdict("ok", f"a process may have {limit} open files")
+        yield DoctorVerdict("ok", f"a process may have {limit} open files")
 
 
-def check_port(deployment: Deployment) -> Iterator[Verdict]:
-    """The port or the UNIX socket is free, or a service has it already, which the check `service` asks."""
+def check_port(deployment: Deployment) -> Iterator[DoctorVerdict]:
+    """Check that the port or UNIX socket is free, or that a service has it, which `check_ready` checks."""
     address = deployment.listening.address
     if is_served(address):
         whose = holder(address.port) if isinstance(address, Address) else "a process"
-        yield Verdict("ok", f"{address} is served by {whose}")
+        yield DoctorVerdict("ok", f"{address} is served by {whose}")
         return
     if isinstance(address, UnixAddress):
         folder = address.path.parent
         if folder.is_dir():
-            yield Verdict("ok", f"nothing listens on {address}")
+            yield DoctorVerdict("ok", f"nothing listens on {address}")
         else:
-            yield Verdict("fail", f"there is no folder {folder} for the socket", f"make the folder {folder}")
+            yield DoctorVerdict(
+                "fail", f"there is no folder {folder} for the socket", f"make the folder {folder}"
+            )
         return
     try:
         check_address(*address)
     except OperatorError as error:
-        yield Verdict("fail", str(error), "choose an address of this machine with --host and --port")
+        yield DoctorVerdict("fail", str(error), "choose an address of this machine with --host and --port")
         return
-    yield Verdict("ok", f"{address} is free")
+    yield DoctorVerdict("ok", f"{address} is free")
 
 
 def is_served(address: Address | UnixAddress) -> bool:
-    """Whether a process accepts connections at an address."""
+    """Return whether a process accepts connections at an address."""
     try:
         if isinstance(address, Address):
             with closing(socket.create_connection(address, timeout=CONNECT_SECONDS)):
@@ -105,7 +109,7 @@ def is_served(address: Address | UnixAddress) -> bool:
 
 
 def holder(port: int, proc: Path = Path("/proc")) -> str:
-    """The processes that listen on a port, as far as this user may see them."""
+    """Return the processes that listen on a port, as far as this user may see them."""
     sockets = {f"socket:[{inode}]" for inode in _listening(port, proc)}
     found = []
     for folder in sorted(proc.glob("[0-9]*"), key=lambda folder: int(folder.name)):
@@ -114,12 +118,15 @@ def holder(port: int, proc: Path = Path("/proc")) -> str:
                 name = (folder / "comm").read_text().strip()
                 found.append(f"{name} (process {folder.name})")
         except OSError:
-            continue  # it has ended, or belongs to another user
+            continue  # the process has ended, or belongs to another user
     return ", ".join(found) or "a process that this user may not see"
 
 
 def _listening(port: int, proc: Path) -> Iterator[str]:
-    """The inodes of sockets that listen on a port. Source: Linux, proc_net_tcp.txt; state 0A is LISTEN."""
+    """Yield the inodes of sockets that listen on a port.
+
+    Source: Linux, proc_net_tcp.txt; state 0A is LISTEN.
+    """
     for table in ("tcp", "tcp6"):
         try:
             lines = (proc / "net" / table).read_text().splitlines()[1:]
@@ -132,9 +139,9 @@ def _listening(port: int, proc: Path) -> Iterator[str]:
 
 
 CHECKS = (
-    Check("disk", check_disk),
-    Check("workers", check_workers),
-    Check("open files", check_files),
-    Check("permissions", check_permissions),
-    Check("port", check_port),
+    DoctorCheck("disk", check_disk),
+    DoctorCheck("workers", check_workers),
+    DoctorCheck("open files", check_files),
+    DoctorCheck("permissions", check_permissions),
+    DoctorCheck("port", check_port),
 )

@@ -10,7 +10,7 @@ import httpx
 import sqlalchemy as sa
 from oslo_config import cfg
 
-from roost.cli.doctor.check import ANSWER_SECONDS, Check, Deployment, Verdict
+from roost.cli.doctor.check import ANSWER_SECONDS, Deployment, DoctorCheck, DoctorVerdict
 from roost.cli.doctor.database import clock_of
 from roost.model.errors import OperatorError
 from roost.model.transport_faults import fault_of
@@ -32,44 +32,44 @@ from roost.web.auth import IdentityUnavailable
 from roost.web.auth.source import refused_value
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
-"""A provider that there is not: to ask for it shows that the token is accepted."""
+"""The uuid of no provider: a request for it shows whether the token is accepted."""
 
 
-def check_scheduler(deployment: Deployment) -> Iterator[Verdict]:
-    """Filters, weighers and the other options of the scheduler are valid, and there can be hosts."""
+def check_scheduler(deployment: Deployment) -> Iterator[DoctorVerdict]:
+    """Check that filters, weighers and other options of the scheduler are valid, with a source of hosts."""
     options = _options(deployment)
     check_scheduling(options)
     number = len(options.scheduler.filters)
-    yield Verdict("ok", f"the scheduler's options are valid: {number} filters are enabled")
+    yield DoctorVerdict("ok", f"the scheduler's options are valid: {number} filters are enabled")
 
 
-def check_placement(deployment: Deployment) -> Iterator[Verdict]:
-    """A placement service over HTTP answers, accepts the token, and has all that the scheduler asks for."""
+def check_placement(deployment: Deployment) -> Iterator[DoctorVerdict]:
+    """Check that placement over HTTP answers, accepts the token, and has the needed microversions."""
     options = _options(deployment)
     if options.database is not None:
-        yield Verdict("skip", "not checked: the scheduler decides on the ledger itself")
+        yield DoctorVerdict("skip", "not checked: the scheduler decides on the ledger itself")
         return
     try:
         newest, is_roost = asyncio.run(_ask_placement(options))
     except (httpx.HTTPError, PlacementError, IdentityUnavailable, OSError) as error:
         says = f"placement: {type(error).__name__}: {fault_of(error)}"
-        yield Verdict("fail", says, "correct [placement], or start the placement service")
+        yield DoctorVerdict("fail", says, "correct [placement], or start the placement service")
         return
     except (KeyError, TypeError, ValueError) as error:
         says = f"what answers is no Placement API: {type(error).__name__}: {error}"
-        yield Verdict("fail", says, "correct [placement]")
+        yield DoctorVerdict("fail", says, "correct [placement]")
         return
     if is_older(newest, OLDEST):
         says = f"placement has microversions up to {newest}, and the scheduler needs {OLDEST} at least"
-        yield Verdict("fail", says, "upgrade the placement service")
+        yield DoctorVerdict("fail", says, "upgrade the placement service")
         return
-    yield Verdict("ok", f"placement answers, accepts the token, and has microversion {newest}")
+    yield DoctorVerdict("ok", f"placement answers, accepts the token, and has microversion {newest}")
     if not is_roost:
         says = (
             "it is not Roost's: it keeps no assignments, so that two schedulers may assign one CPU twice, "
             "and names no versions, so that decisions cannot be made again"
         )
-        yield Verdict("ok", says)
+        yield DoctorVerdict("ok", says)
 
 
 async def _ask_placement(options: SchedulingOptions) -> tuple[str, bool]:
@@ -83,11 +83,11 @@ async def _ask_placement(options: SchedulingOptions) -> tuple[str, bool]:
         return newest, await placement.knows_groups()
 
 
-def check_hosts(deployment: Deployment) -> Iterator[Verdict]:
-    """The database of the conductors and those of the cells can be read; the node journal is written."""
+def check_hosts(deployment: Deployment) -> Iterator[DoctorVerdict]:
+    """Check that the databases of conductors and cells can be read, and that the node journal is written."""
     options = _options(deployment)
     if options.api_database is None:
-        yield Verdict(
+        yield DoctorVerdict(
             "ok",
             "hosts are those of placement: there is no node journal, so decisions cannot be made again",
         )
@@ -103,20 +103,22 @@ def check_hosts(deployment: Deployment) -> Iterator[Verdict]:
         asyncio.run(api.close())
     hosts = {name: mapping for name, mapping in cells.items() if name != CELL0}
     if not hosts:
-        yield Verdict("warn", "the API database names no cell with hosts", "start the conductors once")
+        yield DoctorVerdict("warn", "the API database names no cell with hosts", "start the conductors once")
     for mapping in hosts.values():
         yield from check_cell(deployment, mapping)
     if newest is None:
         says = "no process has written a node journal yet: decisions cannot be made again"
-        yield Verdict("warn", says, "start the scheduler, and let it write to the API database")
+        yield DoctorVerdict("warn", says, "start the scheduler, and let it write to the API database")
     else:
         hours = max(0.0, time.time() - newest) / 3600
-        yield Verdict("ok", f"the last node journal was written {hours:.1f} hours ago")
+        yield DoctorVerdict("ok", f"the last node journal was written {hours:.1f} hours ago")
 
 
-def check_cell(deployment: Deployment, mapping: CellMapping) -> Iterator[Verdict]:
-    """The database of a cell is configured, answers, has the tables of this program, and the right time. All
-    that its hosts report is in placement."""
+def check_cell(deployment: Deployment, mapping: CellMapping) -> Iterator[DoctorVerdict]:
+    """Check the database of a cell, and that all reports of its hosts are in placement.
+
+    The database must be configured, answer, and have the tables of this program and the right time.
+    """
     name = mapping.name
     place = "in the API database" if mapping.section is None else f"in [{mapping.section}] connection"
     change = f"start the database of {name}, or correct its URL {place}"
@@ -124,7 +126,7 @@ def check_cell(deployment: Deployment, mapping: CellMapping) -> Iterator[Verdict
         url = url_of(mapping, deployment.source)
         database = Database(url, read_only=True, answer_seconds=ANSWER_SECONDS)
     except OperatorError as error:
-        yield Verdict("fail", f"{name}: {error}", change)
+        yield DoctorVerdict("fail", f"{name}: {error}", change)
         return
     clock = None
     refused: dict[str, str] = {}
@@ -134,50 +136,50 @@ def check_cell(deployment: Deployment, mapping: CellMapping) -> Iterator[Verdict
             refused = database.read_now(RefusedHosts())
         clock = clock_of(database, f"the database of {name}")
     except OperatorError as error:
-        verdict = Verdict("fail", f"{name}: {error}", change)
+        verdict = DoctorVerdict("fail", f"{name}: {error}", change)
     finally:
         asyncio.run(database.close())
-    yield verdict or Verdict("ok", f"the hosts of {name} can be read")
+    yield verdict or DoctorVerdict("ok", f"the hosts of {name} can be read")
     if refused:
         host, reason = next(iter(refused.items()))
         others = f" ({len(refused)} hosts in all)" if len(refused) > 1 else ""
         says = f"{name}: not all that hosts report is taken: of {host}: {reason}{others}"
-        yield Verdict("warn", says, f"run 'roost host show {host}', and correct it on the host")
+        yield DoctorVerdict("warn", says, f"run 'roost host show {host}', and correct it on the host")
     if clock is not None:
         yield clock
 
 
-def check_records(deployment: Deployment) -> Iterator[Verdict]:
-    """Runs can be recorded."""
+def check_records(deployment: Deployment) -> Iterator[DoctorVerdict]:
+    """Check that runs can be recorded."""
     records = open_conf(deployment.source).records
     if records.backend == "jsonl":
         path = Path(records.path).absolute()
         if os.access(path if path.exists() else path.parent, os.W_OK):
-            yield Verdict("ok", f"runs are recorded in {path}")
+            yield DoctorVerdict("ok", f"runs are recorded in {path}")
         else:
             says = f"{path} cannot be written by this user"
-            yield Verdict("fail", says, "correct [records] path, or the permissions")
+            yield DoctorVerdict("fail", says, "correct [records] path, or the permissions")
         return
     try:
         database = Database(records.connection, read_only=True, answer_seconds=ANSWER_SECONDS)
     except OperatorError as error:
-        yield Verdict("fail", str(error), "correct [records] connection, or start the database")
+        yield DoctorVerdict("fail", str(error), "correct [records] connection, or start the database")
         return
     try:
         verdict = at_revision(database, RECORDS_SCHEMA, "the database of records")
     finally:
         asyncio.run(database.close())
-    yield verdict or Verdict("ok", f"runs are recorded in {database}")
+    yield verdict or DoctorVerdict("ok", f"runs are recorded in {database}")
 
 
-def at_revision(database: Database, schema: Schema, what: str) -> Verdict | None:
-    """The verdict on a database whose tables this program cannot use; None if it can."""
+def at_revision(database: Database, schema: Schema, what: str) -> DoctorVerdict | None:
+    """Return the verdict on a database whose tables this program cannot use; None if it can."""
     try:
         schema.check(database)
     except SchemaTooOld as error:
         if database.is_sqlite and schema.revision(database) is None:
-            return Verdict("ok", f"{what} has no tables yet; the start makes them")
-        return Verdict("fail", f"{what}: {error}", f"run {database.given.upgrade()}")
+            return DoctorVerdict("ok", f"{what} has no tables yet; the start makes them")
+        return DoctorVerdict("fail", f"{what}: {error}", f"run {database.given.upgrade()}")
     return None
 
 
@@ -191,8 +193,8 @@ def _options(deployment: Deployment) -> SchedulingOptions:
 
 
 CHECKS = (
-    Check("scheduler", check_scheduler),
-    Check("placement over HTTP", check_placement),
-    Check("hosts", check_hosts),
-    Check("records", check_records),
+    DoctorCheck("scheduler", check_scheduler),
+    DoctorCheck("placement over HTTP", check_placement),
+    DoctorCheck("hosts", check_hosts),
+    DoctorCheck("records", check_records),
 )

@@ -1,8 +1,7 @@
 """``roost status``: what is wrong with a cloud now, worst first.
 
-finding    one thing that is wrong, and how bad it is
-checks     what each part of the cloud is asked, and what of its answer is wrong
-cloud      the services of a cloud, found from the one that a command names
+finding    findings: problems of a cloud with their severity
+checks     the checks of each part of a cloud, which return findings
 """
 
 import sys
@@ -12,13 +11,13 @@ from collections.abc import Mapping
 import click
 import msgspec
 
-from roost.cli.connection import Connection, connected_to_all
+from roost.cli.connection import ServiceConnection, connected_to_all
 from roost.cli.failures import COULD_NOT_RUN, FOUND_WRONG
 from roost.cli.numbers import WholeNumber
 from roost.cli.output import as_json, note, output, print_json, print_table
 from roost.cli.profiles import Service
 from roost.cli.status.checks import checked
-from roost.cli.status.finding import Report
+from roost.cli.status.finding import StatusReport
 from roost.cli.watch_option import watched, watching
 
 
@@ -34,14 +33,14 @@ from roost.cli.watch_option import watched, watching
 @as_json
 @connected_to_all
 def status(
-    connections: Mapping[Service, Connection], minutes: int, watch: float | None, as_json: bool
+    connections: Mapping[Service, ServiceConnection], minutes: int, watch: float | None, as_json: bool
 ) -> None:
     """Show what is wrong with a cloud, worst first: processes, cells, databases, hosts, refusals.
 
     Scheduler and placement are asked too: at --url, or where their own environment variables or the profile
     say. Exit status 1: something is wrong; 2: nothing could be asked, as with a token that may see nothing.
     """
-    found: list[Report] = []
+    found: list[StatusReport] = []
 
     def show() -> None:
         report = checked(connections, time.time(), minutes)

@@ -1,44 +1,44 @@
-"""Checks of the parts of a cloud: each asks a service, and returns what is wrong in its answer."""
+"""Checks of the parts of a cloud: each sends requests to a service, and returns findings."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
-from roost.cli.connection import Connection
+from roost.cli.connection import ServiceConnection
 from roost.cli.output import utc
 from roost.cli.profiles import Service
-from roost.cli.service_client import ServiceClient, ServiceFailed, ServiceRefused, Unreached
-from roost.cli.status.finding import Finding, Report
+from roost.cli.service_client import RequestRefused, ServiceClient, ServiceFailed, Unreached
+from roost.cli.status.finding import StatusFinding, StatusReport
 from roost.conductor.hosts.watch import DOWN, NO_CONDUCTOR, NO_HOST_UP
 from roost.model.errors import OperatorError
 
 MOST_NAMED = 5
-"""Names in one finding; of more there is the number."""
+"""Most names in one finding, beside their number."""
 
 MOST_RUNS = 1000
-"""The newest runs of the scheduler, whose refusals are counted by their reasons. Of more there is a note."""
+"""Most runs whose refusals are counted: the newest ones. If there are more, a note says so."""
 
 MANY_REFUSED = 5
 MANY_REFUSED_SHARE = 0.5
-"""So many refused runs, and so large a share of all, are the cloud's fault and not that of their users."""
+"""Number and share of refused runs from which the cloud is to blame, and not the users."""
 
 SECONDS = 10.0
-"""Seconds that a service has for an answer."""
+"""Seconds that a service has for a response."""
 
 Counts = dict[str, int]
-"""Numbers of things, by their kind."""
+"""Numbers of the parts of a cloud, by kind."""
 
 
-def checked(connections: Mapping[Service, Connection], now: float, minutes: int) -> Report:
-    """Ask all parts of a cloud. ``now``: seconds since the epoch; refusals of ``minutes`` before it count."""
+def checked(connections: Mapping[Service, ServiceConnection], now: float, minutes: int) -> StatusReport:
+    """Check all parts of a cloud. ``now``: seconds since the epoch. ``minutes``: age of counted refusals."""
     clients = {service: ServiceClient(each, SECONDS) for service, each in connections.items()}
-    findings: list[Finding] = []
+    findings: list[StatusFinding] = []
     counts: Counts = {}
     away: set[Service] = set()
     for service, client in clients.items():
         findings += _readiness(service, client, away)
     conductor = clients["conductor"]
-    parts: tuple[tuple[str, Service, Callable[[], Iterable[Finding]]], ...] = (
+    parts: tuple[tuple[str, Service, Callable[[], Iterable[StatusFinding]]], ...] = (
         ("services", "conductor", partial(_services, conductor, counts)),
         ("cells", "conductor", partial(_cells, conductor, counts)),
         ("hosts", "conductor", partial(_hosts, conductor, counts)),
@@ -52,24 +52,24 @@ def checked(connections: Mapping[Service, Connection], now: float, minutes: int)
     unknown = []
     for about, service, check in parts:
         try:
-            # A service that is away is not asked again and again, each time until it is overdue.
+            # Further checks would each wait for the service until its response is overdue.
             if service in away:
                 raise OperatorError(f"the {service} does not answer")
             findings += check()
         except OperatorError as error:
-            # A note: the readiness of its service says whether it fails.
-            findings.append(Finding("note", about, f"not known: {error}"))
+            # It is only a note: the readiness of the service tells whether it fails.
+            findings.append(StatusFinding("note", about, f"not known: {error}"))
             unknown.append(about)
-    return Report.of(_once(findings), counts, tuple(unknown))
+    return StatusReport.of(_once(findings), counts, tuple(unknown))
 
 
-def _once(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings without those that another one tells: three services in one process say the same."""
+def _once(findings: Iterable[StatusFinding]) -> list[StatusFinding]:
+    """Return the findings without duplicates: three services in one process report the same."""
     return list(dict.fromkeys(findings))
 
 
-def _readiness(service: Service, client: ServiceClient, away: set[Service]) -> Iterator[Finding]:
-    """Databases, lag and other checks of the process that answers at the address of a service.
+def _readiness(service: Service, client: ServiceClient, away: set[Service]) -> Iterator[StatusFinding]:
+    """Yield findings of the readiness checks of a service's process: databases, lag and others.
 
     A service that does not answer is added to ``away``.
     """
@@ -78,57 +78,61 @@ def _readiness(service: Service, client: ServiceClient, away: set[Service]) -> I
         report = client.ask("GET", "/readyz")
     except ServiceFailed as error:
         report = error.answer
-    except ServiceRefused:
+    except RequestRefused:
         report = None
     except OperatorError as error:
         if isinstance(error, Unreached):
             away.add(service)
         if service != "conductor" and client.connection.by_default:
-            yield Finding("note", service, f"none is named, and none answers at {url}")
+            yield StatusFinding("note", service, f"none is named, and none answers at {url}")
         else:
-            yield Finding("fails", service, str(error))
+            yield StatusFinding("fails", service, str(error))
         return
     if not isinstance(report, dict) or "checks" not in report:
-        yield Finding("fails", service, f"another program answers at {url}: it has no report of readiness")
+        yield StatusFinding(
+            "fails", service, f"another program answers at {url}: it has no report of readiness"
+        )
         return
     for check in report["checks"]:
         if not check["passed"]:
-            yield Finding("fails", url, f"{check['name']}: {check.get('reason') or 'the check fails'}")
+            yield StatusFinding("fails", url, f"{check['name']}: {check.get('reason') or 'the check fails'}")
 
 
-def _services(conductor: ServiceClient, counts: Counts) -> Iterator[Finding]:
+def _services(conductor: ServiceClient, counts: Counts) -> Iterator[StatusFinding]:
     answer = conductor.ask("GET", "/v1/services")
     counts["processes"] = len(answer["services"])
     for each in answer["services"]:
         if each["state"] == "down":
             where = "" if each["cell"] is None else f" of cell {each['cell']}"
             since = utc(each["since"])
-            yield Finding("look", each["name"], f"the {each['kind']}{where} is down; it began {since} UTC")
+            yield StatusFinding(
+                "look", each["name"], f"the {each['kind']}{where} is down; it began {since} UTC"
+            )
     for each in answer["features"]:
         if each["held_back_by"]:
             number = each["held_back_by"]
-            yield Finding(
+            yield StatusFinding(
                 "note", each["name"], f"off, as {number} processes and agents are of earlier versions"
             )
 
 
-def _cells(conductor: ServiceClient, counts: Counts) -> Iterator[Finding]:
+def _cells(conductor: ServiceClient, counts: Counts) -> Iterator[StatusFinding]:
     cells = conductor.ask("GET", "/v1/cells")["cells"]
     counts["cells"] = len(cells)
     for each in cells:
         name = f"cell {each['name']}"
         if each["state"] == DOWN:
-            yield Finding("fails", name, "its database cannot be asked")
+            yield StatusFinding("fails", name, "its database cannot be asked")
         elif each["state"] == NO_CONDUCTOR:
-            yield Finding("fails", name, "no conductor is up: nothing is built or deleted there")
+            yield StatusFinding("fails", name, "no conductor is up: nothing is built or deleted there")
         elif each["state"] == NO_HOST_UP:
             text = f"none of its {each['hosts']:,} hosts is up: nothing is built or deleted there"
-            yield Finding("fails", name, text)
+            yield StatusFinding("fails", name, text)
         if each["enabled"] is False:
-            yield Finding("note", name, f"disabled{_why(each['reason'])}")
+            yield StatusFinding("note", name, f"disabled{_why(each['reason'])}")
 
 
-def _hosts(conductor: ServiceClient, counts: Counts) -> Iterator[Finding]:
+def _hosts(conductor: ServiceClient, counts: Counts) -> Iterator[StatusFinding]:
     states: Counter[str] = Counter()
     down: dict[str, list[str]] = {}
     disabled: list[str] = []
@@ -140,33 +144,35 @@ def _hosts(conductor: ServiceClient, counts: Counts) -> Iterator[Finding]:
             if each["enabled"] is False:
                 disabled.append(each["host"])
             if each["held"]:
-                yield Finding(
+                yield StatusFinding(
                     "look", f"host {each['host']}", f"its agent carries out no orders: {each['held']}"
                 )
             if each["refused"]:
-                yield Finding(
+                yield StatusFinding(
                     "look", f"host {each['host']}", f"not all that it reports is taken: {each['refused']}"
                 )
     counts["hosts"] = states.total()
     counts["hosts up"] = states["up"]
     for cell, names in sorted(down.items()):
-        yield Finding("look", f"cell {cell}", f"{_some('hosts are down', 'host is down', names)}")
+        yield StatusFinding("look", f"cell {cell}", f"{_some('hosts are down', 'host is down', names)}")
     if disabled:
         text = _some("hosts are disabled by an operator", "host is disabled by an operator", disabled)
-        yield Finding("note", "hosts", text)
+        yield StatusFinding("note", "hosts", text)
 
 
-def _audit(conductor: ServiceClient, counts: Counts) -> Iterator[Finding]:
+def _audit(conductor: ServiceClient, counts: Counts) -> Iterator[StatusFinding]:
     audit = conductor.ask("GET", "/v1/audit", query={"limit": 1})
     if audit["asks"]:
-        yield Finding("look", "audit", audit["asks"])
+        yield StatusFinding("look", "audit", audit["asks"])
     elif audit["found"]:
         text = f"{audit['found']:,} contradictions in round {audit['round']}: see roost audit"
-        yield Finding("look", "audit", text)
+        yield StatusFinding("look", "audit", text)
 
 
-def _refusals(scheduler: ServiceClient, counts: Counts, since: float, minutes: int) -> Iterator[Finding]:
-    """Refusals among the last runs. A few are due to their users; many are due to the cloud."""
+def _refusals(
+    scheduler: ServiceClient, counts: Counts, since: float, minutes: int
+) -> Iterator[StatusFinding]:
+    """Yield findings of refusals among the last runs. A few are due to users; many are due to the cloud."""
     runs = []
     more = False
     for page in scheduler.pages("/v1/scheduler/records", "records", {"since": since, "limit": MOST_RUNS}):
@@ -178,15 +184,15 @@ def _refusals(scheduler: ServiceClient, counts: Counts, since: float, minutes: i
     many = len(refused) >= MANY_REFUSED and len(refused) >= MANY_REFUSED_SHARE * len(runs)
     for reason, number in Counter(refused).most_common(MOST_NAMED):
         among = f"{number:,} of the newest {len(runs):,} requests" if more else f"{number:,} in {minutes} min"
-        yield Finding("look" if many else "note", "refusals", f"{among}: {reason}")
+        yield StatusFinding("look" if many else "note", "refusals", f"{among}: {reason}")
     if more:
         most = f"{len(runs):,}"
         text = f"more than {most} requests in {minutes} min: the newest {most} alone are counted"
-        yield Finding("note", "refusals", text)
+        yield StatusFinding("note", "refusals", text)
 
 
 def _some(many: str, one: str, names: list[str]) -> str:
-    """Return the number of names, and the first of them."""
+    """Return the number of names, and the first names."""
     shown = ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
     return f"{len(names):,} {one if len(names) == 1 else many}: {shown}"
 

@@ -1,4 +1,4 @@
-"""Findings: things that are wrong with a cloud, with their severity."""
+"""Findings: problems of a cloud, with their severity."""
 
 from typing import Literal
 
@@ -7,34 +7,36 @@ import msgspec
 Level = Literal["fails", "look", "note"]
 """The severity of a finding.
 
-``fails``: requests or guests suffer now. ``look``: they will, or an operator is asked. ``note``: it is as an
-operator wants it, or it is not known.
+``fails``: requests or guests suffer now. ``look``: they will, or an operator has to decide. ``note``: an
+operator wants it so, or it is not known.
 """
 
 _ORDER: tuple[Level, ...] = ("fails", "look", "note")
 
 
-class Finding(msgspec.Struct, frozen=True):
-    """One thing that is wrong: how bad it is, about which part of the cloud, in one sentence."""
+class StatusFinding(msgspec.Struct, frozen=True):
+    """A problem in one sentence. ``level``: its severity. ``about``: the part of the cloud."""
 
     level: Level
     about: str
     says: str
 
 
-class Report(msgspec.Struct, frozen=True):
+class StatusReport(msgspec.Struct, frozen=True):
     """All findings, worst first.
 
-    ``counts`` says how many there are of each part of the cloud, ``unknown`` which parts could not be asked.
+    ``counts``: number of hosts, instances and so on, by kind. ``unknown``: parts that could not be checked.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[StatusFinding, ...]
     counts: dict[str, int]
     unknown: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, findings: list[Finding], counts: dict[str, int], unknown: tuple[str, ...] = ()) -> "Report":
-        """Return a report with the findings in order: those of one level stay as they are."""
+    def of(
+        cls, findings: list[StatusFinding], counts: dict[str, int], unknown: tuple[str, ...] = ()
+    ) -> "StatusReport":
+        """Return a report with the findings sorted by level; those of one level keep their order."""
         return cls(tuple(sorted(findings, key=lambda each: _ORDER.index(each.level))), counts, unknown)
 
     @property
@@ -44,7 +46,7 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """The counts in one line."""
+        """Return the counts in one line."""
         counts = ", ".join(f"{number:,} {name}" for name, number in self.counts.items())
         verdict = "something is wrong" if self.wrong else "nothing is wrong"
         if self.unknown and not self.wrong:

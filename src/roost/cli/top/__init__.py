@@ -1,8 +1,8 @@
 """``roost top``: a running service, live in the terminal.
 
 samples   the metrics of a service at one moment
-figures   rates and latencies that follow from two samples
-view      all that is known at one moment, read from the API and the metrics address
+figures   rates and latencies, computed from two samples
+view      the capacity and figures at one moment, read from the API and the metrics address
 screen    a view as tables
 """
 
@@ -14,7 +14,7 @@ import msgspec
 from rich.console import Console
 from rich.live import Live
 
-from roost.cli.connection import Connection, connected_to
+from roost.cli.connection import ServiceConnection, connected_to
 from roost.cli.numbers import Number, WholeNumber
 from roost.cli.output import console, document_as_json
 from roost.cli.top.screen import screen
@@ -44,7 +44,12 @@ SOMETHING_UNREACHABLE = 1
 @document_as_json
 @connected_to("placement")
 def top(
-    connection: Connection, metrics: str | None, interval: float, fullest: int, once: bool, as_json: bool
+    connection: ServiceConnection,
+    metrics: str | None,
+    interval: float,
+    fullest: int,
+    once: bool,
+    as_json: bool,
 ) -> None:
     """Watch a service: hosts, use, requests, decisions, refusals, latency, lag and processes.
 

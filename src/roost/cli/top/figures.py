@@ -1,4 +1,4 @@
-"""Figures: rates, latencies and levels that follow from two samples of a service's metrics."""
+"""Figures: rates, latencies and levels, computed from two samples of a service's metrics."""
 
 import math
 from collections import defaultdict
@@ -51,14 +51,13 @@ class ProcessFigures(msgspec.Struct, frozen=True):
     memory: float | None
 
 
-class Figures(msgspec.Struct, frozen=True):
-    """What a service did between two samples, and its state at the second one.
+class TopFigures(msgspec.Struct, frozen=True):
+    """The rates of a service between two samples, and its state at the second one.
 
-    ``seconds`` lie between the samples. Rates are per second. ``decisions`` are by result, ``refusals`` by
-    cause, ``overload`` (requests refused because a process does as much as it may) by limit.
-    ``decision_p50`` and ``decision_p99``: seconds. ``lag_commits`` and ``lag_seconds``: of the process that
-    is furthest behind. ``failing``: the checks of readiness that do not pass. A number is None if the service
-    has no such metric.
+    ``seconds``: time between the samples. Rates are per second: ``decisions`` by result, ``refusals`` by
+    cause, ``overload`` (requests refused because a process is at a limit) by limit. ``decision_p50`` and
+    ``decision_p99``: seconds. ``lag_commits`` and ``lag_seconds``: of the process that is furthest behind.
+    ``failing``: the readiness checks that do not pass. A number is None if the service has no such metric.
     """
 
     seconds: float
@@ -80,8 +79,8 @@ class Figures(msgspec.Struct, frozen=True):
     processes: list[ProcessFigures]
 
 
-def figures(before: Sample, now: Sample) -> Figures:
-    """The figures between two samples of one service, ``before`` being the earlier one."""
+def figures(before: Sample, now: Sample) -> TopFigures:
+    """Return the figures between two samples of one service; ``before`` is the earlier one."""
     seconds = now.at - before.at
     started = {label(each, "process"): value for each, value in now.series(STARTED).items()}
     cpu = _rates(before, now, CPU, "process")
@@ -89,7 +88,7 @@ def figures(before: Sample, now: Sample) -> Figures:
     for labels, grown in _growth(before, now, f"{DECISION_SECONDS}_bucket").items():
         decided[float(label(labels, "le"))] += grown
     memory = {label(each, "process"): value for each, value in now.series(MEMORY).items()}
-    return Figures(
+    return TopFigures(
         seconds=seconds,
         operations=_operations(before, now),
         decisions=_rates(before, now, DECISIONS, "result"),
@@ -116,7 +115,7 @@ def figures(before: Sample, now: Sample) -> Figures:
 
 
 def quantile(share: float, buckets: Mapping[float, float]) -> float | None:
-    """The quantile of a histogram, linear inside of a bucket; None of an empty one.
+    """Return the quantile of a histogram, linear inside of a bucket; None for an empty one.
 
     ``buckets``: upper bound -> number of values up to it. Beyond the last finite bound it is this bound.
 
@@ -164,7 +163,7 @@ def _operations(before: Sample, now: Sample) -> list[OperationFigures]:
 
 
 def _growth(before: Sample, now: Sample, name: str) -> dict[Labels, float]:
-    """By how much each time series of a counter has grown. One that is smaller now began again from 0."""
+    """Return the growth of each time series of a counter. A smaller value means a restart from 0."""
     old = before.series(name)
     grown = {}
     for labels, value in now.series(name).items():
@@ -174,7 +173,7 @@ def _growth(before: Sample, now: Sample, name: str) -> dict[Labels, float]:
 
 
 def _rates(before: Sample, now: Sample, name: str, by: str) -> dict[str, float]:
-    """The growth of a counter a second, by the value of a label."""
+    """Return the growth of a counter a second, by the value of a label."""
     rates: defaultdict[str, float] = defaultdict(float)
     for labels, grown in _growth(before, now, name).items():
         rates[label(labels, by)] += grown / (now.at - before.at)

@@ -11,25 +11,25 @@ Labels = frozenset[tuple[str, str]]
 class Sample(msgspec.Struct, frozen=True):
     """All metrics of a service, as its metrics address has them.
 
-    ``at``: seconds of a clock that never goes back. ``values``: the value of each time series, by the name
-    of the metric and its labels.
+    ``at``: seconds of a monotonic clock. ``values``: the value of each time series, by the name of the metric
+    and its labels.
     """
 
     at: float
     values: Mapping[str, Mapping[Labels, float]]
 
     def series(self, name: str) -> Mapping[Labels, float]:
-        """The time series of a metric by their labels; none if the service does not have it."""
+        """Return the time series of a metric by their labels; empty if the service does not have it."""
         return self.values.get(name, {})
 
     def total(self, name: str) -> float | None:
-        """The sum of a metric's time series; None if the service does not have it."""
+        """Return the sum of a metric's time series; None if the service does not have it."""
         series = self.series(name)
         return sum(series.values()) if series else None
 
 
 def parse_sample(text: str, at: float) -> Sample:
-    """The sample in an answer of the metrics address, in Prometheus' text format.
+    """Parse a response of the metrics address, in Prometheus' text format.
 
     Raises:
         ValueError: the text is not in this format.
@@ -42,5 +42,5 @@ def parse_sample(text: str, at: float) -> Sample:
 
 
 def label(labels: Labels, name: str) -> str:
-    """The value of a label, empty if the time series does not have it."""
+    """Return the value of a label; empty if the time series does not have it."""
     return dict(labels).get(name, "")

@@ -7,8 +7,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from roost.cli.top.figures import Figures, OperationFigures
-from roost.cli.top.view import Capacity, ResourceUse, View
+from roost.cli.top.figures import OperationFigures, TopFigures
+from roost.cli.top.view import CapacityView, ResourceUse, View
 
 NEARLY_FULL = 0.9
 """Share in use from which a resource class or a provider is shown in red."""
@@ -17,11 +17,11 @@ BAR = 20
 """Characters of a bar."""
 
 MOST_OPERATIONS = 12
-"""Operations that are shown, the most frequent ones."""
+"""Most operations that are shown; the most frequent ones are."""
 
 
 def screen(view: View, has_metrics: bool, now: float) -> RenderableType:
-    """The whole screen. ``has_metrics``: whether a metrics address was given. ``now``: epoch seconds."""
+    """Return the whole screen. ``has_metrics``: a metrics address was given. ``now``: epoch seconds."""
     parts: list[RenderableType] = [Text(time.strftime("%H:%M:%S", time.localtime(now)) + _headline(view))]
     parts += [Text(problem, style="bold red") for problem in view.problems]
     if view.problems and (view.capacity is not None or view.figures is not None):
@@ -52,7 +52,7 @@ def _headline(view: View) -> str:
     return "  " + ", ".join(said)
 
 
-def _resources(capacity: Capacity) -> Table:
+def _resources(capacity: CapacityView) -> Table:
     table = _table("resource class", "providers", "capacity", "used", "share", "")
     for name, use in sorted(capacity.resources.items()):
         share = _share(use)
@@ -68,7 +68,7 @@ def _resources(capacity: Capacity) -> Table:
     return table
 
 
-def _fullest(capacity: Capacity) -> Table:
+def _fullest(capacity: CapacityView) -> Table:
     table = _table("fullest hosts", "class", "used", "capacity", "share")
     for each in capacity.fullest:
         share = each.used / max(each.capacity, 1)
@@ -78,7 +78,7 @@ def _fullest(capacity: Capacity) -> Table:
     return table
 
 
-def _figures(figures: Figures, now: float) -> list[RenderableType]:
+def _figures(figures: TopFigures, now: float) -> list[RenderableType]:
     levels = Text("  ").join(
         Text(f"{name} {_number(value)}")
         for name, value in (
@@ -112,14 +112,14 @@ def _operations(operations: list[OperationFigures]) -> Table:
     return table
 
 
-def _warnings(figures: Figures) -> Iterator[RenderableType]:
+def _warnings(figures: TopFigures) -> Iterator[RenderableType]:
     for name in figures.failing:
         yield Text(f"not ready: check {name} fails, see /readyz", style="bold red")
     if any(figures.overload.values()):
         yield Text(_rates("refused with 503 at a limit", figures.overload).plain, style="bold red")
 
 
-def _latency(figures: Figures) -> str:
+def _latency(figures: TopFigures) -> str:
     if figures.decision_p50 is None:
         return ""
     return f"; p50 {_ms(figures.decision_p50)} ms, p99 {_ms(figures.decision_p99)} ms"
@@ -130,7 +130,7 @@ def _rates(title: str, rates: Mapping[str, float]) -> Text:
     return Text(f"{title}: {', '.join(shown) or 'none'}")
 
 
-def _processes(figures: Figures, now: float) -> Table:
+def _processes(figures: TopFigures, now: float) -> Table:
     table = _table("process", "up", "CPU", "memory MiB")
     for each in figures.processes:
         up = "" if each.started is None else _duration(now - each.started)

@@ -1,4 +1,4 @@
-"""The view: what `roost top` knows at one moment, and how it is read from the two addresses."""
+"""The view: the capacity and figures of a service at one moment, read from its API and metrics address."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import httpx
 import msgspec
 
-from roost.cli.top.figures import Figures, figures
+from roost.cli.top.figures import TopFigures, figures
 from roost.cli.top.samples import Sample, parse_sample
 from roost.model.transport_faults import fault_of
 
@@ -31,8 +31,8 @@ class FullHost(msgspec.Struct, frozen=True):
     used: int
 
 
-class Capacity(msgspec.Struct, frozen=True):
-    """The answer of ``GET /v1/capacity``."""
+class CapacityView(msgspec.Struct, frozen=True):
+    """The response of ``GET /v1/capacity``."""
 
     version: int
     providers: int
@@ -42,18 +42,18 @@ class Capacity(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True):
-    """All that is known. ``capacity`` and ``figures`` are None until they are known.
+    """The capacity and figures of a service at one moment; each is None until it has been read once.
 
-    ``problems``: a sentence for each address that did not answer; its values are those of its last answer.
+    ``problems``: a sentence for each address that did not answer; its values are those of its last response.
     """
 
-    capacity: Capacity | None
-    figures: Figures | None
+    capacity: CapacityView | None
+    figures: TopFigures | None
     problems: list[str]
 
 
 class Watcher:
-    """Reads the API and the metrics address of a service, again and again.
+    """Reads the API and the metrics address of a service repeatedly.
 
     Args:
         client: sends the requests.
@@ -61,7 +61,7 @@ class Watcher:
         metrics: URL of its metrics address; None: it is not read.
         headers: those of requests to the API, with the token of a user with the role admin or service.
         fullest: number of the fullest providers to show.
-        clock: seconds that never go back.
+        clock: seconds of a monotonic clock.
     """
 
     def __init__(
@@ -79,12 +79,12 @@ class Watcher:
         self._headers = headers
         self._fullest = fullest
         self._clock = clock
-        self._capacity: Capacity | None = None
+        self._capacity: CapacityView | None = None
         self._sample: Sample | None = None
-        self._figures: Figures | None = None
+        self._figures: TopFigures | None = None
 
     def look(self) -> View:
-        """Read both addresses, and compare the metrics with those of the last look."""
+        """Read both addresses, and compare the metrics with the previous sample."""
         problems = []
         try:
             self._capacity = self._read_capacity()
@@ -97,14 +97,14 @@ class Watcher:
                 problems.append(f"{self._metrics} cannot be read: {_reason(error)}")
         return View(self._capacity, self._figures, problems)
 
-    def _read_capacity(self) -> Capacity:
+    def _read_capacity(self) -> CapacityView:
         answer = self._client.get(
             f"{self._api}/v1/capacity",
             params={"fullest": self._fullest},
             headers={**self._headers, "accept": "application/json"},
         )
         answer.raise_for_status()
-        return msgspec.json.decode(answer.content, type=Capacity)
+        return msgspec.json.decode(answer.content, type=CapacityView)
 
     def _read_metrics(self, url: str) -> Sample:
         answer = self._client.get(url)
@@ -118,7 +118,7 @@ class Watcher:
 
 
 def _metrics_url(address: str) -> str:
-    """The URL of the metrics at an address: without a path it is /metrics."""
+    """Return the URL of the metrics at an address; the default path is /metrics."""
     url = httpx.URL(address)
     return str(url.copy_with(path="/metrics") if url.path in ("", "/") else url)
 

@@ -18,7 +18,7 @@ from roost.agent.protocol.questions import (
     WriteProviders,
 )
 from roost.agent.protocol.tokens import token_of
-from roost.agent.protocol.types import Build, Destroy, Opened, Order, Polled, Position, SessionKey
+from roost.agent.protocol.types import Build, Destroy, HistoryPosition, Opened, Order, Polled, SessionKey
 from roost.conductor.agent_endpoint.name_owners import NodeNamesJudge
 from roost.conductor.agent_endpoint.new_nodes import NewNodesJudge
 from roost.conductor.agent_endpoint.new_work import Known, new_work
@@ -56,9 +56,9 @@ from roost.state.leases import LeaseTimes, watch_leases
 from roost.storage import DatabaseIdentity, StorageError
 
 SESSION_TIMES = LeaseTimes(look=5.0, lease=60.0, forget=float("inf"))
-"""A host's session is free for another agent when it has stood still for 60 seconds.
+"""The times of hosts' sessions: one is free for another agent when it has stood still for 60 seconds.
 
-Its row is never forgotten: by its epochs an agent tells that the database was taken back.
+Its row is never removed: by its epochs an agent detects that the database was taken back.
 """
 
 
@@ -69,10 +69,10 @@ _ANOTHERS = "the node is that of another host"
 class EndpointTimes(msgspec.Struct, frozen=True, kw_only=True):
     """The times of an endpoint, in seconds.
 
-    ``poll``: the longest wait of a poll, which is a quarter of ``build`` at most. ``signs``: a poll that
-    brings nothing waits for so long to be stored, so that one transaction stores those of many hosts.
-    ``look``: how often work is looked for that other processes have written. ``build``: within this time a
-    build must be confirmed. ``guests``: so often a host lists its guests, though nothing has changed there:
+    ``poll``: the longest wait of a poll, which is a quarter of ``build`` at most. ``signs``: the time that an
+    empty poll waits to be stored, so that one transaction stores those of many hosts. ``look``: the interval
+    of looking for work that other processes have written. ``build``: the time within which a build must be
+    confirmed. ``guests``: the interval at which a host lists its guests even if nothing has changed there:
     the cell's rows may have.
     """
 
@@ -84,7 +84,7 @@ class EndpointTimes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Seen(NamedTuple):
-    """The last poll of a host that was stored, and when one was last stored as a sign of life."""
+    """The last poll of a host that was stored, and when a sign of life was last stored."""
 
     session: SessionKey
     at: float
@@ -92,7 +92,7 @@ class _Seen(NamedTuple):
 
 
 class _Listed(NamedTuple):
-    """The guests that a host listed last: the epoch of its session, their digest, and when that was."""
+    """The last list of guests of a host: the epoch of its session, the digest of the list, and its time."""
 
     epoch: int
     digest: int
@@ -100,10 +100,9 @@ class _Listed(NamedTuple):
 
 
 class AgentEndpoint:
-    """Answers questions of agents, each by a machine. Asks the services `PROVIDERS`
-    and `NAMES`.
+    """Answers questions of agents, each by a machine. Calls the services `PROVIDERS` and `NAMES`.
 
-    What it keeps in memory saves work, and may be lost: digests that were compared, and which polls wait.
+    Its state in memory only saves work and may be lost: digests that were compared, and polls that wait.
     """
 
     def __init__(
@@ -125,7 +124,7 @@ class AgentEndpoint:
         self._identity: DatabaseIdentity | None = None
 
     def machines(self) -> list[Machine[None]]:
-        """What a process runs beside the answers."""
+        """Return the machines that a process runs besides the answers."""
         return [
             lasting("look_for_work", self._look_for_work),
             lasting("settle_reshapes", lambda: settle_cut_off(self._database, self.cell)),
@@ -137,9 +136,9 @@ class AgentEndpoint:
         try:
             return (yield from self._answer(question))
         except StorageError as error:
-            # It may be another database when it is back.
+            # The database may be another one when it is back.
             self._identity = None
-            # Where the database is, is no business of hosts.
+            # Hosts are not told the address of the database.
             raise EndpointUnavailable(f"the database of cell {self.cell} does not answer") from error
 
     def _answer(self, question: Call[Any]) -> Machine[Any]:
@@ -265,13 +264,13 @@ class AgentEndpoint:
         )
 
     def _stored(self, poll: Poll, now: float) -> Machine[PollStored | NotStored]:
-        """Store a poll. One that brings nothing soon after another costs nothing."""
+        """Store a poll. An empty poll soon after another is not written."""
         host = poll.session.host
         brings = poll.results or poll.destroyed or poll.reports or poll.guests is not None
         seen = self._seen.get(host)
         is_sign = seen is None or seen.session != poll.session or now - seen.at >= self._times.poll / 4
         if seen is not None and not (brings or is_sign):
-            # The one look for all hosts finds what there is to do, once this poll waits.
+            # The one look for all hosts finds the work of this one, once this poll waits.
             yield from Wake(orders_topic(self.cell)).do()
             return PollStored(seen.counter, HostWork([], []), is_counted=False)
         if seen is not None and not brings and poll.wait_seconds > 0:
@@ -297,20 +296,20 @@ class AgentEndpoint:
         return stored
 
     def _gather(self, now: float) -> Machine[None]:
-        """Wait for the next moment at which the signs of life of all hosts are stored, or for work of hosts:
-        this poll brings it."""
+        """Wait until the signs of life of all hosts are stored, or until hosts have work, which this poll
+        brings."""
         left = self._times.signs - now % self._times.signs
         # The first time that a machine awaits a topic is over at once.
         yield from Await(orders_topic(self.cell), 0.0).do()
         yield from Await(orders_topic(self.cell), left).do()
 
-    def _position(self, epoch: int, counter: int) -> Machine[Position]:
+    def _position(self, epoch: int, counter: int) -> Machine[HistoryPosition]:
         if self._identity is None:
             self._identity = yield from Read(self._database, ReadIdentity()).do()
-        return Position(self._identity.uuid, self._identity.incarnation, epoch, counter)
+        return HistoryPosition(self._identity.uuid, self._identity.incarnation, epoch, counter)
 
     def _wait(self, poll: Poll, known: Known, until: float) -> Machine[tuple[Order, ...]]:
-        """Wait for something to do for a host that it does not know."""
+        """Wait for work of a host that it does not know."""
         host = poll.session.host
         topic = f"{orders_topic(self.cell)}/{host}"
         self._found.pop(host, None)
@@ -330,7 +329,7 @@ class AgentEndpoint:
                 del self._waiting[host]
 
     def _orders(self, work: HostWork, known: Known, version: int) -> Machine[tuple[Order, ...]]:
-        """What an agent of a version is to do that it does not know."""
+        """Return the orders to an agent of a version that it does not know."""
         work = yield from work_for(self._database, self.cell, work, version)
         orders: list[Order] = []
         for each in work.instances:
@@ -364,7 +363,10 @@ class AgentEndpoint:
                     yield from Wake(f"{orders_topic(self.cell)}/{host}").do()
 
     def _wants_guests(self, poll: Poll, now: float) -> bool:
-        """Whether the guests of a host have changed other than its results tell, or were listed long ago."""
+        """Return whether the guests of a host are to be compared.
+
+        They are if they have changed in another way than its results tell, or were listed long ago.
+        """
         host, epoch = poll.session.host, poll.session.epoch
         if poll.digest is None:
             return False

@@ -1,6 +1,6 @@
-"""The endpoint of a cell's agents over HTTP, under ``/v1/agents``: one row for each question.
+"""The endpoint of a cell's agents over HTTP, under ``/v1/agents``: one operation for each question.
 
-A request has the token of a host, which may ask for that host alone.
+A request has the token of a host, and may concern that host alone.
 """
 
 from collections.abc import Awaitable, Callable
@@ -18,7 +18,7 @@ from roost.storage import StorageError
 from roost.web.app import Kernel
 from roost.web.app import create_app as create_web_app
 from roost.web.auth import Authenticator
-from roost.web.auth.rules import Rules
+from roost.web.auth.rules import PolicyRules
 from roost.web.errors import BadRequest, Conflict, Forbidden, HTTPError, Unavailable
 from roost.web.operation import Operation
 from roost.web.policy import Policy, Rule
@@ -26,49 +26,49 @@ from roost.web.request import Request, Response
 
 RULE: Final = "agents:ask"
 DEFAULT_RULES: Final = {RULE: f"role:{HOST_ROLE}"}
-"""The policy rule of all questions of agents, as it is without a policy file."""
+"""The policy rule of all questions of agents without a policy file."""
 
 PATHS: Final = (PATH,)
 """The path of the endpoint: it, and all below it."""
 
 
-class SessionTaken(Conflict):
+class HttpSessionTaken(Conflict):
     """Another agent has the session of the host: ask again later."""
 
     code: ClassVar[str] = "agents.session_taken"
 
 
-class SessionLost(Conflict):
+class HttpSessionLost(Conflict):
     """The session is not the caller's any more: open another one."""
 
     code: ClassVar[str] = "agents.session_lost"
 
 
-class CellTakenBack(Conflict):
+class HttpCellTakenBack(Conflict):
     """The cell's database was taken back to an earlier state: an operator has to accept it."""
 
     code: ClassVar[str] = "agents.cell_taken_back"
 
 
-class LateMessage(Conflict):
+class HttpLateMessage(Conflict):
     """A poll that was sent later has arrived before this one."""
 
     code: ClassVar[str] = "agents.late_message"
 
 
-class AccessRefused(Forbidden):
+class HttpAccessRefused(Forbidden):
     """The token is another host's, or a provider is."""
 
     code: ClassVar[str] = "agents.access_refused"
 
 
-class MessageRefused(BadRequest):
+class HttpMessageRefused(BadRequest):
     """The endpoint refuses the message, and would refuse it again."""
 
     code: ClassVar[str] = "agents.message_refused"
 
 
-class EndpointUnavailable(Unavailable):
+class HttpEndpointUnavailable(Unavailable):
     """The database of the cell, or placement, does not answer: ask again later."""
 
     code: ClassVar[str] = "agents.unavailable"
@@ -77,13 +77,13 @@ class EndpointUnavailable(Unavailable):
 _REFUSALS: dict[type[errors.AgentProtocolError], type[HTTPError]] = {
     CODES[each.code]: each
     for each in (
-        SessionTaken,
-        SessionLost,
-        CellTakenBack,
-        LateMessage,
-        AccessRefused,
-        MessageRefused,
-        EndpointUnavailable,
+        HttpSessionTaken,
+        HttpSessionLost,
+        HttpCellTakenBack,
+        HttpLateMessage,
+        HttpAccessRefused,
+        HttpMessageRefused,
+        HttpEndpointUnavailable,
     )
 }
 
@@ -104,13 +104,13 @@ def _operation(route: Route) -> Operation:
 
 
 def _handler(route: Route) -> Callable[[CellEndpoint, Request, Response], Awaitable[object]]:
-    """The handler of a question, with the question's text for the OpenAPI document."""
+    """Return the handler of a question, with the question's docstring for the OpenAPI document."""
 
     async def ask(service: CellEndpoint, req: Request, resp: Response) -> object:
         question: Call[Any] = req.body
         host = req.identity.user_id
         if host_of(question) != host:
-            raise AccessRefused(f"the token is that of host {host}, not of host {host_of(question)}")
+            raise HttpAccessRefused(f"the token is that of host {host}, not of host {host_of(question)}")
         try:
             answer: object = await service.ask(question)
         except errors.AgentProtocolError as error:
@@ -131,8 +131,8 @@ def default_rules() -> list[RuleDefault]:
 
 
 def create_app(
-    endpoint: CellEndpoint, authenticator: Authenticator, rules: Rules | None = None
+    endpoint: CellEndpoint, authenticator: Authenticator, rules: PolicyRules | None = None
 ) -> falcon.asgi.App:  # type: ignore[type-arg]
-    """The endpoint of a cell. ``rules`` are by default those without a policy file."""
-    policy = Policy(rules or Rules(default_rules(), None, True))
+    """Return the application of a cell's endpoint. ``rules`` are by default those without a policy file."""
+    policy = Policy(rules or PolicyRules(default_rules(), None, True))
     return create_web_app(OPERATIONS, Kernel(endpoint, authenticator, policy, unavailable=(StorageError,)))

@@ -1,7 +1,7 @@
 """Ownership of the names of nodes that hosts report.
 
-Requests name hosts and nodes: a node with the name of another host, or of another host's node, would get what
-is meant for that one. The name of a host's own node, which is the host's, needs no look.
+Requests name hosts and nodes: a node with the name of another host, or of another host's node, would get
+instances meant for that one. A node with the name of its own host needs no check.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ NAMES = "names"
 
 
 class ClaimNodeNames(Call[dict[str, Owned]], frozen=True):
-    """Asks for names of nodes (name -> root provider), as `ClaimNames` does."""
+    """Claims names of nodes (name -> root provider) for a host, as `ClaimNames` does."""
 
     host: str
     cell: str
@@ -42,7 +42,7 @@ class NameOwners:
         self._api = api
 
     async def ask(self, question: Call[Any]) -> Any:
-        """Answer a question. Raises `EndpointUnavailable`: the API database does not answer."""
+        """Answer a call. Raises `EndpointUnavailable`: the API database does not answer."""
         if not isinstance(question, ClaimNodeNames):
             raise UnknownService(f"nobody answers {type(question).__name__}")
         if self._api is None:
@@ -56,7 +56,10 @@ class NameOwners:
 
 
 class JudgedNames(NamedTuple):
-    """Nodes whose reports are not to be stored: ``refused`` for a reason; ``unsure``: nobody can be asked."""
+    """Nodes whose reports are not to be stored.
+
+    ``refused``: node -> reason. ``unsure``: the owner of the name cannot be looked up now.
+    """
 
     refused: Mapping[str, str]
     unsure: frozenset[str]
@@ -66,8 +69,10 @@ NONE_JUDGED = JudgedNames({}, frozenset())
 
 
 class NodeNamesJudge:
-    """Judges the names of the nodes that hosts report. It keeps in memory which of them a session has stored
-    and owns, so that most reports cost no look."""
+    """Judges the names of the nodes that hosts report.
+
+    It keeps in memory which names a session has stored and owns, so that most reports cost no query.
+    """
 
     def __init__(self, cell: str, database: str) -> None:
         self._cell = cell
@@ -75,7 +80,7 @@ class NodeNamesJudge:
         self._own: dict[str, tuple[SessionKey, frozenset[tuple[str, str]]]] = {}
 
     def judge(self, session: SessionKey, reports: Sequence[NodeReport]) -> Machine[JudgedNames]:
-        """Return the nodes that may not have the names which a host reports for them."""
+        """Return the nodes whose names their host may not use."""
         host = session.host
         named = {each.node: each.nodename for each in reports if each.nodename not in ("", host)}
         of, own = self._own.get(host, (session, frozenset[tuple[str, str]]()))
@@ -107,7 +112,7 @@ class NodeNamesJudge:
             held = {(node, name) for name, node in asked.items() if name not in owners}
             self._own[host] = session, own | (there.stored & held)
         for name, owner in owners.items():
-            # A node that is stored came before names had owners: it stays until an operator removes it.
+            # A stored node came before names had owners: it stays until an operator removes it.
             if (asked[name], name) not in there.stored:
                 refused[asked[name]] = _of_another(name, owner)
         if refused or owners:
@@ -125,8 +130,11 @@ def _of_another(name: str, owner: Owned) -> str:
 
 
 class _Names(msgspec.Struct, frozen=True):
-    """A cell's knowledge of names: the pairs of node and name that are ``stored`` of the host, the ``owners``
-    of names that are others', and the nodes that are ``foreign``: another host's."""
+    """The names of nodes as a cell has them.
+
+    ``stored``: pairs of node and name of the host. ``owners``: the hosts of names that other hosts have.
+    ``foreign``: nodes of other hosts.
+    """
 
     stored: frozenset[tuple[str, str]]
     owners: Mapping[str, str]

@@ -1,8 +1,9 @@
-"""Which nodes a host may report for the first time: a report lets its agent change the tree of the node.
+"""The check of nodes that a host reports for the first time: a report lets its agent change the node's tree.
 
-A token is that of one host. With the uuid of the root of another cell's host, or of a provider that an
-operator has made, its agent could take what is not its own. So a root that is in placement before any host of
-the cell has reported it must have the name of the host, or be called by its own uuid like a bare metal node.
+A token belongs to one host. By reporting the uuid of the root of another cell's host, or of a provider that
+an operator has made, its agent could take over foreign providers. So a root that is in placement before any
+host of the cell has reported it must have the name of the host, or its own uuid as name like a bare metal
+node.
 """
 
 from collections.abc import Sequence
@@ -19,23 +20,24 @@ from roost.placement.interface import Provider
 
 
 class NewNodes(NamedTuple):
-    """Nodes that are not to be stored. ``others`` are not the host's; ``unsure``: placement is away."""
+    """Nodes that are not to be stored. ``others``: not the host's. ``unsure``: placement is away."""
 
     others: frozenset[str]
     unsure: frozenset[str]
 
 
 class NewNodesJudge:
-    """Judges the nodes that hosts report. It keeps in memory which nodes a session has in the cell's
-    database, so that most reports cost no look."""
+    """Judges the nodes that hosts report.
+
+    It keeps in memory which nodes a session has in the cell's database, so that most reports cost no query.
+    """
 
     def __init__(self, database: str) -> None:
         self._database = database
         self._own: dict[str, tuple[SessionKey, frozenset[str]]] = {}
 
     def judge(self, session: SessionKey, reports: Sequence[NodeReport]) -> Machine[NewNodes]:
-        """Which of the nodes that a host reports, and no host of the cell has reported, it may not report
-        yet."""
+        """Return the reported nodes that the host may not report, of those that are new to the cell."""
         of, own = self._own.get(session.host, (session, frozenset()))
         if of != session:
             own = frozenset()

@@ -1,4 +1,4 @@
-"""What hosts have to do that they do not know yet."""
+"""The work of hosts that they do not know yet."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -20,10 +20,10 @@ Known = frozenset[tuple[bool, str, int]]
 
 
 def new_work(database: str, known: Mapping[str, Known]) -> Machine[dict[str, HostWork]]:
-    """What hosts have to do that they do not know yet, by host.
+    """Return by host the work that it does not know yet.
 
-    Reads the keys of all work, and the rest of what is new alone: agents that are busy for long do not make
-    each look longer. Raises `StorageError`.
+    Reads the keys of all work, but the rows of new work alone: agents that are busy for long do not make each
+    look longer. Raises `StorageError`.
     """
     keys = yield from Read(database, ReadKeys(known)).do()
     found: dict[str, HostWork] = {}
@@ -39,14 +39,14 @@ def new_work(database: str, known: Mapping[str, Known]) -> Machine[dict[str, Hos
 
 
 class NewKeys(msgspec.Struct, frozen=True):
-    """Instances that hosts have something to do with and do not know, and orders to destroy of that kind."""
+    """Instances with work for hosts that the hosts do not know, and orders to destroy of that kind."""
 
     instances: tuple[str, ...]
     orders: tuple[DestroyOrder, ...]
 
 
 class ReadKeys(msgspec.Struct, frozen=True):
-    """Read what hosts have to do that they do not know, without the instances' rows. One statement."""
+    """Read the keys of work that hosts do not know, without the instances' rows. One statement."""
 
     is_short: ClassVar = True
 
@@ -65,7 +65,7 @@ class ReadKeys(msgspec.Struct, frozen=True):
 
 
 class ReadNew(msgspec.Struct, frozen=True):
-    """Read instances that hosts have something to do with, with their hosts."""
+    """Read instances with work for their hosts, each with its host."""
 
     is_short: ClassVar = True
 
@@ -80,7 +80,7 @@ class ReadNew(msgspec.Struct, frozen=True):
 
 
 _ORDER = "order"
-"""In place of a state: an order to destroy what the cell has no instance for any more."""
+"""In place of a state: an order to destroy a guest of which the cell has no instance any more."""
 _TO_DESTROY = (DELETING, _ORDER)
 _OF_HOSTS = one_of_constants(instances.c.state, FOR_HOSTS)
 _KEYS = sa.union_all(

@@ -1,4 +1,4 @@
-"""The most that the agents of a cell's hosts may offer: the token of one host is not to draw all requests."""
+"""Limits of the inventories that agents may report: a stolen token cannot draw all requests to a host."""
 
 from collections.abc import Collection, Mapping
 
@@ -24,7 +24,7 @@ class OfferLimits(msgspec.Struct, frozen=True):
     totals: Mapping[str, int] = {}
 
     def excess(self, offered: Mapping[str, tuple[int, float]]) -> str | None:
-        """Why an offer is too much, None if it is not. ``offered``: class -> (total, allocation ratio)."""
+        """Return why an offer exceeds the limits, None if not. ``offered``: class -> (total, ratio)."""
         for name, (total, ratio) in sorted(offered.items()):
             if self.ratio is not None and not ratio <= self.ratio:
                 return (
@@ -39,7 +39,7 @@ class OfferLimits(msgspec.Struct, frozen=True):
         return None
 
     def excess_of_report(self, report: NodeReport) -> str | None:
-        """Why the amounts of a node's report are too much, None if they are not."""
+        """Return why the amounts of a node's report exceed the limits, None if they do not."""
         if self.ratio is None and not self.totals:
             return None
         amounts = amounts_of(report)
@@ -48,7 +48,7 @@ class OfferLimits(msgspec.Struct, frozen=True):
     async def judge(
         self, placement: Placement, tree: Collection[str], new: Mapping[str, Offer]
     ) -> ProviderRefusal | None:
-        """Judge new inventories of providers (uuid -> offer), with what the others of their tree have."""
+        """Judge new inventories of providers (uuid -> offer), together with the rest of their tree."""
         whole: dict[str, tuple[int, float]] = {}
         limited = {name for offer in new.values() for name in offer if name in self.totals}
         offers = [*new.values()]

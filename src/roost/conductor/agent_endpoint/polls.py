@@ -1,4 +1,4 @@
-"""What a cell's database takes of the polls of hosts, and what it answers."""
+"""The transaction that stores polls of hosts in a cell's database."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -13,7 +13,7 @@ from roost.model.node import NodeReport
 from roost.model.record import Attempt
 from roost.state.cell_database.building import ReportResults, state_after
 from roost.state.cell_database.cell_work import CellWork
-from roost.state.cell_database.deletions import Destroyed
+from roost.state.cell_database.deletions import NoteDestroyed
 from roost.state.cell_database.disabled import HOST_IS_DISABLED
 from roost.state.cell_database.guests import Compared, GuestsReported
 from roost.state.cell_database.node_reports import KeepReports
@@ -24,12 +24,12 @@ from roost.storage import in_batches, one_of
 
 
 class PollStored(msgspec.Struct, frozen=True):
-    """What came of a poll.
+    """The result of a poll that was stored.
 
-    ``before``: the counter before it. ``ended``: the ends of attempts for the records. ``is_reported``: there
-    is a report of the host; None if that was not looked at. ``refused``: nodes of reports that are another
-    host's. ``is_counted``: the counter is that of this poll now. ``is_disabled``: an operator has disabled
-    the host; None if that was not looked at.
+    ``before``: the counter before it. ``ended``: the ends of attempts for the records. ``is_reported``: the
+    cell has a report of the host; None if that was not read. ``refused``: reported nodes that belong to
+    another host. ``is_counted``: the session's counter is that of this poll now. ``is_disabled``: an operator
+    has disabled the host; None if that was not read.
     """
 
     before: int
@@ -43,7 +43,7 @@ class PollStored(msgspec.Struct, frozen=True):
 
 
 class PollLate(msgspec.Struct, frozen=True):
-    """A later poll of the session has arrived before."""
+    """A later poll of the session has arrived before this one."""
 
 
 NotStored = SessionGone | TakenBack | PollLate
@@ -51,11 +51,10 @@ NotStored = SessionGone | TakenBack | PollLate
 
 
 class StorePoll(CellWork, frozen=True, kw_only=True):
-    """Store what a poll brings, if the session is the agent's, its last poll is known, and no later one has
-    arrived.
+    """Store a poll, if the agent holds the session, its last poll is counted, and no later one has arrived.
 
-    ``counted``: the last poll of the session that the agent knows to be counted. ``wants_orders``: what the
-    host has to do is read. ``is_sign``: look whether there is a report of the host.
+    ``counted``: the last poll of the session that the agent knows to be counted. ``wants_orders``: read the
+    work of the host. ``is_sign``: read whether the cell has a report of the host, and whether it is disabled.
     """
 
     session: SessionKey
@@ -94,7 +93,7 @@ class StorePoll(CellWork, frozen=True, kw_only=True):
         ]
 
     def judged(self, counter: int | None) -> int | NotStored:
-        """The counter of the session before this poll, if it is to be stored."""
+        """Return the counter of the session before this poll, or why the poll is not stored."""
         known = judged(counter, self.counted)
         return PollLate() if isinstance(known, int) and known >= self.counter else known
 
@@ -104,7 +103,7 @@ def _store(connection: Connection, polls: Sequence[StorePoll]) -> list[PollStore
     stored: list[PollStored] = []
     while polls:
         refused = _of_others(connection, polls)
-        # What is another host's may be free once the polls before have replaced it.
+        # A node of another host may be free once the polls before have replaced it.
         doubtful = (n for n, nodes in enumerate(refused) if nodes and any(p.reports for p in polls[:n]))
         cut = next(doubtful, len(polls))
         stored += _store_together(connection, polls[:cut], refused[:cut])
@@ -123,7 +122,7 @@ def _store_together(
         reports = [ReportResults(poll.results, poll.at, poll.cell) for poll in polls]
         ended = ReportResults.together(connection, reports)
     if destroyed := tuple(each for poll in polls for each in poll.destroyed):
-        Destroyed(destroyed, at)(connection)
+        NoteDestroyed(destroyed, at)(connection)
     kept = tuple(
         each
         for poll, others in zip(polls, refused, strict=True)
@@ -164,13 +163,13 @@ def _store_together(
 
 
 def _of_others(connection: Connection, polls: Sequence[StorePoll]) -> list[frozenset[str]]:
-    """The nodes of the reports of each poll that are another host's."""
+    """Return for each poll the reported nodes that belong to another host."""
     hosts = hosts_of(connection, [report.node for poll in polls for report in poll.reports])
     return [
         frozenset(
             report.node
             for report in poll.reports
-            # Of two hosts that report a new node at the same time the first one has it.
+            # Of two hosts that report a new node at the same time the first one gets it.
             if hosts.setdefault(report.node, poll.session.host) != poll.session.host
         )
         for poll in polls
@@ -178,7 +177,7 @@ def _of_others(connection: Connection, polls: Sequence[StorePoll]) -> list[froze
 
 
 def hosts_of(connection: Connection, named: Iterable[str]) -> dict[str, str]:
-    """The hosts of the nodes that the cell knows, by node."""
+    """Return the hosts of the nodes that the cell knows, by node."""
     return {
         node: host
         for some in in_batches(named)

@@ -1,18 +1,18 @@
-"""The refusals of reports: who reports what a cell does not take is told so, and operators see it."""
+"""The refusals of reports: agents learn which of their reports are refused, and operators see it."""
 
 from collections.abc import Mapping, Sequence
 
 from roost.agent.protocol.types import SessionKey
-from roost.machine import Clock, Count, Machine, Read, Write
+from roost.machine import Clock, Increment, Machine, Read, Write
 from roost.model.node import NodeReport
 from roost.process.metrics import catalogue as metrics
 from roost.state.cell_database.refused_nodes import KeepRefused, RefusedOf
 
 
 class ReportRefusals:
-    """Keeps which nodes of hosts are refused, in the cell's database and for the answers to polls.
+    """Keeps the refused nodes of hosts, in the cell's database and for the answers to polls.
 
-    What it has in memory saves looks. ``database``: the cell's.
+    Its state in memory saves queries. ``database``: the cell's.
     """
 
     def __init__(self, database: str) -> None:
@@ -20,15 +20,15 @@ class ReportRefusals:
         self._known: dict[str, tuple[SessionKey, Mapping[str, str]]] = {}
 
     def opened(self, session: SessionKey) -> None:
-        """A session begins: the database has forgotten what was refused before."""
+        """Note that a session begins: the database has forgotten the refusals before it."""
         self._known[session.host] = session, {}
 
     def note(
         self, session: SessionKey, reports: Sequence[NodeReport], refused: Mapping[str, str]
     ) -> Machine[Mapping[str, str] | None]:
-        """Note the nodes of some reports that are ``refused`` (uuid -> reason); the others are taken.
+        """Note the ``refused`` nodes of some reports (uuid -> reason); the other reports are taken.
 
-        Returns all refused nodes of the host, None if there is nothing new to tell.
+        Returns all refused nodes of the host, None if they are the same as before.
         """
         of, known = self._known.get(session.host, (None, {}))
         if of != session:
@@ -44,6 +44,6 @@ class ReportRefusals:
             at = yield from Clock().do()
             yield from Write(self._database, KeepRefused(session.host, present, at)).do()
             if new := present.keys() - known.keys():
-                yield from Count(metrics.REFUSED_NODES, float(len(new))).do()
+                yield from Increment(metrics.REFUSED_NODES, float(len(new))).do()
         self._known[session.host] = session, present
         return present

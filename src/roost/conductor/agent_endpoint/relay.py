@@ -39,10 +39,10 @@ _log = structlog.get_logger()
 _UNAVAILABLE = (StorageError, LedgerError, httpx.HTTPError)
 _LEAST_SERVER_ERROR = 500
 _NOT_OF_THE_WRITE = frozenset((401, 403, 429))
-"""Statuses by which placement refuses this process, and not what it writes."""
+"""Statuses by which placement refuses this process, not its write."""
 
 AT_ONCE = 32
-"""Consumers that placement is asked for at the same time."""
+"""Consumers that are read from placement at the same time."""
 
 _READ_AT_ONCE = 16
 """Providers that are read between two pauses: a placement in this process answers without one."""
@@ -93,7 +93,7 @@ class RelayReshape(Call[ProviderRefusal | None], frozen=True):
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """Reading from placement. What goes wrong is asked again later: raises `EndpointUnavailable`."""
+    """Raise `EndpointUnavailable` for errors of placement: the agent asks again later."""
     try:
         yield
     except NotFound as error:
@@ -107,7 +107,7 @@ def _reading() -> Iterator[None]:
 class ProviderRelay:
     """Reads and writes trees of providers in a placement service, and the sharing providers that serve them.
 
-    ``sharing``: the names of the sharing providers that may be written. ``limits``: of what is offered.
+    ``sharing``: the names of the sharing providers that may be written. ``limits``: of inventories.
     """
 
     def __init__(
@@ -119,8 +119,11 @@ class ProviderRelay:
         self._is_away = False
 
     async def ask(self, question: Call[Any]) -> Any:
-        """Answer one of the questions of this module. Says once that placement is away, and once that it is
-        back: hosts are told of its absence, and not of where it is."""
+        """Answer one of the calls of this module.
+
+        Logs once that placement is away, and once that it is back. Hosts are told that it is away, but not
+        its address.
+        """
         try:
             answer = await self._answer(question)
         except EndpointUnavailable as error:
@@ -152,12 +155,12 @@ class ProviderRelay:
         raise UnknownService(f"the relay does not answer {type(question).__name__}")
 
     async def find(self, uuid: str) -> Provider | None:
-        """A provider; None if placement has none of this uuid. Raises `EndpointUnavailable`."""
+        """Return a provider; None if placement has none of this uuid. Raises `EndpointUnavailable`."""
         with _reading():
             return await self._placement.provider(uuid)
 
     async def read(self, root: str) -> tuple[ProviderState, ...]:
-        """The providers of the tree of a root; none if placement has none.
+        """Return the providers of the tree of a root; none if placement has none.
 
         Raises `AccessRefused` if it is no root, and `EndpointUnavailable`.
         """
@@ -165,10 +168,9 @@ class ProviderRelay:
             return await self._states(await self._tree(root))
 
     async def sharing(self, aggregates: Collection[str], wanted: Sequence[str]) -> tuple[ProviderState, ...]:
-        """The sharing providers in any of some aggregates, and those of ``wanted`` that are there and may be
-        written.
+        """Return the sharing providers in some aggregates, and the ``wanted`` ones that may be written.
 
-        Raises `EndpointUnavailable`.
+        A wanted provider that does not exist is left out. Raises `EndpointUnavailable`.
         """
         with _reading():
             serving = await self._sharing.serving(aggregates, wanted)
@@ -177,7 +179,7 @@ class ProviderRelay:
     async def write(self, root: str, writes: Sequence[ProviderWrite]) -> Written:
         """Make writes one after the other, up to the first that is refused.
 
-        It is refused to write a sharing provider that may not be written, and one that is not there any more.
+        A write to a sharing provider that agents may not write, or to one that is gone, is refused.
         Raises `AccessRefused` for any other that is not in the tree of the root, `EndpointUnavailable`.
         """
         done = 0
@@ -212,7 +214,7 @@ class ProviderRelay:
         return Written(done)
 
     async def claims(self, root: str) -> dict[str, TreeClaim]:
-        """What each consumer holds that has an allocation of the tree of a root.
+        """Return the allocations of each consumer that holds some in the tree of a root.
 
         Raises `AccessRefused` if it is no root, and `EndpointUnavailable`.
         """
@@ -237,8 +239,8 @@ class ProviderRelay:
     ) -> ProviderRefusal | None:
         """Change inventories of the tree of a root and write claims, all or nothing; returns why not.
 
-        Raises `AccessRefused` for a provider that is not in the tree, `EndpointUnavailable`: then placement
-        may have made it.
+        Raises `AccessRefused` for a provider that is not in the tree. Raises `EndpointUnavailable`: then
+        placement may have made the reshape.
         """
         try:
             in_tree = {provider.uuid for provider in await self._tree(root)}
@@ -276,7 +278,7 @@ class ProviderRelay:
         return None
 
     async def _held(self, consumers: Sequence[str]) -> list[Held]:
-        """What consumers hold, without those that hold nothing."""
+        """Return the allocations of consumers; those that hold nothing are left out."""
         found: list[Held] = []
         for first in range(0, len(consumers), AT_ONCE):
             some = consumers[first : first + AT_ONCE]
@@ -304,7 +306,7 @@ class ProviderRelay:
             uuid=provider.uuid,
             name=provider.name,
             parent=provider.parent,
-            # Read before the rest: what is changed in between is refused when it is written.
+            # The generation is read first: after a change in between the write is refused.
             generation=provider.generation,
             inventories=await self._placement.inventories(provider.uuid),
             traits=await self._placement.traits(provider.uuid),
@@ -312,8 +314,10 @@ class ProviderRelay:
         )
 
     async def _check(self, root: str, in_tree: set[str], write: ProviderWrite) -> ProviderRefusal | None:
-        """Check that a write concerns the tree of the root alone. Refuses one to a provider that is not there
-        any more; raises `AccessRefused` for one of another tree."""
+        """Check that a write concerns the tree of the root alone.
+
+        Returns a refusal if the provider is gone; raises `AccessRefused` if it is in another tree.
+        """
         named: list[str | None] = [write.uuid]
         if isinstance(write, CreateProvider):
             named = [root if write.uuid == root and write.parent is None else write.parent]

@@ -1,5 +1,4 @@
-"""A cell's endpoint for agents, run by asyncio: `roost.agent.protocol.endpoint.CellEndpoint` in this
-process."""
+"""A cell's endpoint for agents, run by asyncio: a `roost.agent.protocol.endpoint.CellEndpoint`."""
 
 import asyncio
 import time
@@ -30,7 +29,7 @@ class AgentService:
 
     ``sharing``: the names of the sharing providers that they may write. ``api``: the API database, which
     knows the owners of names in all cells; None where this process does not have it.
-    ``limits``: the most that agents may offer.
+    ``limits``: the greatest inventories that agents may report.
     """
 
     def __init__(
@@ -56,8 +55,7 @@ class AgentService:
         )
 
     async def ask(self, question: Call[T], /) -> T:
-        """The answer to one of the questions of `roost.agent.protocol.questions`. Raises
-        `AgentProtocolError`."""
+        """Answer one of the questions of `roost.agent.protocol.questions`. Raises `AgentProtocolError`."""
         try:
             return await self._performer.run(self._endpoint.answer(question))
         except AgentProtocolError:
@@ -68,11 +66,11 @@ class AgentService:
             raise EndpointUnavailable(f"the endpoint failed: {type(error).__name__}") from error
 
     async def free_sessions(self) -> None:
-        """Take the sessions from agents of an earlier process, which is gone. Raises `StorageError`."""
+        """Take the sessions from the agents of an earlier process, which is gone. Raises `StorageError`."""
         await self._cell.write(FreeSessions())
 
     async def run(self) -> None:
-        """Do what is done beside the answers, until cancelled."""
+        """Run the machines of the endpoint besides the answers, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for machine in self._endpoint.machines():
                 tasks.create_task(self._performer.run(machine))

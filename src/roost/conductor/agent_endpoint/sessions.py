@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.agent.protocol.errors import CellTakenBack, SessionLost
-from roost.agent.protocol.types import Position, SessionKey
+from roost.agent.protocol.types import HistoryPosition, SessionKey
 from roost.model.instance import ON_ITS_HOST, DestroyOrder, Instance
 from roost.state.cell_database.arrivals import INSTANCES
 from roost.state.cell_database.held_hosts import HoldHost, ReleaseHosts
@@ -22,15 +22,15 @@ from roost.storage import in_batches, one_of, one_of_constants, read_identity
 
 
 class SessionGone(msgspec.Struct, frozen=True):
-    """The session is not the agent's any more."""
+    """The agent does not hold the session any more."""
 
 
 class TakenBack(msgspec.Struct, frozen=True):
-    """The session has not counted a poll that it had counted: the database was taken back since."""
+    """A poll that the session had counted is missing: the database was restored to an earlier state."""
 
 
 def judged(counter: int | None, counted: int) -> int | SessionGone | TakenBack:
-    """The counter of a message's session, or why the message is refused.
+    """Return the counter of a message's session, or why the message is refused.
 
     ``counter``: as of `counters_of`. ``counted``: the last poll that the agent knows to be counted.
     """
@@ -43,7 +43,7 @@ def refusal_of(
     session: SessionKey,
     why: SessionGone | TakenBack = SessionGone(),  # noqa: B008 - it is frozen
 ) -> SessionLost | CellTakenBack:
-    """The error of a message that was refused because of its session."""
+    """Return the error of a message that is refused because of its session."""
     of_it = f"session {session.epoch} of host {session.host}"
     if isinstance(why, SessionGone):
         return SessionLost(f"the {of_it} is another agent's or unknown")
@@ -55,9 +55,9 @@ def refusal_of(
 def counters_of(
     connection: Connection, sessions: Sequence[SessionKey], *, lock: bool = False
 ) -> list[int | None]:
-    """The counter of each session; None if the session is not the agent's any more.
+    """Return the counter of each session; None if the agent does not hold it any more.
 
-    ``lock``: the sessions are the agents' until the transaction ends.
+    ``lock``: the agents keep their sessions until the transaction ends.
     """
     names = [session_name(session.host) for session in sessions]
     stamps = read_stamps(connection, names, lock=lock)
@@ -68,10 +68,10 @@ def counters_of(
 
 
 class SessionOpened(msgspec.Struct, frozen=True):
-    """A session that was opened: its epoch, the position before it, and what the cell says is on the host."""
+    """An opened session: its epoch, the position before it, instances and orders of the host in the cell."""
 
     epoch: int
-    before: Position
+    before: HistoryPosition
     expected: tuple[Instance, ...]
     orders: tuple[DestroyOrder, ...]
 
@@ -80,7 +80,7 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
     """Open the session of a host; None while another agent has it.
 
     ``previous``: nonces that the same agent drew before. ``at``: seconds since the epoch. ``is_held``: the
-    agent carries out no orders; otherwise the host waits for no operator any more.
+    agent carries out no orders; if it does, the host does not wait for an operator any more.
     """
 
     host: str
@@ -92,7 +92,7 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The host."""
+        """Return the host."""
         return (self.host,)
 
     def __call__(self, connection: Connection) -> SessionOpened | None:
@@ -100,7 +100,7 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def together(cls, connection: Connection, works: Sequence["OpenSession"]) -> list[SessionOpened | None]:
-        """Open several sessions: see `roost.storage.batches`. After an outage all hosts of a cell come."""
+        """Open several sessions, as after an outage of all hosts: see `roost.storage.batches`."""
         present = read_leases(connection, [session_name(work.host) for work in works], lock=True)
         acquired = acquire(connection, [work._acquiring(present) for work in works], present)
         opened = {work.host: lease for work, lease in zip(works, acquired, strict=True) if lease is not None}
@@ -117,9 +117,9 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
         results: list[SessionOpened | None] = []
         for work in works:
             there = present.get(session_name(work.host))
-            before = Position(identity.uuid, identity.incarnation)
+            before = HistoryPosition(identity.uuid, identity.incarnation)
             if there is not None:
-                before = Position(identity.uuid, identity.incarnation, there.epoch, there.counter)
+                before = HistoryPosition(identity.uuid, identity.incarnation, there.epoch, there.counter)
             results.append(
                 None
                 if work.host not in opened
@@ -148,8 +148,11 @@ _EXPECTED = INSTANCES.where(
 
 
 class HoldSession(msgspec.Struct, frozen=True):
-    """Note that the agent of a session carries out no orders. Answers whether an operator has accepted that;
-    None if the session is not the agent's any more: a later one may carry out orders."""
+    """Note that the agent of a session carries out no orders.
+
+    Answers whether an operator has accepted that; None if the agent does not hold the session any more: a
+    later agent may carry out orders.
+    """
 
     session: SessionKey
     reason: str
@@ -162,7 +165,7 @@ class HoldSession(msgspec.Struct, frozen=True):
 
 
 class FreeSessions(msgspec.Struct, frozen=True):
-    """Take the sessions of all hosts from their agents, which the caller knows to be gone."""
+    """Take the sessions of all hosts from their agents, which are gone as the caller knows."""
 
     def __call__(self, connection: Connection) -> None:
         connection.execute(sa.update(leases).where(leases.c.kind == SESSION).values(holder=VACANT))

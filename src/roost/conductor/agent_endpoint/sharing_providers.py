@@ -1,4 +1,4 @@
-"""The sharing providers that serve trees of hosts, and which of them agents of a cell may write."""
+"""The sharing providers that serve trees of hosts, and the rule which of them a cell's agents may write."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -8,8 +8,8 @@ from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.interface import Placement, Provider
 
 
-class Judged(NamedTuple):
-    """Whether a sharing provider may be written: ``refusal`` says why not."""
+class JudgedWrite(NamedTuple):
+    """The judgement on a write to a sharing provider. ``refusal``: why it is refused, None if it is not."""
 
     refusal: ProviderRefusal | None
 
@@ -17,8 +17,8 @@ class Judged(NamedTuple):
 class SharingProviders:
     """The sharing providers of a placement service.
 
-    ``names``: those that agents may make and write. A host that shares a pool can change it for all others,
-    so an operator names the pools.
+    ``names``: the providers that agents may make and write. A host that shares a pool can change it for all
+    others, so an operator names the pools.
     """
 
     def __init__(self, placement: Placement, names: Collection[str] = ()) -> None:
@@ -26,7 +26,7 @@ class SharingProviders:
         self._names = frozenset(names)
 
     async def serving(self, aggregates: Collection[str], wanted: Sequence[str]) -> list[Provider]:
-        """Those in any of some aggregates, and those of ``wanted`` that are there and may be written."""
+        """Return the sharing providers in some aggregates, and the ``wanted`` ones that may be written."""
         found = await self._placement.sharing_providers(aggregates) if aggregates else []
         serving = {each.uuid: each for each in found if each.parent is None}
         for uuid in wanted:
@@ -35,8 +35,8 @@ class SharingProviders:
                 serving[uuid] = there
         return list(serving.values())
 
-    async def judge(self, write: ProviderWrite) -> Judged | None:
-        """Judge a write outside of the host's tree; None if it is to no sharing provider."""
+    async def judge(self, write: ProviderWrite) -> JudgedWrite | None:
+        """Judge a write outside of the host's tree; returns None if it is not to a sharing provider."""
         there = await self._placement.provider(write.uuid)
         names = set() if there is None else {there.name}
         if isinstance(write, CreateProvider | MoveProvider):
@@ -50,8 +50,8 @@ class SharingProviders:
             if not shares:
                 return None
         if not (refused := sorted(names - self._names)):
-            return Judged(None)
-        return Judged(
+            return JudgedWrite(None)
+        return JudgedWrite(
             ProviderRefusal(
                 f"agents of the cell may not change the sharing provider {refused[0]}: the option "
                 "[conductor] sharing_providers of the cell's conductor does not name it"

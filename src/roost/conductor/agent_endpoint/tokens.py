@@ -1,4 +1,4 @@
-"""The authenticator of a cell's endpoint: it knows hosts by their tokens."""
+"""The authenticator of a cell's endpoint: it identifies hosts by their tokens."""
 
 import asyncio
 import time
@@ -18,10 +18,10 @@ HOST_ROLE = "host"
 """The role of all hosts. The user of a host is the host's name."""
 
 FRESH_SECONDS = 5.0
-"""Seconds for which the tokens that were read count: a revoked one is valid for so long at most."""
+"""Seconds for which the tokens that were read are valid: a revoked token ends so much later at most."""
 
 UNKNOWN_SECONDS = 1.0
-"""Seconds between two looks for a token that is unknown, so that wrong tokens cost the database little."""
+"""Seconds between two reads for an unknown token, so that wrong tokens cost the database little."""
 
 
 class HostTokens:
@@ -53,7 +53,7 @@ class HostTokens:
                 async with asyncio.timeout(CELL_SECONDS):
                     known = await self._use(known)
         except (StorageError, TimeoutError) as error:
-            # The database away: a host that is known asks in vain, and learns that from the answer.
+            # The database is away: a known host is let in, and learns from the answer that its call fails.
             known = self._known.get(digest)
             if known is None:
                 raise IdentityUnavailable(
@@ -64,7 +64,7 @@ class HostTokens:
     async def _refresh(self, digest: str) -> None:
         """Read the tokens if they were read too long ago to judge this one.
 
-        All requests wait for one look, and for `CELL_SECONDS` at most: one look for each after the other
+        All requests wait for one read, and for `CELL_SECONDS` at most: a read for each, one after the other,
         would hold the last ones for minutes if the database hangs. Raises `StorageError` and TimeoutError.
         """
         while self._is_old(digest):
@@ -72,7 +72,7 @@ class HostTokens:
                 self._reading = asyncio.create_task(self._read())
                 self._reading.add_done_callback(_retrieved)
             reading = self._reading
-            # The look is everybody's: a request that goes away does not end it.
+            # Other requests wait for the same read: a request that is cancelled does not cancel it.
             await asyncio.shield(reading)
             if reading is self._reading:
                 return  # However long it took.
@@ -81,7 +81,7 @@ class HostTokens:
         began = self._monotonic()
         async with asyncio.timeout(CELL_SECONDS):
             known = await self._cell.read(ReadTokens())
-        # Not what was read before a token was used.
+        # A read that began before a token was used is stale.
         if asyncio.current_task() is self._reading:
             self._known, self._read_at = known, began
 
@@ -90,9 +90,9 @@ class HostTokens:
         return self._monotonic() - self._read_at >= longest
 
     async def _use(self, token: HostToken) -> HostToken | None:
-        """Note the first use of a token, which ends the other tokens of its host. None if it is not valid."""
+        """Note the first use of a token, which ends its host's other tokens. None if it is not valid."""
         is_valid = await self._cell.write(UseToken(token.digest))
-        # A look that goes on may have seen the tokens as they were before.
+        # A read that is under way may have seen the tokens as they were before.
         self._reading = None
         if not is_valid:
             self._known.pop(token.digest, None)
@@ -104,6 +104,6 @@ class HostTokens:
 
 
 def _retrieved(reading: asyncio.Task[None]) -> None:
-    """Those who waited have its error; perhaps all of them have gone away."""
+    """Retrieve the error of a read: the requests that waited have it, but all of them may be gone."""
     if not reading.cancelled():
         reading.exception()

@@ -1,7 +1,7 @@
-"""Builds that the agent of a host would not build whole, because it is of an earlier version.
+"""Builds that need a feature which the agent of their host lacks, because it is of an earlier version.
 
 A request that needs a feature is accepted once all processes know it (`roost.conductor.hosts.features`).
-This is for an agent that comes back without it afterwards: the attempt ends, and the next alternate is tried.
+If an agent without it comes back afterwards, the attempt ends, and the next alternate is tried.
 """
 
 from roost.machine import Clock, Log, Machine, Record, Write
@@ -10,11 +10,14 @@ from roost.state.cell_database.building import ReportResults
 from roost.state.cell_database.orders import HostWork
 
 AGENT_TOO_OLD = "AgentTooOld"
-"""The code of such a failure."""
+"""The code of an attempt that ends because the agent of its host is too old."""
 
 
 def work_for(database: str, cell: str, work: HostWork, version: int) -> Machine[HostWork]:
-    """What an agent of a service version can do of the work of its host. Raises `StorageError`."""
+    """Return the work of a host that its agent of a service version can do; end the attempts of the rest.
+
+    Raises `StorageError`.
+    """
     late = {each.uuid: needed for each in work.instances if (needed := _needed(each)) > version}
     if not late:
         return work
@@ -40,7 +43,7 @@ def work_for(database: str, cell: str, work: HostWork, version: int) -> Machine[
 
 
 def _needed(instance: Instance) -> int:
-    """The version that an instance needs which the agent has not begun to start."""
+    """Return the version that an instance needs, as long as the agent has not begun to start it."""
     if instance.state != ASSIGNED or instance.spec is None:
         return 0
     return instance.spec.needs_version

@@ -43,20 +43,20 @@ LOOK_SECONDS = 5.0
 """Seconds between two looks for reshapes that were cut off."""
 
 CUT_OFF_SECONDS = 30.0
-"""A reshape that takes longer was cut off. One that goes on nevertheless is refused, and tried again."""
+"""Seconds after which a reshape counts as cut off. One that goes on nevertheless is refused, and repeated."""
 
 MOST_TOLD = 1000
 """Characters of the inventories before and after a reshape in the log, each."""
 
 ATTEMPTS = 3
-"""Looks at a root until a reshape is settled: the second one sees what the first one has written."""
+"""Reads of a root until a reshape is settled: the second one sees what the first one has written."""
 
 NAMED = 5
 """Consumers that a refusal names at most."""
 
 
 class BeginOfSession(msgspec.Struct, frozen=True):
-    """`BeginReshape`, if the session is the agent's."""
+    """Begin a reshape, if the agent holds the session: see `BeginReshape`."""
 
     session: SessionKey
     begin: BeginReshape
@@ -70,7 +70,7 @@ class BeginOfSession(msgspec.Struct, frozen=True):
 def reshape(database: str, question: Reshape, tree: Mapping[str, ProviderState]) -> Machine[Reshaped]:
     """Make a reshape, or refuse it with nothing changed. ``tree``: the providers of the tree by uuid.
 
-    Raises `AgentProtocolError`, `StorageError`. Placement may have made it then: the mark stays.
+    Raises `AgentProtocolError`, `StorageError`. Then placement may have made the reshape: the mark stays.
     """
     claims: dict[str, TreeClaim] = yield from Ask(PROVIDERS, ReadTreeClaims(question.root)).do()
     refusal = _judge(question, tree, claims)
@@ -112,7 +112,7 @@ def reshape(database: str, question: Reshape, tree: Mapping[str, ProviderState])
 
 
 def settle_cut_off(database: str, cell: str) -> Machine[None]:
-    """Settle reshapes that were cut off, again and again."""
+    """Settle reshapes that were cut off, for ever."""
     failing = False
     while True:
         yield from Sleep(LOOK_SECONDS).do()
@@ -129,7 +129,7 @@ def settle_cut_off(database: str, cell: str) -> Machine[None]:
 
 
 def settle(database: str, mark: ReshapeMark) -> Machine[None]:
-    """Have the rows of a tree's instances follow placement after a reshape that was cut off.
+    """Update the rows of a tree's instances to placement after a reshape that was cut off.
 
     Raises `AgentProtocolError`, `StorageError`: then it is tried again.
     """
@@ -138,7 +138,7 @@ def settle(database: str, mark: ReshapeMark) -> Machine[None]:
         root = next((each for each in tree if each.uuid == mark.root), None)
         if root is None or root.generation != mark.generation:
             break
-        # It is not made yet. From here on it cannot be, though its message may still be under way.
+        # The reshape is not made yet. From here on it cannot be, though its message may still be under way.
         write = SetAggregates(mark.root, root.aggregates, mark.generation)
         yield from Ask(PROVIDERS, RelayWrites(mark.root, (write,))).do()
     else:
@@ -153,7 +153,7 @@ def settle(database: str, mark: ReshapeMark) -> Machine[None]:
 
 
 def _told(inventories: Mapping[str, Mapping[str, Inventory]]) -> str:
-    """The inventories of providers by name, in words."""
+    """Return the inventories of providers by name, as text for the log."""
     told = (
         f"{name}: " + (", ".join(f"{each.total} {of}" for of, each in inventory.items()) or "nothing")
         for name, inventory in sorted(inventories.items())
@@ -164,7 +164,7 @@ def _told(inventories: Mapping[str, Mapping[str, Inventory]]) -> str:
 def _judge(
     question: Reshape, tree: Mapping[str, ProviderState], claims: Mapping[str, TreeClaim]
 ) -> ProviderRefusal | None:
-    """Why a reshape is not even tried."""
+    """Return why a reshape is refused before it is tried, None if it is not."""
     generations = {each.uuid: each.generation for each in question.inventories}
     if question.root not in generations:
         return ProviderRefusal("a reshape without the inventories of the root cannot be made")
@@ -190,7 +190,7 @@ def _refuse_behind(
     claims: Mapping[str, TreeClaim],
     behind: tuple[str, ...],
 ) -> Machine[Reshaped]:
-    """Have rows that are behind follow their claims; refuse what cannot, until the next attempt."""
+    """Update rows that are behind their claims, and refuse the reshape if some cannot be updated."""
     held = {uuid: Claimed(claims[uuid].allocations, claims[uuid].generation) for uuid in behind}
     names = {each.uuid: each.name for each in tree.values()}
     at = yield from Clock().do()
@@ -208,7 +208,7 @@ def _refuse_behind(
 
 
 def _moved(question: Reshape) -> dict[str, Claimed]:
-    """What consumers hold after a reshape: each write raises the generation by one."""
+    """Return the claims of consumers after a reshape: each write raises the generation by one."""
     return {uuid: Claimed(each.allocations, each.generation + 1) for uuid, each in question.claims.items()}
 
 

@@ -1,4 +1,4 @@
-"""What an endpoint answers of the trees of providers of hosts' nodes."""
+"""The answers to agents' questions about the provider trees of their nodes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -33,7 +33,7 @@ from roost.state.cell_database.reshapes import FindReshapeMark, ReshapeMark
 
 
 def answer_of_tree(database: str, question: ReadTree | ReadClaims | WriteProviders | Reshape) -> Machine[Any]:
-    """Answer a question about a tree, if it is that of a node of the session's host.
+    """Answer a question about a tree, if the tree is a node of the session's host.
 
     Raises `AgentProtocolError`, `StorageError`.
     """
@@ -61,13 +61,13 @@ def answer_of_tree(database: str, question: ReadTree | ReadClaims | WriteProvide
         if isinstance(each, CreateProvider) and (each.parent is not None or each.uuid == root)
     )
     if made:
-        # Before they are there, so that none is left when the host is removed. Sharing providers stay.
+        # Noted before they are made, so that none is left when the host is removed. Sharing providers stay.
         yield from Write(database, NoteProviders(root, made)).do()
     return (yield from Ask(PROVIDERS, RelayWrites(root, question.writes)).do())
 
 
 class FindTree(msgspec.Struct, frozen=True):
-    """`ReachesRoot`, and the mark of a reshape of the tree that may be under way."""
+    """Read the answer of `ReachesRoot`, and the mark of a reshape of the tree that may be under way."""
 
     session: SessionKey
     root: str
@@ -78,9 +78,9 @@ class FindTree(msgspec.Struct, frozen=True):
 
 
 def _read_tree(database: str, session: SessionKey, root: str) -> Machine[tuple[ProviderState, ...]]:
-    """The tree of a node, if the session's host may reach it.
+    """Return the tree of a node, if the session's host may reach it.
 
-    It is not the tree of a moment before a reshape that an earlier agent has asked for.
+    A reshape that an earlier agent has asked for is settled first, so that the tree is not older than it.
     """
     reaches, mark = yield from Read(database, FindTree(session, root)).do()
     if isinstance(reaches, SessionGone):
@@ -90,7 +90,7 @@ def _read_tree(database: str, session: SessionKey, root: str) -> Machine[tuple[P
     tree: tuple[ProviderState, ...] = ()
     if reaches is not False:
         tree = yield from Ask(PROVIDERS, ReadProviders(root)).do()
-        # A node that was never reported is the host's own, which has its name.
+        # A node that was never reported must be the host's own, which has its name.
         reaches = reaches or all(each.name == session.host for each in tree if each.uuid == root)
     if not reaches:
         raise AccessRefused(f"provider {root} is no node of host {session.host}")
@@ -100,7 +100,7 @@ def _read_tree(database: str, session: SessionKey, root: str) -> Machine[tuple[P
 def _check_new_root(
     database: str, session: SessionKey, root: str, writes: Sequence[ProviderWrite]
 ) -> Machine[None]:
-    """Raises `AccessRefused` if a root would be made under a name that is not the host's to give."""
+    """Raise `AccessRefused` if a root would get a name that the host may not give."""
     names = [each.name for each in writes if isinstance(each, CreateProvider) and each.uuid == root]
     if any(name != session.host for name in names):
         reaches = yield from Read(database, ReachesRoot(session, root)).do()

@@ -1,4 +1,4 @@
-"""What an endpoint does for agents beside their polls, each as the statements of one transaction."""
+"""The transactions of an endpoint for agents besides polls, one class for each."""
 
 from collections.abc import Collection, Sequence
 
@@ -14,10 +14,10 @@ from roost.storage import DatabaseIdentity, read_identity
 
 
 class ConfirmBuild(msgspec.Struct, frozen=True):
-    """Whether a host is to start what it has prepared.
+    """Confirm a build: answers whether the host is to start the guest that it has prepared.
 
-    ``counted``: the last poll of the session that the agent knows to be counted. A host of the database as it
-    was before may start what has been moved to another host since.
+    ``counted``: the last poll of the session that the agent knows to be counted. Without that check, an agent
+    could confirm a build by a database that was taken back, after the instance has moved to another host.
     """
 
     session: SessionKey
@@ -48,14 +48,14 @@ class ConfirmBuild(msgspec.Struct, frozen=True):
 
 
 class ReadIdentity(msgspec.Struct, frozen=True):
-    """The identity of the cell's database."""
+    """Read the identity of the cell's database."""
 
     def __call__(self, connection: Connection) -> DatabaseIdentity:
         return read_identity(connection)
 
 
 class ReachesRoot(msgspec.Struct, frozen=True):
-    """Whether a root provider is a node of a session's host; None if the cell knows no such node."""
+    """Answers whether a root provider is a node of a session's host; None if the cell knows no such node."""
 
     session: SessionKey
     root: str
@@ -68,7 +68,7 @@ class ReachesRoot(msgspec.Struct, frozen=True):
 
 
 class RenewHostToken(msgspec.Struct, frozen=True):
-    """Make a new token of a session's host valid. Answers False if the session is not the agent's."""
+    """Make a new token of a session's host valid. Answers False if the agent does not hold the session."""
 
     session: SessionKey
     digest: str

@@ -1,12 +1,10 @@
-"""Host aggregates and availability zones: an entity of the API database that no agent owns.
+"""Host aggregates and availability zones: changed by operators, mirrored to placement.
 
-store            the aggregates in the database; each change has a version
-host_aggregates  changes by the rules that need the cells: names of nodes, instances on them
-zones            which nodes change their availability zone with a change of an aggregate
-known            the aggregates as they were read last, kept up to date by version
-mirror           the members, mirrored to placement and healed there
-differences      which providers are to join or leave which aggregates
-operations       the operations over HTTP, and their policy rules
-handlers, types  their handlers, bodies and queries
-errors           the errors of changes
+host_aggregates      changes by the rules that need the cells: names of nodes, instances on them
+mirror               the task that mirrors the members to placement, and repairs differences there
+provider_aggregates  writes the aggregates of one provider in placement
+operations           the operations over HTTP, and their policy rules
+handlers, types      their handlers, bodies and queries
+
+The aggregates themselves are in `roost.state.api_database.aggregates`: no agent owns them.
 """

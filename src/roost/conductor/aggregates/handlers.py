@@ -18,14 +18,14 @@ from roost.model.aggregate import Aggregate
 from roost.web.request import Request, Response
 
 
-class Service(Protocol):
-    """What the handlers need of the conductor's service."""
+class AggregateService(Protocol):
+    """The part of the conductor's service that the handlers need."""
 
     @property
     def aggregates(self) -> HostAggregates: ...
 
 
-async def create_aggregate(service: Service, req: Request, resp: Response) -> ShownAggregate:
+async def create_aggregate(service: AggregateService, req: Request, resp: Response) -> ShownAggregate:
     """Make a host aggregate without members."""
     wanted: WantedAggregate = req.body
     made = await service.aggregates.create(
@@ -34,7 +34,7 @@ async def create_aggregate(service: Service, req: Request, resp: Response) -> Sh
     return shown(made, {})
 
 
-async def list_aggregates(service: Service, req: Request, resp: Response) -> AggregatePage:
+async def list_aggregates(service: AggregateService, req: Request, resp: Response) -> AggregatePage:
     """List host aggregates by page, without their members."""
     query: AggregatesQuery = req.query
     found = await service.aggregates.store.page(query.limit + 1, query.marker or "", query.name)
@@ -42,12 +42,16 @@ async def list_aggregates(service: Service, req: Request, resp: Response) -> Agg
     return AggregatePage(page, page[-1].uuid if len(found) > query.limit else None)
 
 
-async def show_aggregate(service: Service, req: Request, resp: Response, uuid: str) -> ShownAggregate:
+async def show_aggregate(
+    service: AggregateService, req: Request, resp: Response, uuid: str
+) -> ShownAggregate:
     """Show a host aggregate with its members."""
     return await _shown(service, await service.aggregates.store.find(uuid))
 
 
-async def replace_aggregate(service: Service, req: Request, resp: Response, uuid: str) -> ShownAggregate:
+async def replace_aggregate(
+    service: AggregateService, req: Request, resp: Response, uuid: str
+) -> ShownAggregate:
     """Replace name and metadata of a host aggregate that is at the generation of the body."""
     new: ReplacedAggregate = req.body
     by = requester_of(req)
@@ -55,7 +59,9 @@ async def replace_aggregate(service: Service, req: Request, resp: Response, uuid
     return await _shown(service, replaced)
 
 
-async def change_members(service: Service, req: Request, resp: Response, uuid: str) -> ShownAggregate:
+async def change_members(
+    service: AggregateService, req: Request, resp: Response, uuid: str
+) -> ShownAggregate:
     """Add compute nodes to a host aggregate and remove others from it, all or none.
 
     A node that is a member already stays one, and a node that is none is not removed.
@@ -65,10 +71,10 @@ async def change_members(service: Service, req: Request, resp: Response, uuid: s
     return await _shown(service, changed)
 
 
-async def delete_aggregate(service: Service, req: Request, resp: Response, uuid: str) -> None:
+async def delete_aggregate(service: AggregateService, req: Request, resp: Response, uuid: str) -> None:
     """Delete a host aggregate that has no members."""
     await service.aggregates.delete(uuid, requester_of(req))
 
 
-async def _shown(service: Service, aggregate: Aggregate) -> ShownAggregate:
+async def _shown(service: AggregateService, aggregate: Aggregate) -> ShownAggregate:
     return shown(aggregate, await service.aggregates.names(aggregate.members))

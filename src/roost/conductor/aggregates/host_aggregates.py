@@ -14,7 +14,7 @@ from roost.conductor.hosts.node_owners import NodeOwners
 from roost.conductor.words.words import Words
 from roost.model.aggregate import Aggregate
 from roost.model.history import Requester
-from roost.state.api_database.aggregates.errors import AggregateChanged, NoSuchNode, ZoneInUse
+from roost.state.api_database.aggregates.errors import AggregateChanged, UnknownNodeName, ZoneInUse
 from roost.state.api_database.aggregates.store import AggregateStore, Answer, Judge
 from roost.state.api_database.aggregates.zones import ZoneChange
 from roost.state.api_database.asking_cells import ask_for_all, ask_until
@@ -26,24 +26,24 @@ T = TypeVar("T")
 
 
 class KnownNodes(NamedTuple):
-    """The root providers of nodes. ``away``: the cells whose nodes are not known now."""
+    """The root providers of nodes. ``away``: the cells whose nodes cannot be read now."""
 
     uuids: frozenset[str]
     away: tuple[str, ...]
 
 
 class HostAggregates:
-    """The host aggregates of a cloud and the nodes of its cells. ``by``: who asks for a change.
+    """The host aggregates of a cloud and the nodes of its cells. ``by``: the requester of a change.
 
     A node may be in several aggregates but in one availability zone only, and keeps its zone while it has
     instances. An instance that is on its way to a node at the moment of the change is not seen: as in Nova,
     the zone of a node should be changed while it takes no instances.
 
-    A change counts when its method returns: the members are in placement, and ``words`` has announced it. A
-    change whose method raises what placement raises is kept; it counts within seconds or when it is repeated.
-    ``changed`` is set after each change. Raises `StorageError` if a database cannot be used. A cell that does
-    not answer holds up no change of nodes that other cells have, and of its own nodes only one that changes
-    their zone: it alone knows whether they have instances.
+    A change takes effect when its method returns: the members are in placement, and ``words`` has announced
+    it. A change whose method raises an error of placement is stored; it takes effect within seconds or when
+    it is repeated. ``changed`` is set after each change. Raises `StorageError` if a database cannot be used.
+    A cell that does not answer holds up no change of nodes of other cells, and of its own nodes only a change
+    of their zone: it alone knows whether they have instances.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class HostAggregates:
         answer: Answer | None = None,
         by: Requester | None = None,
     ) -> Aggregate:
-        """Make an aggregate without members. ``answer``: returns the answer that is kept with it.
+        """Make an aggregate without members. ``answer``: returns the answer that is stored with it.
 
         Raises `NameTaken`, `KeyInWork`.
         """
@@ -74,7 +74,7 @@ class HostAggregates:
     async def add(
         self, new: Iterable[Aggregate], answer: Answer | None = None, by: Requester | None = None
     ) -> list[Aggregate]:
-        """Take aggregates in as they are, all or none. Raises `NameTaken`, `SeveralZones`, `ZoneInUse`."""
+        """Add complete aggregates, all or none. Raises `NameTaken`, `SeveralZones`, `ZoneInUse`."""
         wanted = list(new)
         added = await self._judged(lambda judge: self.store.create(wanted, judge, answer, by))
         for each in added:
@@ -120,7 +120,7 @@ class HostAggregates:
 
         Raises:
             NoSuchAggregate: there is no such aggregate.
-            NoSuchNode: a name is that of no node or of several, or is to be added and removed.
+            UnknownNodeName: a name is that of no node or of several, or is to be added and removed.
             SeveralZones: a node would be in two zones.
             ZoneInUse: a node has instances, and its zone would change.
         """
@@ -130,7 +130,7 @@ class HostAggregates:
         leaving = {name for name in remove if name in members}
         leaving |= set((await self._resolved([name for name in remove if name not in leaving])).values())
         if both := joining & leaving:
-            raise NoSuchNode(f"node {min(both)} cannot be added and removed at once")
+            raise UnknownNodeName(f"node {min(both)} cannot be added and removed at once")
 
         def changed(old: Aggregate) -> Aggregate:
             return msgspec.structs.replace(old, members=(old.members | joining) - leaving)
@@ -147,7 +147,7 @@ class HostAggregates:
         await self.words.announce()
 
     async def names(self, nodes: Collection[str]) -> dict[str, NodeName]:
-        """The names of those of the nodes that a cell that answers has, by uuid."""
+        """Return by uuid the names of the nodes that are in a cell that answers."""
         if not nodes:
             return {}
         wanted = frozenset(nodes)
@@ -160,7 +160,7 @@ class HostAggregates:
         return {each.node: each for answer in found for each in answer}
 
     async def nodes(self) -> KnownNodes:
-        """The root providers of all nodes of the cells whose databases answer."""
+        """Return the root providers of all nodes of the cells whose databases answer."""
         cells = list(self._cells)
         found = await asyncio.gather(*(cell.node_uuids() for cell in cells), return_exceptions=True)
         uuids, away = set[str](), list[str]()
@@ -174,16 +174,16 @@ class HostAggregates:
         return KnownNodes(frozenset(uuids), tuple(away))
 
     async def _resolved(self, names: Collection[str]) -> dict[str, str]:
-        """The uuid of the node of each name: its uuid, else its own name, else that of its service.
+        """Return the uuid of the node of each name: a name is its uuid, else its own name, else its host's.
 
         Raises:
-            NoSuchNode: no node has the name, or several have it.
+            UnknownNodeName: no node has the name, or several have it.
         """
         if not names:
             return {}
 
         def all_called(found: Sequence[list[NodeName]]) -> bool:
-            # A name is of one host in all cells: no cell that is away has another node of this name.
+            # A name belongs to one host in all cells: no cell that is away has another node of this name.
             called = {name for answer in found for node in answer for name in node}
             return called.issuperset(names)
 
@@ -207,17 +207,19 @@ class HostAggregates:
         for name in names:
             candidates = next(filter(None, by_name[name]), set())
             if not candidates:
-                raise NoSuchNode(f"no compute node {name!r}")
+                raise UnknownNodeName(f"no compute node {name!r}")
             if len(candidates) > 1:
-                raise NoSuchNode(f"{len(candidates)} compute nodes are called {name!r}: name them by uuid")
+                raise UnknownNodeName(
+                    f"{len(candidates)} compute nodes are called {name!r}: name them by uuid"
+                )
             resolved[name] = min(candidates)
         return resolved
 
     async def _judged(self, write: Callable[[Judge], Awaitable[T]]) -> T:
         """Write a change once the nodes whose zone it changes are known to have no instances.
 
-        The write finds these nodes and the cells' databases know the instances, so a write that finds a node
-        that nobody has looked at is given up, and comes again.
+        The write finds these nodes, but the cells' databases know the instances. So a write that finds a node
+        whose instances were not counted is rolled back, and runs again after the count.
         """
         empty: set[str] = set()
 
@@ -250,7 +252,7 @@ class HostAggregates:
 
 
 class _NotLookedAt(Exception):
-    """A change of zones of nodes that nobody has looked at for instances."""
+    """A change of zones of nodes whose instances were not counted before the write."""
 
     def __init__(self, changes: Mapping[str, ZoneChange]) -> None:
         super().__init__(f"{len(changes)} nodes change their zone")

@@ -1,4 +1,4 @@
-"""Mirrors the members of host aggregates to placement, and heals what differs there."""
+"""Mirrors the members of host aggregates to placement, and repairs differences there."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
@@ -12,20 +12,22 @@ from roost.conductor.backoff import Backoff
 from roost.ledger import LedgerError
 from roost.model.text import error_text
 from roost.placement.errors import PlacementError
-from roost.state.api_database.aggregates.differences import Difference, differences
+from roost.state.api_database.aggregates.differences import AggregateDifference, differences
 from roost.state.api_database.aggregates.known import AggregateSource, KnownAggregates
 from roost.state.cell_database.cell import changed
 from roost.storage import StorageError
 
 EVERY_SECONDS = 60.0
-"""Seconds between two looks at placement while nothing changes."""
+"""Seconds between two comparisons with placement while nothing changes."""
 
 _log = structlog.get_logger()
 
 
 class MirroredSource(AggregateSource, MemberSource, Protocol):
-    """The aggregates, and those that were deleted: see
-    `roost.state.api_database.aggregates.store.AggregateStore`."""
+    """The source of aggregates and deleted aggregates.
+
+    `roost.state.api_database.aggregates.store.AggregateStore` is one.
+    """
 
     async def deleted(self) -> frozenset[str]: ...
 
@@ -36,14 +38,13 @@ class AggregateMirror:
     """Keeps the root provider of each member in the aggregate of the same uuid in placement.
 
     It asks placement for the providers of each aggregate, and reads and writes only those that differ, each
-    at its generation and by its members as they are then: a round takes as long as the slowest cell, and
-    operators go on meanwhile. A lost answer is repaired in the next round like any other difference.
-    Aggregates that are not Roost's own, and providers that are no compute nodes, are left alone. Several
-    mirrors may run.
+    at its generation and by its members at that time: a round takes as long as the slowest cell, and members
+    may change meanwhile. A lost answer is repaired in the next round like any other difference. Aggregates
+    that are not Roost's own, and providers that are no compute nodes, are left alone. Several mirrors may
+    run.
 
     ``nodes``: reads the root providers of all compute nodes; nodes of a cell that is away leave no aggregate
-    until it is back. ``changed_event``: set when members have
-    changed.
+    until it is back. ``changed_event``: set when members have changed.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class AggregateMirror:
         self._backoff = backoff
 
     async def run(self) -> None:
-        """Heal after each change and from time to time, until cancelled."""
+        """Call `heal` after each change and every ``every_seconds``, until cancelled."""
         failures = 0
         while True:
             failures = 0 if await self.heal() else failures + 1
@@ -72,8 +73,7 @@ class AggregateMirror:
             await changed(self._changed, min(pause, self._every_seconds))
 
     async def heal(self) -> bool:
-        """Bring placement in line once. Returns whether all that could be done is done; what fails is
-        logged."""
+        """Bring placement in line once. Returns False if some of it failed, which is logged."""
         try:
             await self._known.refresh()
             deleted = await self._source.deleted()
@@ -98,7 +98,7 @@ class AggregateMirror:
                 return False
         return whole
 
-    async def _tried(self, provider: str, difference: Difference) -> bool:
+    async def _tried(self, provider: str, difference: AggregateDifference) -> bool:
         try:
             await align(self._source, self._placement, provider, difference.join | difference.leave)
         except (StorageError, LedgerError, PlacementError) as error:

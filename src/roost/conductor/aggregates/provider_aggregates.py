@@ -29,7 +29,8 @@ class MirrorPlacement(Protocol):
 
 
 class MemberSource(Protocol):
-    """The members of all aggregates: see `roost.state.api_database.aggregates.store.AggregateStore`."""
+    """The source of the members of aggregates, such as
+    `roost.state.api_database.aggregates.store.AggregateStore`."""
 
     async def aggregates_of(self, node: str) -> frozenset[str]: ...
 
@@ -37,10 +38,10 @@ class MemberSource(Protocol):
 async def bring(
     source: MemberSource, placement: MirrorPlacement, aggregate: str, nodes: Collection[str]
 ) -> None:
-    """Have placement agree with ``source`` on whether some nodes are in an aggregate.
+    """Bring some nodes into an aggregate in placement or out of it, as ``source`` says.
 
-    What the nodes' providers were to be like for an earlier change is not written any more by anybody when
-    this returns. Raises `StorageError`, and what placement raises.
+    When this returns, no mirror writes the nodes' providers by an earlier state of their members any more.
+    Raises `StorageError`, and what placement raises.
     """
     names = sorted(nodes)
     for first in range(0, len(names), AT_ONCE):
@@ -58,13 +59,13 @@ async def align(
     *,
     fence: bool = False,
 ) -> None:
-    """Have placement agree with ``source`` on whether a provider is in some aggregates.
+    """Bring a provider into some aggregates in placement or out of them, as ``source`` says.
 
-    Others do the same, and members change meanwhile. So the members are read after the generation at which
-    the provider is written: a write by members as they were before a change fails if the change has written
-    the provider since. ``fence``: write it even if nothing differs, so that those writes do fail.
+    Other mirrors do the same, and members change meanwhile. So the provider is written at a generation that
+    is read before the members: a write by outdated members fails if the change of members has written the
+    provider since. ``fence``: write it even if nothing differs, so that outdated writes do fail.
 
-    A provider that does not exist is left out: a node that comes is found by a later round of the mirror.
+    A provider that does not exist is left out: a later round of the mirror finds a node that comes.
     Raises `StorageError` of the source, and what placement raises.
     """
     for attempt in range(1, ATTEMPTS + 1):

@@ -97,7 +97,7 @@ class AggregatePage(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def listed(aggregate: Aggregate, member_count: int) -> ListedAggregate:
-    """An aggregate as a list has it."""
+    """Return an aggregate as an entry of a list."""
     return ListedAggregate(
         uuid=aggregate.uuid,
         name=aggregate.name,
@@ -109,7 +109,7 @@ def listed(aggregate: Aggregate, member_count: int) -> ListedAggregate:
 
 
 def shown(aggregate: Aggregate, names: dict[str, NodeName]) -> ShownAggregate:
-    """An aggregate with its members, of which some have ``names``."""
+    """Return an aggregate with its members, of which some have ``names``."""
     members = []
     for node in sorted(aggregate.members):
         name = names.get(node)

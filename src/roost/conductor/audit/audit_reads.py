@@ -1,4 +1,4 @@
-"""Reads all that the databases have of some instances, and compares it."""
+"""Reads claims, mappings and rows of a batch of instances, and compares them."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -34,11 +34,14 @@ from roost.state.leases import read_stamps
 from roost.storage import StorageError, in_batches
 
 AT_ONCE = 50
-"""Questions that placement is asked at the same time."""
+"""Requests to placement at the same time."""
 
 
 class Look(NamedTuple):
-    """What one look saw: differences, the hosts of the nodes concerned, the cells that could not be read."""
+    """The result of one look: differences, hosts of the nodes concerned, cells that could not be read.
+
+    ``signs``: by node. ``unread``: the reason by cell.
+    """
 
     observed: list[Observed]
     signs: dict[str, NodeSign]
@@ -55,7 +58,7 @@ class MappingsAndCells(msgspec.Struct, frozen=True):
 
 
 class WaitingInstances(msgspec.Struct, frozen=True):
-    """Answers those of some instances whose requests are not finished."""
+    """Answers which of some instances belong to requests that are not finished."""
 
     uuids: frozenset[str]
 
@@ -66,8 +69,11 @@ class WaitingInstances(msgspec.Struct, frozen=True):
 
 
 class InCell(msgspec.Struct, frozen=True):
-    """What a cell has of some instances: their rows, guests that it neither knows nor has ordered to be
-    destroyed, and the nodes that are theirs or their hosts'."""
+    """The facts of some instances in a cell.
+
+    ``instances``: their rows. ``guests``: reported guests that the cell neither knows nor has ordered to be
+    destroyed. ``nodes``: the nodes of the instances and of their hosts.
+    """
 
     instances: dict[str, Instance]
     guests: dict[str, list[UnknownGuest]]
@@ -75,7 +81,7 @@ class InCell(msgspec.Struct, frozen=True):
 
 
 class LookIntoCell(msgspec.Struct, frozen=True):
-    """Answers what a cell has of some instances and of some nodes."""
+    """Answers the facts of some instances and of some nodes in a cell."""
 
     cell: str
     uuids: tuple[str, ...]
@@ -120,7 +126,7 @@ class LookIntoCell(msgspec.Struct, frozen=True):
 
 
 def look(uuids: Collection[str], roots: Mapping[str, str]) -> Machine[Look]:
-    """Compare what there is of some instances. ``roots``: the root of each provider.
+    """Compare claims, mappings and rows of some instances. ``roots``: the root of each provider.
 
     Raises: `StorageError` of the API database, and what placement raises.
     """
@@ -159,7 +165,7 @@ def look(uuids: Collection[str], roots: Mapping[str, str]) -> Machine[Look]:
     for finding in (*judge(msgspec.structs.replace(state, waiting=waiting), states), *strays):
         uuid = _uuid(finding)
         if finding.kind == LEAKED_CLAIM and uuid in late:
-            # It is looked at more often than an audit looks, and freed.
+            # The release of late claims reads it more often than an audit does, and frees it.
             continue
         rows = {name: cell.instances[uuid] for name, cell in found.items() if uuid in cell.instances}
         held = claims.get(uuid)
@@ -201,7 +207,7 @@ def _unknown_guests(found: Mapping[str, InCell]) -> Iterator[Finding]:
 def _sharing(
     providers: Iterable[str], roots: Mapping[str, str], known: Collection[str | None]
 ) -> Machine[frozenset[str]]:
-    """Those of some providers that share with other trees; only those outside the known nodes are asked."""
+    """Return the providers that share with other trees; only those outside the known nodes are looked up."""
     sharing = []
     for provider in sorted({*providers}):
         if roots.get(provider) in known:
@@ -220,7 +226,7 @@ def _providers(claims: Iterable[Held]) -> set[str]:
 
 
 def _built_on(rows: Iterable[Instance]) -> set[str]:
-    """The providers that instances were built on."""
+    """Return the providers that instances were built on."""
     return {provider for row in rows if row.selection is not None for provider in row.selection.allocations}
 
 

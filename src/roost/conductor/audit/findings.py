@@ -1,4 +1,4 @@
-"""What is observed of an instance, and what is to be done about it."""
+"""The observed differences of instances, and the repair of each: pure, without I/O."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,14 +26,14 @@ UNKNOWN_GUEST = "unknown-guest"
 FREE_CLAIM = "free-claim"
 """Write that the consumer holds nothing."""
 CLAIM_AGAIN = "claim-again"
-"""Write that the consumer holds what its instance was built with."""
+"""Write the claim again with which the instance was built."""
 DESTROY_GUEST = "destroy-guest"
 """Order the host to destroy the guest."""
 MAP_AGAIN = "map-again"
 """Write the mapping to the one cell that has the instance."""
 
 DRY_RUN = -1
-"""Stands for the number of repairs that an operator permits of a round that makes none, be they few."""
+"""In place of the number of permitted repairs: the round makes no repair, not even few."""
 
 EXPECTED: Mapping[str, str] = {
     LEAKED_CLAIM: "nothing is claimed for it",
@@ -45,14 +45,14 @@ EXPECTED: Mapping[str, str] = {
     TWO_CELLS: "one cell has it",
     UNKNOWN_GUEST: "its host has no guest of it, or its cell knows of it",
 }
-"""What should be, by the kind of the finding."""
+"""The state that should be, in words, by the kind of the finding."""
 
 
 class Observed(msgspec.Struct, frozen=True, kw_only=True):
     """A difference that one look saw, with all that was read of its instance.
 
     ``nodes``: the root providers of the hosts concerned. ``rows``: by cell. ``is_past``: it was an instance
-    of these conductors, and its end is known. ``guests``: by cell, what hosts have that their cell does not
+    of these conductors, and its end is known. ``guests``: by cell, guests on hosts that the cell does not
     know. ``is_whole``: all cells could be read. ``unfilled``: the providers that it was built on and that
     placement does not have.
     """
@@ -71,12 +71,12 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_own(self) -> bool:
-        """Whether these conductors made it: claims of the same type may be those of another program."""
+        """True if these conductors made the instance: another program may have made claims of its type."""
         return bool(self.is_past or self.mapping or self.rows)
 
     @property
     def proof(self) -> dict[str, Any]:
-        """What was read, with the generations and numbers that any change of it raises."""
+        """The facts that were read, with the generations and epochs that any change of them raises."""
         held, at = self.held, self.mapping
         return {
             "claim": held and {"generation": held.consumer.generation, "allocations": held.allocations},
@@ -98,8 +98,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def present(self) -> Instance | None:
-        """The instance, if it runs on a node of the one cell that has it and is mapped to that cell, and it
-        is known with which claim."""
+        """The instance, if it runs in the one cell that has it, is mapped there, and its row has a claim."""
         if len(self.rows) != 1 or self.mapping is None or self.mapping.deleted:
             return None
         [(cell, row)] = self.rows.items()
@@ -108,8 +107,10 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_unclaimed(self) -> bool:
-        """Whether the instance runs and never had a claim, as its row says: hosts came from the cells'
-        databases when it was placed, or an earlier version placed it."""
+        """True if the instance runs and never had a claim, as its row says.
+
+        It was placed while hosts came from the cells' databases, or by an earlier version.
+        """
         if self.kind != MISSING_CLAIM or self.present is None:
             return False
         built = self.present.selection
@@ -117,7 +118,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def action(self) -> str | None:
-        """The repair; None if there is none that is certain, so that an operator has to look."""
+        """The repair; None if none is certain, so that an operator has to look."""
         if self.kind == LEAKED_CLAIM and self._has_no_guest:
             return FREE_CLAIM
         if self.kind in (MISSING_CLAIM, WRONG_HOST) and self.present is not None:
@@ -130,9 +131,9 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def _has_no_guest(self) -> bool:
-        """Whether no guest of the instance runs: it came to its end, or was never in a cell.
+        """True if no guest of the instance runs: it has ended, or was never in a cell.
 
-        A cell that has lost the row of an instance that nobody deleted says nothing: its guest may run on.
+        A cell that has lost the row of an instance that nobody deleted proves nothing: its guest may run on.
         """
         if self.guests:
             return False
@@ -142,10 +143,10 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def _is_in_one_cell(self) -> bool:
-        """Whether one cell has the instance, no other can, and its user has not deleted it.
+        """True if one cell has the instance, no other can, and its user has not deleted it.
 
-        A mapping is forgotten after the row in the cell, so there is a row without one only if the mapping
-        was lost. One that names another cell is wrong only if what the row says is what is claimed.
+        A mapping is removed after the row in the cell, so a row without a mapping means that the mapping was
+        lost. A mapping to another cell is wrong only if the claim in placement is that of the row.
         """
         if len(self.rows) != 1 or self.is_past or not self.is_whole:
             return False
@@ -165,13 +166,16 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
         return [(cell, each) for cell, guests in sorted(self.guests.items()) for each in guests]
 
     def _is_over(self, cell: str, guest: UnknownGuest) -> bool:
-        """Whether the attempt of a guest is known to be wanted no more: the instance was deleted, or its cell
-        has assigned it again since. A cell that was restored from a backup knows less, never more."""
+        """Return whether the attempt of a guest is known to be over.
+
+        The instance was deleted, or its cell has assigned it again since. A cell that was restored from a
+        backup knows fewer attempts, never more.
+        """
         row = self.rows.get(cell)
         return row.attempt > guest.attempt if row is not None else self.is_past and not self.rows
 
     def same_as(self, other: "Observed") -> bool:
-        """Whether another look saw the same, and nothing has changed in between."""
+        """Return whether another look saw the same, and nothing has changed in between."""
         return self.kind == other.kind and self.instance == other.instance and self.proof == other.proof
 
 
@@ -185,7 +189,10 @@ class NodeSign(msgspec.Struct, frozen=True):
 
 
 def judged(observed: Observed, before: Mapping[str, NodeSign], after: Mapping[str, NodeSign]) -> AuditFinding:
-    """What is to be done about a difference. ``before`` and ``after``: the nodes' hosts at the two looks."""
+    """Return the finding of a difference, with its repair.
+
+    ``before`` and ``after``: the nodes' hosts at the two looks.
+    """
     action = observed.action
     if not observed.is_own:
         waits: str | None = "no conductor knows of such an instance: another program may have claimed it"
@@ -210,10 +217,10 @@ def judged(observed: Observed, before: Mapping[str, NodeSign], after: Mapping[st
 def missing_report(
     nodes: Sequence[str], before: Mapping[str, NodeSign], after: Mapping[str, NodeSign]
 ) -> str | None:
-    """Why not all hosts of some nodes are known to report; None if they are.
+    """Return why some host of the nodes is not known to report; None if all report.
 
-    A host reports if the stamp of its session has changed between the two looks: it has polled, so that its
-    cell has heard of its guests.
+    A host reports if the stamp of its session has changed between the two looks: it has polled, so its cell
+    has heard of its guests.
     """
     if not nodes:
         return "no host is known that could report"
@@ -230,10 +237,10 @@ def missing_report(
 
 
 def allowed(repairable: int, most: int, permitted: int) -> int:
-    """How many of a round's repairs are made: all, if they are few or an operator permits them.
+    """Return the number of repairs that a round makes: all, if they are few or an operator permits them.
 
-    ``most``: repairs of a round without an operator. ``permitted``: those that an operator permits, or
-    `DRY_RUN`.
+    ``most``: repairs of a round without an operator's permission. ``permitted``: the number that an operator
+    permits, or `DRY_RUN`.
     """
     if permitted == DRY_RUN:
         return 0

@@ -11,15 +11,15 @@ from roost.web.errors import BadRequest
 from roost.web.request import Request, Response
 
 
-class Service(Protocol):
-    """What the handlers need of the conductor's service."""
+class AuditService(Protocol):
+    """The part of the conductor's service that the handlers need."""
 
     @property
     def requests(self) -> Requests: ...
 
 
-async def show_audit(service: Service, req: Request, resp: Response) -> ShownAudit:
-    """Show what the last round of the audit found and did not repair, by page."""
+async def show_audit(service: AuditService, req: Request, resp: Response) -> ShownAudit:
+    """Show the findings of the last round of the audit that it did not repair, by page."""
     query: AuditQuery = req.query
     database = service.requests.database
     state = await database.read(ReadState())
@@ -37,7 +37,7 @@ async def show_audit(service: Service, req: Request, resp: Response) -> ShownAud
     )
 
 
-async def list_repairs(service: Service, req: Request, resp: Response) -> RepairPage:
+async def list_repairs(service: AuditService, req: Request, resp: Response) -> RepairPage:
     """List the repairs of the audit by page, the newest first, each with its proof."""
     query: AuditQuery = req.query
     found = await service.requests.database.read(ReadRepairs(query.marker, query.limit + 1))
@@ -45,7 +45,7 @@ async def list_repairs(service: Service, req: Request, resp: Response) -> Repair
     return RepairPage(page, page[-1].number if len(found) > query.limit else None)
 
 
-async def ask_for_round(service: Service, req: Request, resp: Response) -> AskedRound:
+async def ask_for_round(service: AuditService, req: Request, resp: Response) -> AskedRound:
     """Ask for a round of the audit now, and permit repairs that are many at once."""
     wanted: WantedRound = req.body
     if wanted.dry_run and wanted.most:

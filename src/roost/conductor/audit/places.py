@@ -1,7 +1,7 @@
-"""What there is of hosts and aggregates in placement and in the cells, compared.
+"""The comparison of hosts and aggregates in placement with those of the cells.
 
-Nothing of it is repaired here: agents make their providers again, and the mirror writes the members of host
-aggregates. What both looks of a round see is what they have not done.
+The audit repairs none of these differences: agents make their providers again, and the mirror writes the
+members of host aggregates. A difference that both looks of a round see is one that they have not repaired.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,15 +27,15 @@ from roost.storage import StorageError
 MISSING_PROVIDER = "missing-provider"
 """A host reports a node whose root provider is not in placement."""
 LEFT_PROVIDER = "left-provider"
-"""An agent has made a root provider, and no cell has such a node or host."""
+"""No cell has the node or host of a root provider that an agent has made."""
 WRONG_AGGREGATE = "wrong-aggregate"
-"""The root provider of a node is not in the aggregates in placement that its host aggregates say."""
+"""The aggregates of a node's root provider in placement are not the host aggregates of the node."""
 
 MOST_PLACES = 1000
-"""Differences that a look tells, the first ones by their kinds and subjects."""
+"""Differences that a look returns at most, the first ones by kind and subject."""
 
 _VERSION, _OF_A_NAME = slice(14, 15), "5"
-"""Where a uuid has its version, and that of those made of a name. Others are those of other programs."""
+"""The position of the version in a uuid, and the version of uuids made of a name, as agents make them."""
 
 _EXPECTED = {
     MISSING_PROVIDER: "placement has the root provider of each node",
@@ -57,7 +57,7 @@ class Misplaced(msgspec.Struct, frozen=True, order=True):
     detail: str
 
     def finding(self) -> AuditFinding:
-        """The finding of a round whose both looks saw it."""
+        """Return the finding of a round of which both looks saw the difference."""
         return AuditFinding(
             kind=self.kind,
             subject=self.subject,
@@ -69,7 +69,7 @@ class Misplaced(msgspec.Struct, frozen=True, order=True):
         )
 
 
-class Place(NamedTuple):
+class NodePlace(NamedTuple):
     """The host of a node, and its cell."""
 
     host: str
@@ -100,7 +100,7 @@ class ReadMembers(msgspec.Struct, frozen=True):
 
 
 class Places(NamedTuple):
-    """What one look saw: differences, and the cells that could not be read."""
+    """The result of one look: differences, and the cells that could not be read, each with the reason."""
 
     misplaced: frozenset[Misplaced]
     unread: dict[str, str]
@@ -111,7 +111,7 @@ def look_at_places(roots: Mapping[str, str]) -> Machine[Places]:
 
     Raises: `StorageError` of the API database, and what placement raises.
     """
-    places: dict[str, Place] = {}
+    places: dict[str, NodePlace] = {}
     hosts: set[str] = set()
     unread: dict[str, str] = {}
     for cell in sorted((yield from Read(API, mapped_cells).do())):
@@ -120,25 +120,27 @@ def look_at_places(roots: Mapping[str, str]) -> Machine[Places]:
         except StorageError as error:
             unread[cell] = one_line(error)
         else:
-            places.update((node, Place(host, cell)) for node, host in of_nodes.items())
+            places.update((node, NodePlace(host, cell)) for node, host in of_nodes.items())
             hosts |= of_cell
     found = [*_missing(places, roots)]
     if not unread:
-        # A node of a cell that could not be read is not left over.
+        # The node may be in a cell that could not be read.
         found += yield from _left(places, hosts, roots)
     found += yield from _wrong_aggregates(places, roots)
     return Places(frozenset(sorted(found)[:MOST_PLACES]), unread)
 
 
-def _missing(places: Mapping[str, Place], roots: Mapping[str, str]) -> Iterator[Misplaced]:
+def _missing(places: Mapping[str, NodePlace], roots: Mapping[str, str]) -> Iterator[Misplaced]:
     for node, place in places.items():
         if node not in roots:
             detail = f"host {place.host} in cell {place.cell} reports it; placement has no such provider"
             yield Misplaced(MISSING_PROVIDER, node, detail)
 
 
-def _left(places: Mapping[str, Place], hosts: set[str], roots: Mapping[str, str]) -> Machine[list[Misplaced]]:
-    """The root providers that agents have made for hosts that are in no cell, as their names tell."""
+def _left(
+    places: Mapping[str, NodePlace], hosts: set[str], roots: Mapping[str, str]
+) -> Machine[list[Misplaced]]:
+    """Return the root providers that agents have made for hosts that are in no cell, by their names."""
     found = []
     for root in sorted(uuid for uuid, above in roots.items() if uuid == above and uuid not in places):
         if root[_VERSION] != _OF_A_NAME:
@@ -158,8 +160,8 @@ def _left(places: Mapping[str, Place], hosts: set[str], roots: Mapping[str, str]
     return found
 
 
-def _wrong_aggregates(places: Mapping[str, Place], roots: Mapping[str, str]) -> Machine[list[Misplaced]]:
-    """The providers that the mirror of host aggregates is to write."""
+def _wrong_aggregates(places: Mapping[str, NodePlace], roots: Mapping[str, str]) -> Machine[list[Misplaced]]:
+    """Return the providers that the mirror of host aggregates has to write."""
     wanted = yield from Read(API, ReadMembers()).do()
     present = {}
     for aggregate in sorted(wanted):

@@ -1,7 +1,7 @@
-"""The repairs. Each is a write at what the looks have read, and is refused if that has changed.
+"""The repairs. Each is a write that is refused if its subject has changed since the looks have read it.
 
-A claim of an instance that is deleted in the moment between the second look and the write is left behind, as
-placement knows no deleted consumers; the next round frees it.
+A repair may claim for an instance that is deleted between the second look and the write: placement knows no
+deleted consumers. The next round frees such a claim.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from roost.conductor.audit.findings import (
     Observed,
 )
 from roost.conductor.mapped_again import MapAgain
-from roost.conductor.questions import PLACEMENT, WriteAllocations
+from roost.conductor.questions import PLACEMENT, WriteConsumers
 from roost.machine import Ask, Clock, Machine, Write
 from roost.model.instance import DestroyOrder
 from roost.placement.commands.allocations import ConsumerWrite
@@ -57,7 +57,7 @@ def _free(consumer: str, project_id: str, user_id: str, generation: int) -> Mach
         user_id=user_id,
         generation=generation,
     )
-    yield from Ask(PLACEMENT, WriteAllocations((write,))).do()
+    yield from Ask(PLACEMENT, WriteConsumers((write,))).do()
 
 
 def _claim_again(observed: Observed) -> Machine[str | None]:
@@ -76,13 +76,13 @@ def _claim_again(observed: Observed) -> Machine[str | None]:
         assignment=instance.selection.assignment,
         mappings=instance.selection.mappings,
     )
-    yield from Ask(PLACEMENT, WriteAllocations((write,))).do()
+    yield from Ask(PLACEMENT, WriteConsumers((write,))).do()
     # Placement counts from 1, and each write counts.
     written = (generation or 0) + 1
     noted = ClaimedAgain(instance.uuid, instance.attempt, written)
     if (yield from Write(f"cell/{instance.selection.cell}", noted).do()):
         return None
-    # Where there was no claim, whoever ended the instance had none to free.
+    # If there was no claim before, a deletion meanwhile had none to free.
     yield from _free(instance.uuid, instance.project_id, instance.user_id, written)
     return "the instance has changed since"
 

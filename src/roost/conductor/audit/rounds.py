@@ -33,30 +33,30 @@ from roost.state.leases import LeaseTimes, Tenure
 from roost.storage import StorageError
 
 PAGE = 500
-"""Instances that are compared in one step, about."""
+"""Instances that one step compares, about."""
 
 FIRST_CLAIMS = 500
-"""Instances that never had a claim and get it in one round, at most: what the looks have seen of them grows
-old meanwhile. The next rounds go on."""
+"""First claims that one round makes at most, for instances that never had one. With more, the looks would be
+too old for the last ones; the next rounds make the rest."""
 
 MOST_DIFFERENCES = 10_000
-"""Differences of a first look that are kept for the second one. A round with more asks an operator."""
+"""Differences that the first look of a round keeps for the second. A round with more asks an operator."""
 
 
 TOLD = 3
-"""Reasons of refusals that one line of the log tells at most."""
+"""Reasons of refusals in one log line at most."""
 
 SHARE = 0.1
-"""Of the time, which rounds may take. A cloud with many instances is looked through less often."""
+"""Share of the time that rounds may take. A cloud with many instances is audited less often."""
 
 
 class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """When the audit looks, and how much it repairs.
+    """The times of the audit, and the limit of its repairs.
 
     Seconds: ``every`` between two rounds at least, ``settle`` between the two looks of a round, ``step``
-    between two steps, ``look`` between two looks for an operator who asks for a round. A host that polls less
-    often than in ``settle`` counts as silent. ``most_repairs``: a round with more repairs, first claims
-    aside, makes none, and asks.
+    between two steps, ``look`` between two checks whether an operator has asked for a round. A host that does
+    not poll within ``settle`` counts as silent. ``most_repairs``: a round with more repairs, first claims
+    aside, makes none, and asks an operator.
     """
 
     every: float = 60.0
@@ -67,7 +67,10 @@ class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def audit_tenure(process: str, times: LeaseTimes) -> Tenure:
-    """The lease of the audit, which all super conductors want. ``process``: the name that repairs have."""
+    """Return the lease of the audit, for which all super conductors compete.
+
+    ``process``: the name of this process in the records of repairs.
+    """
     return Tenure(LEASE, LEASE, process, times=times, shared=True)
 
 
@@ -93,7 +96,7 @@ def audit(tenure: Tenure, options: AuditOptions) -> Machine[None]:
 
 
 def audit_round(tenure: Tenure, options: AuditOptions) -> Machine[None]:
-    """Compare everything once, look again at what differs, and repair what is certain.
+    """Compare everything once, look at differences again, and make the repairs that are certain.
 
     Raises: `StorageError` of the API database, and what placement raises.
     """
@@ -114,7 +117,7 @@ def audit_round(tenure: Tenure, options: AuditOptions) -> Machine[None]:
     ]
     findings = [judged(each, walk.first.signs, again.signs) for each in confirmed]
     due = [place for place, each in enumerate(findings) if each.action and not each.waits_for]
-    # What never had a claim gets its first one: a write that can take nothing from anybody is never too much.
+    # First claims are not limited by `most_repairs`: they take nothing from others.
     unclaimed = [place for place in due if confirmed[place].is_unclaimed]
     first = [] if before.permitted == DRY_RUN else unclaimed[:FIRST_CLAIMS]
     due = [place for place in due if not confirmed[place].is_unclaimed]
@@ -181,7 +184,7 @@ class _Walk:
             yield from self._look(page)
 
     def _look(self, uuids: Iterable[str]) -> Machine[None]:
-        """Look at those that were not looked at before in this round."""
+        """Look at the instances that this round has not looked at yet."""
         new = sorted({*uuids} - self.seen)
         for start in range(0, len(new), PAGE):
             some = new[start : start + PAGE]
@@ -199,7 +202,7 @@ class _Walk:
 
 
 def _second_look(walk: _Walk, places: Places, settle: float) -> Machine[tuple[Look, frozenset[Misplaced]]]:
-    """Look again at what differs. Returns what is seen of instances, and what differs of places still."""
+    """Look again at the differences. Returns the second look, and the misplaced that both looks saw."""
     suspects = sorted({each.instance for each in walk.first.observed})
     again = Look([], {}, dict(places.unread))
     if not suspects and not places.misplaced:
@@ -219,8 +222,10 @@ def _second_look(walk: _Walk, places: Places, settle: float) -> Machine[tuple[Lo
 def _claim_first(
     tenure: Tenure, lease: HeldLease, unclaimed: Collection[tuple[int, AuditFinding, Observed]]
 ) -> Machine[set[int]]:
-    """Claim what instances were built with that never had a claim, with one warning for all of them; returns
-    the places of those that have it now."""
+    """Make the first claims of instances that never had one, with one warning for all of them.
+
+    Returns the positions of the instances that have their claim now.
+    """
     claimed, results = set[int](), list[str]()
     for place, finding, observed in unclaimed:
         result = yield from _repair(tenure, lease, finding, observed, tells=False)
@@ -239,7 +244,7 @@ def _claim_first(
 def _repair(
     tenure: Tenure, lease: HeldLease, finding: AuditFinding, observed: Observed, *, tells: bool = True
 ) -> Machine[str | None]:
-    """Make a repair under a record; returns its result, None if others own the audit. ``tells``: log it."""
+    """Make a repair and record it; returns its result, None if others own the audit. ``tells``: log it."""
     assert finding.action is not None
     if not tenure.holds((yield from Monotonic().do())):
         return None

@@ -18,11 +18,11 @@ class AuditQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ShownAudit(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """The last round of the audit, and a page of what it found and did not repair.
+    """The last round of the audit, and a page of the findings that it did not repair.
 
     `round` is its number, 0 before the first one has ended; `ended_at` in seconds since 1970. `found` counts
-    all findings, `instances` what was compared. `unread`: the cells that could not be read, and why. `asks`:
-    what an operator is asked. `next`: the marker of the next page, null on the last one.
+    all findings, `instances` the compared instances. `unread`: the cells that could not be read, and why.
+    `asks`: the question to an operator, if any. `next`: the marker of the next page, null on the last one.
     """
 
     round: int
@@ -43,7 +43,7 @@ class RepairPage(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class WantedRound(msgspec.Struct, forbid_unknown_fields=True):
-    """The body that asks for a round now. It may make `most` repairs, though they are many at once; with
+    """The body that asks for a round now. The round may make `most` repairs, even above the usual limit; with
     `dry_run` it makes none."""
 
     most: Annotated[int, Meta(ge=0, le=MAX_INT)] = 0
@@ -51,7 +51,6 @@ class WantedRound(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class AskedRound(msgspec.Struct, forbid_unknown_fields=True):
-    """The number of the round that was asked for. Its findings are there when `round` of the audit is no
-    less."""
+    """The number of the requested round. Its findings are there when `round` of the audit has reached it."""
 
     round: int

@@ -1,4 +1,4 @@
-"""Keeps the logs of state changes in the cells' databases: numbers what is new, removes what is old."""
+"""Maintains the logs of state changes in the cells' databases: numbers new changes, removes old ones."""
 
 from collections.abc import Callable, Collection
 
@@ -18,16 +18,16 @@ EVERY_SECONDS = 1.0
 """Seconds between two looks for changes without a position."""
 
 SECONDS_OF_A_CELL = 0.01
-"""Seconds by which the pause between two looks is at least as long for each cell."""
+"""Seconds of pause between two looks for each cell at least."""
 
 PRUNE_SECONDS = 3600.0
 """Seconds between two removals of old changes."""
 
 
 def keep_cell_logs(cells: Callable[[], Collection[str]], days: float) -> Machine[None]:
-    """Keep the logs of all cells for ever; changes are kept for ``days``.
+    """Number and prune the logs of all cells, for ever; changes are kept for ``days``.
 
-    ``cells``: the names of those that answer, as far as it is known. Several processes may do this.
+    ``cells``: returns the names of the cells that answer, as far as is known. Several processes may do this.
     """
     pruned = float("-inf")
     while True:

@@ -1,7 +1,7 @@
-"""Cells whose databases are away, as events that are written once, however many conductors see it.
+"""Events of cells whose databases are away, written once, even if many conductors see it.
 
-What conductors see of a database that is away is not alike: nothing in it moves. So the mapping of the cell
-says since when it is away, and a conductor tells only what changes that.
+Conductors have no common facts of a database that is away, to tell two outages apart. So the mapping of the
+cell has the begin of the outage, and a conductor writes an event only if it changes that.
 """
 
 import msgspec
@@ -23,7 +23,7 @@ class SeenOutage(msgspec.Struct, frozen=True):
 
 
 class NoteOutages(msgspec.Struct, frozen=True):
-    """Tell the cells that are away, and those that answer again, unless it was told."""
+    """Write events of cells that are away, and of those that answer again, unless they are written."""
 
     seen: tuple[SeenOutage, ...]
 

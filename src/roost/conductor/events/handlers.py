@@ -7,18 +7,18 @@ from roost.state.api_database.event_types import EventPage, EventsQuery
 from roost.web.request import Request, Response
 
 
-class Service(Protocol):
-    """What the handler needs of the conductor's service."""
+class EventService(Protocol):
+    """The part of the conductor's service that the handler needs."""
 
     @property
     def events(self) -> EventReader: ...
 
 
-async def list_events(service: Service, req: Request, resp: Response) -> EventPage:
-    """List what happened in the cloud: the earliest first, as far as it is known.
+async def list_events(service: EventService, req: Request, resp: Response) -> EventPage:
+    """List the events of the cloud, the earliest first.
 
-    `next` is there always: a client that asks with it as `marker` misses nothing and sees nothing twice.
-    What comes late, as a cell's database was away, is listed when it comes.
+    `next` is never null: a client that asks with it as `marker` misses no event and sees none twice.
+    Events that come late, because a cell's database was away, are listed when they come.
     """
     query: EventsQuery = req.query
     return await service.events.page(query)

@@ -9,11 +9,11 @@ from roost.web.errors import BadRequest
 
 
 class Marker(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The position of a reader. ``api``: in the log of the API database. ``cells``: in the log of each cell;
-    None in markers of earlier versions, which told nothing of cells.
+    """The position of a reader.
 
-    A cell that is not named has told nothing yet: it is read from the time ``since`` on (seconds since the
-    epoch), or from its beginning.
+    ``api``: in the log of the API database. ``cells``: in the log of each cell; None in markers of earlier
+    versions, which listed no events of cells. The log of a cell that is not named was not read yet: it is
+    read from the time ``since`` on (seconds since the epoch), or from its beginning.
     """
 
     api: int
@@ -25,7 +25,7 @@ class Marker(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 def marker_of(text: str) -> Marker:
-    """The marker of a text. Raises `BadRequest`."""
+    """Parse a marker. Raises `BadRequest`."""
     try:
         decoded = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         found = msgspec.json.decode(decoded, type=Marker)

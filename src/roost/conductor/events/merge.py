@@ -1,4 +1,4 @@
-"""The logs of several databases as one: by time, each in its own order, up to what all of them have told."""
+"""The merge of several logs: by time, each in its own order, up to the time that all have reached."""
 
 import math
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ from roost.state.api_database.event_types import CloudEvent
 
 
 class LogPart(NamedTuple):
-    """The events of one log that a reader has got, with their positions, in order.
+    """The events of one log that were read, with their positions, in order.
 
-    ``end``: the position up to which all was looked through; ``last``: that of the log. ``until``: when what
-    is at ``end`` happened, in seconds since the epoch; None if that is not known.
+    ``end``: the position up to which the log was read; ``last``: the last position of the log. ``until``: the
+    time of the event at ``end``, in seconds since the epoch; None if that is not known.
     """
 
     events: Sequence[tuple[int, CloudEvent]]
@@ -23,20 +23,22 @@ class LogPart(NamedTuple):
 
     @property
     def times(self) -> list[float]:
-        """The time of each event, none before that of an earlier one: clocks of processes differ."""
+        """The time of each event, at least that of the one before it: the clocks of processes differ."""
         return list(accumulate((event.at for _, event in self.events), max))
 
     @property
     def told_until(self) -> float:
-        """The time of which this log may have more."""
+        """The earliest time of which this log may have unread events; infinite if it was read to its end."""
         if self.end >= self.last or self.until is None:
             return math.inf
         return max([self.until, *self.times[-1:]])
 
 
 class Merged(NamedTuple):
-    """Events in order, and the position that a reader of them has in each log. ``more``: there is something
-    already that follows."""
+    """Events in order, and the position of a reader after them in each log.
+
+    ``more``: events that follow are there already.
+    """
 
     events: list[CloudEvent]
     positions: list[int]
@@ -44,10 +46,10 @@ class Merged(NamedTuple):
 
 
 def merged(parts: Sequence[LogPart], most: int) -> Merged:
-    """Up to ``most`` events of some logs, by time. A log's events keep their order.
+    """Return up to ``most`` events of some logs, by time. A log's events keep their order.
 
-    What happened after the time up to which a log was looked through waits until that one is read on. The log
-    of which this is true first is taken whole, so a reader always gets on.
+    Events after the time up to which some log was read wait until that log is read on. The log that was read
+    to the earliest time is taken whole, so a reader always makes progress.
     """
     until = min((part.told_until for part in parts), default=math.inf)
     ordered = merge(

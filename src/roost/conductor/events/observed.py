@@ -1,8 +1,9 @@
-"""Hosts and processes that come and go, as the events of what an observer of leases saw.
+"""Events of hosts and processes that come and go, from two looks at their leases.
 
-Several conductors observe the same leases, each at its own times. So an event has a mark of what all of them
-see alike. A lease that stands still has one counter for all, and keeps it when it is vacated; each holder has
-a nonce, and a start (``since``) that its lease keeps too.
+Several conductors observe the same leases, each at its own times, and each event is to be written once. So an
+event has a mark, made of facts that all observers see alike. A lease that stands still has one counter for
+all, and keeps it when it is vacated; each holder has a nonce, and a start (``since``) that its lease keeps
+too.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,7 +18,7 @@ from roost.state.leases import Lease
 
 
 class LeaseLook(msgspec.Struct, frozen=True):
-    """One look at the leases of a database, by name, and the names of those whose holders were up."""
+    """One look at the leases of a database, by name, and the names of the leases whose holders were up."""
 
     leases: Mapping[str, Lease]
     up: AbstractSet[str]
@@ -26,10 +27,10 @@ class LeaseLook(msgspec.Struct, frozen=True):
 def transitions(
     before: LeaseLook, now: LeaseLook, *, cell: str | None, tasks: Collection[str], at: float
 ) -> list[MarkedEvent]:
-    """The events between two looks at one database.
+    """Return the events between two looks at one database.
 
-    ``cell``: whose database it is; None: the API database. ``tasks``: kinds of leases that are no process but
-    a task that one process at a time has. ``at``: seconds since the epoch.
+    ``cell``: the cell of the database; None: the API database. ``tasks``: kinds of leases of tasks that one
+    process at a time has, not of processes. ``at``: seconds since the epoch.
     """
     found = []
     for name in _changed(before, now):
@@ -52,7 +53,7 @@ def transitions(
 
 
 def _changed(before: LeaseLook, now: LeaseLook) -> list[str]:
-    """The leases that came, went, or have another holder or state, in order: few of thousands."""
+    """Return the leases that came, went, or have another holder or state, in order: few of thousands."""
     leases, earlier = now.leases, before.leases
     names = {
         name
@@ -63,7 +64,7 @@ def _changed(before: LeaseLook, now: LeaseLook) -> list[str]:
 
 
 def _of_process(name: str, before: LeaseLook, now: LeaseLook) -> str | None:
-    """A change of a process as all observers see it; None if there is none."""
+    """Return the mark of a change of a process, equal for all observers; None if it has not changed."""
     old, new = before.leases.get(name), now.leases.get(name)
     was_up = name in before.up
     if new is None:
@@ -78,7 +79,7 @@ def _of_process(name: str, before: LeaseLook, now: LeaseLook) -> str | None:
 
 
 def _of_task(name: str, before: LeaseLook, now: LeaseLook) -> str | None:
-    """As `_of_process`, of a task: that a process has it which had it not."""
+    """Return the mark of the start of a task in another process; None if there is none."""
     old, new = before.leases.get(name), now.leases.get(name)
     if new is None or new.vacant or (old is not None and old.holder == new.holder):
         return None

@@ -12,7 +12,7 @@ PATH: Final = "/v1/events"
 _RULE: Final = "conductor:events:list"
 
 EVENT_RULES: Final = {_RULE: ADMIN}
-"""The policy rule as it is without a policy file: events name hosts, and what operators wrote."""
+"""The policy rule as it is without a policy file: events name hosts, and have texts of operators."""
 
 EVENT_OPERATIONS: Final = (
     Operation("GET", PATH, Rule(_RULE), list_events, query=Query(EventsQuery), answer=EventPage),

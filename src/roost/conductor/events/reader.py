@@ -14,7 +14,7 @@ from roost.model.instance import ASSIGNED
 from roost.state.api_database.asking_cells import ask_cell
 from roost.state.api_database.cell_mappings import mapped_cells
 from roost.state.api_database.event_types import INSTANCE, CloudEvent, EventKind, EventPage, EventsQuery
-from roost.state.api_database.events import EventsAfter, ReadEvents, Wanted, time_of
+from roost.state.api_database.events import EventFilter, EventsAfter, ReadEvents, time_of
 from roost.state.api_database.past import WhoDeleted
 from roost.state.cell_database import Cell
 from roost.state.cell_database.state_changes import ChangesAfter, ReadChanges, StateChange
@@ -22,11 +22,14 @@ from roost.storage import Database
 from roost.web.errors import BadRequest
 
 LEAST_OF_A_LOG = 4
-"""Events of one log that a page asks for at least: a page of a thousand cells reads some thousands."""
+"""Events that a page reads of one log at least: a page of a thousand cells reads some thousands."""
 
 
 class _Read(NamedTuple):
-    """``found``: None if the marker is of a later time than the database. ``began``: see `Marker.since`."""
+    """A read of the API database.
+
+    ``found``: None if the marker is newer than the database. ``began``: see `Marker.since`.
+    """
 
     found: ReadEvents | None
     cells: frozenset[str]
@@ -34,7 +37,7 @@ class _Read(NamedTuple):
 
 
 class EventReader:
-    """Reads what happened. A cell that does not answer is named on the page; its events come when it is back.
+    """Reads events by page. A page names cells that do not answer; their events come when they are back.
 
     Raises `StorageError` if the API database cannot be used.
     """
@@ -45,9 +48,9 @@ class EventReader:
         self._watch = watch
 
     async def page(self, query: EventsQuery) -> EventPage:
-        """Events after a marker, or from the first one.
+        """Return the events after a marker, or from the first one.
 
-        Raises `BadRequest`: the marker is of no page, or of a later time than the database.
+        Raises `BadRequest`: the marker is of no page, or newer than the database.
         """
         marker = None if query.marker is None else marker_of(query.marker)
         most = _share(query.limit, 1 + len(self._cells))
@@ -97,7 +100,7 @@ class EventReader:
         return await ask_cell(self._cells.get(name), changes)
 
     async def _with_deleters(self, events: Sequence[CloudEvent]) -> list[CloudEvent]:
-        """The events with who asked for a deletion, which the API database knows and a cell does not."""
+        """Return the events with the requesters of deletions, which only the API database knows."""
         deleted = [
             each.instance
             for each in events
@@ -115,17 +118,17 @@ class EventReader:
 
 
 def _share(limit: int, logs: int) -> int:
-    """The events that each of several logs is asked for: together some more than go on a page."""
+    """Return the number of events to read of each log: together somewhat more than fit on a page."""
     return min(limit, max(LEAST_OF_A_LOG, 2 * limit // logs))
 
 
 def _read(connection: Connection, query: EventsQuery, marker: Marker | None, most: int) -> _Read:
-    wanted = Wanted(query.since, query.kind, query.cell, query.host, query.instance)
+    wanted = EventFilter(query.since, query.kind, query.cell, query.host, query.instance)
     found = EventsAfter(None if marker is None else marker.api, most, wanted)(connection)
     if marker is None:
         began = query.since
     elif marker.cells is None:
-        # An earlier version made it. What it has told of instances is nothing.
+        # An earlier version made it, which listed no events of instances.
         began = time_of(connection, marker.api)
     else:
         began = marker.since

@@ -9,19 +9,17 @@ from roost.web.errors import NotFound
 from roost.web.request import Request, Response
 
 
-class Service(Protocol):
-    """What the handler needs of the conductor's service."""
+class HistoryService(Protocol):
+    """The part of the conductor's service that the handler needs."""
 
     @property
     def histories(self) -> Histories: ...
 
 
-async def show_history(service: Service, req: Request, resp: Response, uuid: str) -> InstanceHistory:
-    """Show what happened to an instance, from its acceptance to its end: who asked for what, when, and where,
-    and what came of it.
+async def show_history(service: HistoryService, req: Request, resp: Response, uuid: str) -> InstanceHistory:
+    """Show the actions on an instance from its acceptance to its end, with requesters, times, hosts, results.
 
-    Instances that are deleted have a history for some time. A project sees its own, without hosts and what is
-    told of them.
+    Deleted instances have a history for some time. A project sees those of its own instances, without hosts.
     """
     found = await service.histories.find(uuid)
     if found is None or not req.projects.include(found.project_id):

@@ -14,6 +14,9 @@ HISTORY_RULES: Final = {_RULE: PROJECT_READER}
 
 
 def history_operation(path: str, all_projects: str) -> Operation:
-    """The operation below the path of an instance. ``all_projects``: the rule of those who see all of it."""
+    """Return the operation below the path of an instance.
+
+    ``all_projects``: the policy rule that allows to see the whole history.
+    """
     rule = Rule(_RULE, all_projects=all_projects)
     return Operation("GET", f"{path}/history", rule, show_history, answer=InstanceHistory)

@@ -1,8 +1,8 @@
-"""Makes one story of what the API database, a cell and the records know of an instance.
+"""The timeline of an instance: facts of the API database, its cell and the records merged into actions.
 
 The cell's transitions are the backbone: they were written with the states. The records add the runs of the
-scheduler and the hosts whose claims were refused. What they know beside that is left out, so a history does
-not depend on them. If the cell cannot be asked, the records tell the builds.
+scheduler and the hosts whose claims were refused. Their other facts are left out, so a history does not
+depend on the records. If the cell cannot be asked, the builds come from the records.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -34,10 +34,10 @@ def actions_of(
     *,
     silent: bool = False,
 ) -> list[InstanceAction]:
-    """The actions of an instance, in order, each with its events.
+    """Return the actions of an instance, in order, each with its events.
 
-    ``stored``: what its cell knows, None if it knows nothing. ``silent``: the cell cannot be asked. ``runs``:
-    those that were to place it, in any order.
+    ``stored``: the history in its cell, None if there is none. ``silent``: the cell cannot be asked.
+    ``runs``: the scheduler's runs for the instance, in any order.
     """
     story = _Story(known, stored, silent)
     for transition in () if stored is None else stored.transitions:
@@ -87,10 +87,10 @@ class _Story:
             GONE: self._end_free,
         }
 
-    # What the cell knows
+    # From the cell
 
     def tell(self, new: Transition) -> None:
-        """Go on with the next transition."""
+        """Add the next transition."""
         tell = self._told.get(new.state)
         # A later version may know further states.
         if tell is not None:
@@ -129,7 +129,7 @@ class _Story:
             return
         action = InstanceAction(kind="reshape", started_at=new.at, events=[event])
         _finish(action, new.at, "success", new.reason)
-        # One that is under way goes on after it.
+        # A build that is under way goes on after it.
         last = self.actions[-1]
         self.actions.insert(len(self.actions) - (last.result is None), action)
 
@@ -210,17 +210,17 @@ class _Story:
             **facts,  # type: ignore[arg-type]
         )
 
-    # What the API database knows
+    # From the API database
 
     def _deletion(self, at: float) -> InstanceAction:
-        """The action of the deletion. ``at``: its beginning, if the API database does not know it."""
+        """Return the action of the deletion. ``at``: its beginning, if the API database does not know it."""
         known = self._known.deletion
         action = _asked("delete", None if known is None else known.by, at if known is None else known.at)
         self.actions.append(action)
         return action
 
     def end(self) -> None:
-        """Add the beginning and the end, which the API database knows."""
+        """Add the beginning and the end from the API database."""
         known = self._known
         if known.accepted_at is not None:
             accepted = HistoryEvent(
@@ -240,10 +240,10 @@ class _Story:
                 self._delete.events.append(freed)
             _finish(self._delete, known.ended_at, "success")
 
-    # What the records know
+    # From the records
 
     def join(self, runs: Iterable[RunWithAttempts]) -> None:
-        """Put runs, and attempts that the cell does not know, among the events of the creation."""
+        """Insert runs, and attempts that the cell does not know, into the events of the creation."""
         events = self._create.events
         first = 1 if events and events[0].name == "accept" else 0
         before, rest = events[:first], events[first:]
@@ -276,7 +276,7 @@ class _Story:
         )
 
     def _claim(self, attempt: Attempt) -> HistoryEvent:
-        """An attempt that the cell does not know: if the cell cannot be asked it is a build."""
+        """Return the event of an attempt that the cell does not know: a build if the cell cannot be asked."""
         return HistoryEvent(
             name="build" if self._silent and attempt.result != REFUSED else "claim",
             started_at=attempt.at,

@@ -12,17 +12,17 @@ EventName = Literal[
 
 
 class HistoryEvent(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What happened as part of an action. Times are in seconds since the epoch.
+    """An event that is part of an action. Times are in seconds since the epoch.
 
     - `accept`: the request became durable.
     - `schedule`: a run of the scheduler, from the records; `selected` or `refused`.
-    - `claim`: a host that was not built on: its claim was `refused`, or given back, from the records.
+    - `claim`: a host without a build: its claim was `refused`, or given back, from the records.
     - `build`: an attempt on a host, which confirmed at `confirmed_at` that it starts the guest: `built`,
       `failed`, or `abandoned` as the instance was deleted.
     - `bury`: an instance that no host can take is put into cell0.
     - `free`: the claim is given back.
     - `lose`, `find`: the host says that the guest is not there, or there again.
-    - `reshape`: what the instance holds was moved to other providers of its node; its guest ran on.
+    - `reshape`: the allocations of the instance moved to other providers of its node; its guest ran on.
     - `give_up`: an operator says that the guest is gone for good.
     - `destroy`: the host destroys the guest.
 
@@ -44,10 +44,10 @@ class HistoryEvent(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class InstanceAction(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Something that a user, an operator or a host did to an instance, and what came of it.
+    """An action of a user, an operator or a host on an instance, and its result.
 
-    `request_id`, `user_id` and `project_id` are of who asked for it; null if nobody did, as when a host loses
-    a guest. `result` is `success`, `error` or `abandoned`, and null while it lasts.
+    `request_id`, `user_id` and `project_id` are the requester's; null without one, as when a host loses a
+    guest. `result` is `success`, `error` or `abandoned`, and null while the action lasts.
     """
 
     kind: Literal["create", "lose", "reshape", "give_up", "delete"]
@@ -65,7 +65,7 @@ class InstanceHistory(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The history of an instance, from its acceptance to its end: actions in order, each with its events.
 
     `state` is as in the instance, and `deleted` after its end. `missing` names what the history lacks:
-    `records` that cannot be asked, runs that are no longer recorded, a cell that cannot be asked, events that
+    `records` that cannot be read, runs that are no longer recorded, a cell that cannot be asked, events that
     were left out.
     """
 
@@ -82,7 +82,7 @@ class InstanceHistory(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 @seen_by_project(InstanceHistory)
 def _history(history: InstanceHistory) -> InstanceHistory:
-    """Show events and times. An operator who has ended the instance has no name."""
+    """Return the history as its project sees it: an operator who has ended the instance has no name."""
     return msgspec.structs.replace(
         history,
         cell=None,
@@ -109,6 +109,6 @@ def _action(action: InstanceAction, project_id: str) -> InstanceAction:
 
 
 def _event(event: HistoryEvent) -> HistoryEvent:
-    """A run of the scheduler has its public reason already."""
+    """Return an event as its project sees it. A run of the scheduler has its public reason already."""
     reason = event.reason if event.name == "schedule" else None
     return msgspec.structs.replace(event, reason=reason, code=None, cell=None, host=None, node=None)

@@ -23,17 +23,17 @@ DELETED = "deleted"
 """State of an instance of which nothing is left."""
 
 MOST_RUNS = 20
-"""Runs of one instance in its history, the last ones. Each try of a request makes one."""
+"""Runs of one instance in its history at most, the last ones. Each retry of a request makes one."""
 
 RECORDS = "records"
-"""What a history lacks if the records cannot be asked."""
+"""Entry of ``missing`` of a history: the records cannot be read."""
 
 EVENTS = "events"
-"""What a history lacks if transitions were left out, or cannot be read."""
+"""Entry of ``missing`` of a history: transitions were left out, or cannot be read."""
 
 
 class KnownHistory(msgspec.Struct, frozen=True):
-    """All that is known of an instance: the sources of its history.
+    """The facts of an instance from all sources of its history.
 
     ``silent``: its cell cannot be asked. ``missing``: see `InstanceHistory`.
     """
@@ -46,11 +46,11 @@ class KnownHistory(msgspec.Struct, frozen=True):
 
     @property
     def project_id(self) -> str:
-        """The project of the instance; empty if only its cell knows it, and cannot be asked."""
+        """The project of the instance; empty if only its cell knows it and cannot be asked."""
         return self.known.project_id or ("" if self.stored is None else self.stored.project_id)
 
     def told(self, runs: Sequence[RunWithAttempts]) -> InstanceHistory:
-        """The history, with the runs as the viewer may see them."""
+        """Return the history, with the runs as the viewer may see them."""
         known, stored = self.known, self.stored
         return InstanceHistory(
             uuid=known.uuid,
@@ -88,7 +88,7 @@ class Histories:
         )
 
     async def find(self, uuid: str) -> KnownHistory | None:
-        """All that is known of an instance; None if it is unknown, or forgotten.
+        """Return all facts of an instance; None if it is unknown, or forgotten.
 
         Raises: `StorageError` of the API database.
         """
@@ -127,7 +127,7 @@ class Histories:
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """The answer of a cell, which may be that it does not know the instance."""
+    """The answer of a cell. ``found`` is None if the cell does not know the instance."""
 
     found: StoredHistory | None
 

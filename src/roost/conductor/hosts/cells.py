@@ -1,4 +1,4 @@
-"""The cells of a cloud, as operators add, disable and remove them while all runs."""
+"""The cells of a cloud, as operators add, disable and remove them in a running cloud."""
 
 import asyncio
 import time
@@ -45,14 +45,14 @@ _log = structlog.get_logger()
 
 
 class CellCounts(msgspec.Struct, frozen=True):
-    """How many instances a cell has, by state. ``word``: of the operator who has disabled it, or None."""
+    """The number of a cell's instances by state, and the word of an operator who has disabled it."""
 
     instances: Mapping[str, int]
     word: Word | None = None
 
 
 class CountCell(msgspec.Struct, frozen=True):
-    """Count what a cell has."""
+    """Count the instances of a cell, and read its word."""
 
     def __call__(self, connection: Connection) -> CellCounts:
         query = sa.select(instances.c.state, sa.func.count()).group_by(instances.c.state)
@@ -61,8 +61,7 @@ class CountCell(msgspec.Struct, frozen=True):
 
 
 class ForgetCell(msgspec.Struct, frozen=True):
-    """Forget the mapping of a cell, and what operators have said there. Answers why it stays, None if it was
-    forgotten."""
+    """Remove the mapping of a cell, and operators' words on it. Answers why it stays, None if removed."""
 
     name: str
 
@@ -78,9 +77,12 @@ class ForgetCell(msgspec.Struct, frozen=True):
 
 
 class SeenCell(msgspec.Struct, frozen=True):
-    """A cell. ``counts``: None if it cannot be asked. ``conductors``: cell conductors that are up. ``hosts``:
-    those with an agent's session, and ``hosts_up``: those of them that are up. ``said``: the last word on
-    it, None if nobody has said anything."""
+    """A cell as this process sees it.
+
+    ``counts``: None if it cannot be asked. ``conductors``: the number of cell conductors that are up.
+    ``hosts``: the number of hosts with an agent's session, ``hosts_up``: of those that are up. ``said``: the
+    last word of an operator on it, None without one.
+    """
 
     mapping: CellMapping
     counts: CellCounts | None
@@ -91,23 +93,23 @@ class SeenCell(msgspec.Struct, frozen=True):
 
     @property
     def enabled(self) -> bool | None:
-        """True if an operator lets it have new instances, None if nobody can say."""
+        """True if an operator lets it have new instances, None if that is not known."""
         if self.said is not None:
             return self.said.enabled
-        # An earlier version has flagged it in its own database, if at all.
+        # Without a word, only a flag of an earlier version in the cell's own database counts.
         return None if self.counts is None else self.counts.word is None
 
     @property
     def reason(self) -> str | None:
-        """Why it is disabled, None if it is not or no reason was given."""
+        """The reason why it is disabled, None if it is not or no reason was given."""
         if self.said is not None:
             return self.said.reason
         return None if self.counts is None or self.counts.word is None else self.counts.word.reason
 
     @property
     def state(self) -> str:
-        """The state: `DOWN` if the database does not answer, `NO_CONDUCTOR` and `NO_HOST_UP` if nobody
-        carries out what is asked, else `UP`."""
+        """The state: `DOWN` if the database does not answer, `NO_CONDUCTOR` or `NO_HOST_UP` if nothing is
+        built there, else `UP`."""
         if self.counts is None:
             return DOWN
         if self.mapping.name == CELL0:
@@ -138,7 +140,7 @@ class CellRegistry:
         self._clock = clock
 
     async def list(self) -> list[SeenCell]:
-        """All cells, in order of names."""
+        """Return all cells, in order of names."""
         mappings = await self._api.read(mapped_cells)
         counts = await asyncio.gather(*(ask_cell(self._cells.get(name), CountCell()) for name in mappings))
         up: dict[str | None, int] = {}
@@ -159,7 +161,7 @@ class CellRegistry:
         ]
 
     async def find(self, name: str) -> SeenCell:
-        """A cell. Raises `NoSuchCell`."""
+        """Return a cell. Raises `NoSuchCell`."""
         for seen in await self.list():
             if seen.mapping.name == name:
                 return seen
@@ -174,7 +176,7 @@ class CellRegistry:
     ) -> SeenCell:
         """Add a cell whose database a section of the configuration names, by default ``cell_NAME``.
 
-        ``answer``: returns the answer that is kept with the cell. ``by``: who asks for it.
+        ``answer``: returns the answer that is stored with the cell. ``by``: the requester.
 
         Raises:
             BadRequest: this conductor's configuration has no such section, or its URL is wrong.
@@ -215,14 +217,14 @@ class CellRegistry:
             await cells.refresh()
             await self._watch.look()
         except StorageError as error:
-            # The cell is added, whatever this process can see of it now. It looks again by itself.
+            # The cell is added, even if this process cannot open it now: it tries again by itself.
             _log.warning("a cell that was added is opened later", cell=name, error=str(error))
         return added
 
     async def enable(
         self, name: str, enabled: bool, reason: str | None = None, by: Requester | None = None
     ) -> SeenCell:
-        """Let a cell have new instances, or not. What is there stays. ``by``: whose word it is.
+        """Enable or disable a cell for new instances. Its instances stay. ``by``: the requester.
 
         Raises:
             NoSuchCell: there is none.
@@ -236,7 +238,7 @@ class CellRegistry:
         return await self.find(name)
 
     async def remove(self, name: str, by: Requester | None = None) -> None:
-        """Remove a cell without hosts and instances. Its database stays as it is. ``by``: who asks for it.
+        """Remove a cell without hosts and instances. Its database stays as it is. ``by``: the requester.
 
         Raises:
             NoSuchCell: there is none.

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from roost.conductor.hosts.cells import CellRegistry, SeenCell
 from roost.conductor.hosts.features import held_back_by
-from roost.conductor.hosts.registry import Hosts, Located
+from roost.conductor.hosts.registry import HostRegistry, Located
 from roost.conductor.hosts.types import (
     AddedHost,
     AddedHosts,
@@ -38,14 +38,14 @@ from roost.web.errors import BadRequest
 from roost.web.request import Request, Response
 
 MOST_PAGES = 10
-"""Pages of hosts that are read at most for one of chosen states."""
+"""Pages of hosts that are read at most for one page of hosts in some states."""
 
 
-class Service(Protocol):
-    """What the handlers need of the conductor's service."""
+class HostService(Protocol):
+    """The part of the conductor's service that the handlers need."""
 
     @property
-    def hosts(self) -> Hosts: ...
+    def hosts(self) -> HostRegistry: ...
 
     @property
     def cells(self) -> CellRegistry: ...
@@ -54,7 +54,7 @@ class Service(Protocol):
     def watch(self) -> ServiceWatch: ...
 
 
-async def add_hosts(service: Service, req: Request, resp: Response) -> AddedHosts:
+async def add_hosts(service: HostService, req: Request, resp: Response) -> AddedHosts:
     """Add hosts to a cell, all or none.
 
     Each host gets a token for its agent. No other response shows it again.
@@ -64,7 +64,7 @@ async def add_hosts(service: Service, req: Request, resp: Response) -> AddedHost
     return AddedHosts([AddedHost(host, wanted.cell, token) for host, token in tokens.items()])
 
 
-async def list_hosts(service: Service, req: Request, resp: Response) -> HostPage:
+async def list_hosts(service: HostService, req: Request, resp: Response) -> HostPage:
     """List hosts by page. The hosts of a cell that cannot be asked are `unknown`."""
     query: HostsQuery = req.query
     chosen: list[ShownHost] = []
@@ -81,13 +81,13 @@ async def list_hosts(service: Service, req: Request, resp: Response) -> HostPage
     return HostPage(chosen, marker, sorted(silent))
 
 
-async def show_host(service: Service, req: Request, resp: Response, host: str) -> ShownHost:
+async def show_host(service: HostService, req: Request, resp: Response, host: str) -> ShownHost:
     """Show a host."""
     query: HostQuery = req.query
     return _shown(service, await service.hosts.find(host, query.cell))
 
 
-async def change_host(service: Service, req: Request, resp: Response, host: str) -> ShownHost:
+async def change_host(service: HostService, req: Request, resp: Response, host: str) -> ShownHost:
     """Enable a host, or disable it: it gets no new instances, and those that are there stay."""
     query: HostQuery = req.query
     change: Enabling = req.body
@@ -95,7 +95,7 @@ async def change_host(service: Service, req: Request, resp: Response, host: str)
     return _shown(service, await service.hosts.enable(host, change.enabled, change.reason, query.cell, by))
 
 
-async def move_host(service: Service, req: Request, resp: Response, host: str) -> AddedHost:
+async def move_host(service: HostService, req: Request, resp: Response, host: str) -> AddedHost:
     """Move an empty host, whose agent has ended, to another cell. It gets a new token there."""
     query: HostQuery = req.query
     move: WantedMove = req.body
@@ -103,28 +103,28 @@ async def move_host(service: Service, req: Request, resp: Response, host: str) -
     return AddedHost(host, move.cell, token)
 
 
-async def renew_token(service: Service, req: Request, resp: Response, host: str) -> AddedHost:
+async def renew_token(service: HostService, req: Request, resp: Response, host: str) -> AddedHost:
     """Make a new token for a host's agent. The old one is valid until the new one is used."""
     query: TokenQuery = req.query
     cell, token = await service.hosts.renew_token(host, query.cell, revoke=query.revoke)
     return AddedHost(host, cell, token)
 
 
-async def accept_host(service: Service, req: Request, resp: Response, host: str) -> None:
-    """Accept what the cell's database says of a host whose agent is held.
+async def accept_host(service: HostService, req: Request, resp: Response, host: str) -> None:
+    """Accept the state of the cell's database for a host whose agent is held.
 
-    The agent is held because the database is another one, was taken back, or knows none of its guests. From
-    now on it carries out orders again.
+    The agent is held because the database is another one, was restored to an earlier state, or knows none of
+    its guests. From now on it carries out orders again.
     """
     query: HostQuery = req.query
     await service.hosts.accept(host, query.cell)
 
 
-async def remove_host(service: Service, req: Request, resp: Response, host: str) -> Removed:
+async def remove_host(service: HostService, req: Request, resp: Response, host: str) -> Removed:
     """Remove a host without instances, whose agent has ended, and its providers from placement.
 
-    Providers that its agent did not make stay. With `force` and `evidence` its instances are ended: what was
-    being built is built elsewhere, what ran is in error, and what it was to destroy is forgotten. While
+    Providers that its agent did not make stay. With `force` and `evidence` its instances are ended: those
+    being built are built elsewhere, those that ran are in error, and orders to destroy are forgotten. While
     claims are being freed the response is a 409: repeat the request.
     """
     query: RemovalQuery = req.query
@@ -135,14 +135,14 @@ async def remove_host(service: Service, req: Request, resp: Response, host: str)
     return _removed(host, *(await service.hosts.remove(host, cell=query.cell, evidence=evidence, by=by)))
 
 
-async def list_nodes(service: Service, req: Request, resp: Response, host: str) -> HostNodes:
+async def list_nodes(service: HostService, req: Request, resp: Response, host: str) -> HostNodes:
     """List the nodes of a host."""
     query: HostQuery = req.query
     cell, nodes = await service.hosts.nodes(host, query.cell)
     return HostNodes(host, cell, [_node(each) for each in nodes])
 
 
-async def change_node(service: Service, req: Request, resp: Response, host: str, node: str) -> ShownNode:
+async def change_node(service: HostService, req: Request, resp: Response, host: str, node: str) -> ShownNode:
     """Enable a node, or disable it: it gets no new instances, and those that are there stay."""
     query: HostQuery = req.query
     change: Enabling = req.body
@@ -150,7 +150,7 @@ async def change_node(service: Service, req: Request, resp: Response, host: str,
     return _node(await service.hosts.enable_node(host, node, change.enabled, change.reason, query.cell, by))
 
 
-async def remove_node(service: Service, req: Request, resp: Response, host: str, node: str) -> Removed:
+async def remove_node(service: HostService, req: Request, resp: Response, host: str, node: str) -> Removed:
     """Remove a node without instances, and its providers from placement.
 
     An agent that still reports the node makes it anew.
@@ -159,10 +159,10 @@ async def remove_node(service: Service, req: Request, resp: Response, host: str,
     return _removed(host, *(await service.hosts.remove_node(host, node, query.cell)))
 
 
-async def list_services(service: Service, req: Request, resp: Response) -> ServiceList:
+async def list_services(service: HostService, req: Request, resp: Response) -> ServiceList:
     """List the processes and agents that hold leases in the API database and the cells' databases.
 
-    `up` and `down` are as this process sees them: nobody's clock is compared.
+    `up` and `down` are as this process sees them: no clocks are compared.
     """
     query: ServicesQuery = req.query
     kinds = None if query.kind is None else frozenset((query.kind,))
@@ -189,7 +189,7 @@ async def list_services(service: Service, req: Request, resp: Response) -> Servi
     return ServiceList(shown, features, service.watch.silent())
 
 
-async def add_cell(service: Service, req: Request, resp: Response) -> ShownCell:
+async def add_cell(service: HostService, req: Request, resp: Response) -> ShownCell:
     """Add a cell. The configuration of each process names its database, which must be set up and answer."""
     wanted: WantedCell = req.body
     by = requester_of(req)
@@ -197,23 +197,23 @@ async def add_cell(service: Service, req: Request, resp: Response) -> ShownCell:
     return _cell(added)
 
 
-async def list_cells(service: Service, req: Request, resp: Response) -> CellList:
+async def list_cells(service: HostService, req: Request, resp: Response) -> CellList:
     """List all cells, cell0 among them."""
     return CellList([_cell(each) for each in await service.cells.list()])
 
 
-async def show_cell(service: Service, req: Request, resp: Response, name: str) -> ShownCell:
+async def show_cell(service: HostService, req: Request, resp: Response, name: str) -> ShownCell:
     """Show a cell."""
     return _cell(await service.cells.find(name))
 
 
-async def change_cell(service: Service, req: Request, resp: Response, name: str) -> ShownCell:
-    """Enable a cell, or disable it: its hosts get no new instances, and what is there stays."""
+async def change_cell(service: HostService, req: Request, resp: Response, name: str) -> ShownCell:
+    """Enable a cell, or disable it: its hosts get no new instances, and their instances stay."""
     change: Enabling = req.body
     return _cell(await service.cells.enable(name, change.enabled, change.reason, requester_of(req)))
 
 
-async def remove_cell(service: Service, req: Request, resp: Response, name: str) -> None:
+async def remove_cell(service: HostService, req: Request, resp: Response, name: str) -> None:
     """Remove a cell without hosts and instances. Its database stays as it is."""
     await service.cells.remove(name, requester_of(req))
 
@@ -244,7 +244,7 @@ def _node(node: CellNode) -> ShownNode:
     )
 
 
-def _shown(service: Service, located: Located) -> ShownHost:
+def _shown(service: HostService, located: Located) -> ShownHost:
     described = located.described
     if described is None:
         said = located.said
@@ -274,7 +274,7 @@ def _shown(service: Service, located: Located) -> ShownHost:
 
 
 def _is_chosen(host: ShownHost, query: HostsQuery) -> bool:
-    """Whether a host is one that a query asks for. Of a cell that cannot be asked nobody knows `enabled`."""
+    """Return whether a query asks for a host. `enabled` is null if the host's cell cannot be asked."""
     in_state = query.state is None or host.state in query.state.split(",")
     return in_state and query.enabled in (None, host.enabled)
 

@@ -1,4 +1,4 @@
-"""Removes hosts and nodes from cells, with their providers, and ends what an operator knows to be gone."""
+"""Removes hosts and nodes from cells, with their providers, and ends instances known to be gone."""
 
 from collections.abc import Callable
 
@@ -27,7 +27,7 @@ from roost.state.cell_database.hosts import (
 from roost.web.errors import Conflict, NotFound
 
 BEING_REMOVED = "it is being removed"
-"""The reason for which a host is disabled while it is removed or moved."""
+"""The reason with which a host is disabled while it is removed or moved."""
 
 _ENDED_BY_WORD = (STARTING, ACTIVE, LOST)
 
@@ -35,7 +35,7 @@ _log = structlog.get_logger()
 
 
 class HostRemoval:
-    """Removals from cells. Each step can be repeated. Raises `StorageError`, and what placement raises."""
+    """Removes from cells. Each step can be repeated. Raises `StorageError`, and what placement raises."""
 
     def __init__(
         self, placement: Placement, watch: ServiceWatch, words: Words, clock: Callable[[], float]
@@ -48,10 +48,11 @@ class HostRemoval:
     async def remove(
         self, cell: Cell, host: str, evidence: str | None = None, by: Requester | None = None
     ) -> list[Provider] | None:
-        """Remove a host from its cell, and its providers; returns those that stay, None if it is not there.
+        """Remove a host from its cell, and its providers.
 
-        ``evidence``: how it is known that no guest runs on the host any more; then its agent is locked out,
-        and its instances are ended. Otherwise its tokens end with the host: one that stays keeps them.
+        Returns the providers that stay, None if the cell does not have the host. ``evidence``: how it is
+        known that no guest runs on the host any more; then its agent is locked out first, and its instances
+        are ended. Without it the tokens end only with the host: a host that stays keeps them.
 
         Raises:
             HostInUse: it has instances, claims or orders, or its agent has come meanwhile.
@@ -59,7 +60,7 @@ class HostRemoval:
         """
         described = (await cell.read(DescribeHosts((host,)))).get(host)
         if described is None:
-            # A removal that was interrupted has not withdrawn its word.
+            # An interrupted removal has not withdrawn its word.
             await self._words.store.withdraw(cell.name, host)
             return None
         self._check_down(cell.name, described)
@@ -94,13 +95,13 @@ class HostRemoval:
     async def give_up_instance(
         self, cell: Cell, uuid: str, evidence: str, by: Requester | None = None
     ) -> None:
-        """End what one instance has on its host, as an operator knows that no guest of it runs there.
+        """End an instance on its host, of which an operator knows that no guest runs there.
 
-        A start that has not ended fails, and another host is tried. An instance whose guest is gone is in
-        error, and its claim is freed.
+        An attempt that is starting fails, and another host is tried. An instance whose guest is gone is put
+        in error, and its claim is freed.
 
         Raises:
-            NotFound: the cell does not have it.
+            NotFound: the cell does not have the instance.
             Conflict: it is in a state that ends by itself.
             HostIsUp: it starts or runs on a host that shows signs of life.
         """
@@ -121,9 +122,9 @@ class HostRemoval:
     async def _give_up(
         self, cell: Cell, host: str, evidence: str, by: Requester | None, only: str | None = None
     ) -> None:
-        """End what instances have on a host, as an operator knows that no guest runs there.
+        """End the instances on a host, of which an operator knows that no guest runs there.
 
-        ``only``: of one instance.
+        ``only``: the uuid of the only instance to end.
         """
         work = GiveUpOnHost(host=host, reason=evidence, at=self._clock(), cell=cell.name, only=only, by=by)
         done = await cell.write(work)

@@ -1,4 +1,4 @@
-"""The names of hosts that are added: none is, or looks like, the name of another host or of its node."""
+"""The check of the names of added hosts: none is, or looks like, the name of another host or of its node."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ async def check_names(api: Database, cells: Sequence[Cell], hosts: Sequence[str]
                 f"host {name!r} cannot be added: a node of host {owner!r} has this name; "
                 "remove that node first"
             )
-    # A host that is mapped has its name: it was added by the first try of this request, or is added again.
+    # A mapped host has its name: it was added by an earlier run of this request, or is added again.
     mapped = await api.read(CellsOfHosts(tuple(hosts)))
     new = tuple(host for host in hosts if host not in mapped)
     alike = await api.read(LookAlikes(new))

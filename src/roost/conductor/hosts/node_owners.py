@@ -1,4 +1,4 @@
-"""Nodes that are known while their cell cannot be asked: from the API database and placement."""
+"""The lookup of nodes while their cell cannot be asked: in the API database and placement."""
 
 import asyncio
 from collections.abc import Collection
@@ -25,8 +25,8 @@ class NodePlacement(Protocol):
 class NodeOwners:
     """Finds nodes by the uuid of their root provider or by their own name, without their cells.
 
-    A node that is named as its host is the root provider of this name, and the host was added. The others are
-    in the table of names and their owners. Raises `StorageError`, and what placement raises.
+    A node named as its host is the root provider of this name, and the host was added. Other nodes are in the
+    table of names and their owners. Raises `StorageError`, and what placement raises.
     """
 
     def __init__(self, api: Database, placement: NodePlacement) -> None:
@@ -50,7 +50,7 @@ class NodeOwners:
 
 
 class _OwnedNodes(msgspec.Struct, frozen=True):
-    """The nodes not named as their hosts that have one of ``names`` as uuid or name."""
+    """Read the nodes, not named as their hosts, that have one of ``names`` as uuid or name."""
 
     names: tuple[str, ...]
 

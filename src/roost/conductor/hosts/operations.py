@@ -71,7 +71,7 @@ def _rule(verb: str) -> Rule:
 
 _OF_ONE: Final = Query(HostQuery)
 _NAMED: Final = Creation(atomic=False, secret=True)
-"""Hosts have names of the client's, in the databases of cells. The answers have their agents' tokens."""
+"""Creations of hosts: the client names them, cells' databases have them, the answers have secret tokens."""
 
 HOST_OPERATIONS: Final = (
     Operation(

@@ -1,4 +1,4 @@
-"""Removes the providers of a host's node from placement, and nothing that others made."""
+"""Removes the providers of a host's node from placement, except those that others made."""
 
 from collections.abc import Collection
 
@@ -8,16 +8,16 @@ from roost.state.api_database.host_errors import HostInUse
 
 
 async def remove_providers(placement: Placement, root: str, made: Collection[str]) -> list[Provider]:
-    """Delete those providers of a tree that agents have ``made``, children first.
+    """Delete the providers of a tree that agents have ``made``, children first.
 
-    Returns the providers that stay: those of others, and all above them.
+    Returns the providers that stay: those that others made, and all their ancestors.
 
     Raises:
-        HostInUse: instances have claims there; what was deleted before stays deleted.
+        HostInUse: instances have claims there; providers that were deleted before stay deleted.
     """
     tree = {provider.uuid: provider for provider in await placement.tree(root)}
     if root in tree and tree[root].root != root:
-        # Another tree has it now; that is not the node's any more.
+        # The provider is in another tree now, which is not the node's.
         return [tree[root]]
     staying: list[Provider] = []
     kept: set[str] = set()
@@ -31,7 +31,7 @@ async def remove_providers(placement: Placement, root: str, made: Collection[str
         except NotFound:
             continue
         except HasChildren:
-            # Somebody has made one meanwhile.
+            # Another client has made a child meanwhile.
             staying.append(provider)
             kept.add(provider.parent or "")
         except ProviderInUse as error:

@@ -50,8 +50,8 @@ from roost.web.errors import Conflict
 
 
 class Located(NamedTuple):
-    """A host of a cell; ``described`` is None while the cell cannot be asked. ``said``: the last word on it,
-    None if nobody has said anything."""
+    """A host of a cell. ``described``: None while the cell cannot be asked. ``said``: the last word of an
+    operator on it, None without one."""
 
     host: str
     cell: str
@@ -59,15 +59,16 @@ class Located(NamedTuple):
     said: SaidWord | None = None
 
 
-class Page(NamedTuple):
-    """Hosts in order of names. ``silent``: cells that cannot be asked."""
+class LocatedHosts(NamedTuple):
+    """Hosts in order of names. ``following``: the marker of the next page. ``silent``: cells that cannot be
+    asked."""
 
     hosts: list[Located]
     following: str | None
     silent: list[str]
 
 
-class Hosts:
+class HostRegistry:
     """The hosts of all cells. Raises `StorageError` if a database that is needed cannot be used.
 
     ``clock``: seconds since the epoch.
@@ -91,7 +92,7 @@ class Hosts:
         self._clock = clock
 
     async def add(self, cell: str, hosts: Sequence[str], by: Requester | None = None) -> dict[str, str]:
-        """Add hosts to a cell, all or none; returns the tokens of their agents by host. ``by``: who asks.
+        """Add hosts to a cell, all or none; returns their agents' tokens by host. ``by``: the requester.
 
         Raises:
             NoSuchCell: there is no such cell, or it is cell0.
@@ -101,7 +102,7 @@ class Hosts:
         there = self._cell(cell)
         if cell == CELL0:
             raise Conflict("cell0 has no hosts: it keeps what could not be placed")
-        # An addition that was interrupted has mapped the hosts: the cell has all of them, or none.
+        # After an interrupted addition the hosts are mapped, and the cell has all of them, or none.
         known = await there.read(DescribeHosts(tuple(hosts)))
         self._check_new(there, [host for host in hosts if host in known and known[host].added_at is not None])
         await check_names(self._api, list(self._cells.values()), hosts)
@@ -115,8 +116,8 @@ class Hosts:
             raise HostElsewhere(f"host {host!r} is in cell {name}")
         return await self._enter(there, hosts)
 
-    async def page(self, limit: int, after: str = "", cell: str | None = None) -> Page:
-        """Hosts by page, of all cells or of one. Raises `NoSuchCell`."""
+    async def page(self, limit: int, after: str = "", cell: str | None = None) -> LocatedHosts:
+        """Return a page of hosts, of all cells or of one. Raises `NoSuchCell`."""
         cells = dict(self._cells) if cell is None else {cell: self._cell(cell)}
         mapped = await self._api.read(MappedHostsAfter(limit + 1, after, cell))
         answers = await asyncio.gather(
@@ -133,10 +134,10 @@ class Hosts:
         following = names[limit - 1] if len(names) > limit else None
         hosts = [Located(host, name, described.get((host, name))) for host, name in chosen]
         said = await self._words.store.of_hosts(names[:limit])
-        return Page([_as_said(each, said) for each in hosts], following, silent)
+        return LocatedHosts([_as_said(each, said) for each in hosts], following, silent)
 
     async def find(self, host: str, cell: str | None = None) -> Located:
-        """A host. Raises `NoSuchHost`, `NoSuchCell`, and `HostElsewhere` if several cells have one."""
+        """Return a host. Raises `NoSuchHost`, `NoSuchCell`, and `HostElsewhere` if several cells have one."""
         if cell is None:
             cell = (await self._api.read(CellsOfHosts((host,)))).get(host)
         if cell is not None:
@@ -167,9 +168,9 @@ class Hosts:
         cell: str | None = None,
         by: Requester | None = None,
     ) -> Located:
-        """Let a host have new instances, or not. What is there stays. Raises as `find`.
+        """Enable or disable a host for new instances. Its instances stay. Raises as `find`.
 
-        The word counts when this returns: see `roost.conductor.words`. ``by``: whose word it is.
+        The word counts when this returns: see `roost.conductor.words`. ``by``: the requester.
         """
         located = await self.find(host, cell)
         self._cell(located.cell)
@@ -179,15 +180,15 @@ class Hosts:
     async def renew_token(
         self, host: str, cell: str | None = None, *, revoke: bool = False
     ) -> tuple[str, str]:
-        """The cell of a host and a new token; the old ones end when it is used. As `find`.
+        """Return the cell of a host and a new token; the old tokens end when it is used. Raises as `find`.
 
-        ``revoke``: they end now.
+        ``revoke``: the old tokens end now.
         """
         there = self._cell((await self.find(host, cell)).cell)
         return there.name, await self._issue(there, host, alone=revoke)
 
     async def accept(self, host: str, cell: str | None = None) -> None:
-        """Have a held agent carry out orders again, as its cell has them. As `find`.
+        """Let a held agent carry out the orders of its cell again. Raises as `find`.
 
         Raises:
             Conflict: the agent does not wait for that.
@@ -197,7 +198,7 @@ class Hosts:
             raise Conflict(f"the agent of host {host!r} is not held: it does not wait for an operator")
 
     async def nodes(self, host: str, cell: str | None = None) -> tuple[str, list[CellNode]]:
-        """The cell of a host, and its nodes. Raises as `find`."""
+        """Return the cell of a host, and its nodes. Raises as `find`."""
         there = self._cell((await self.find(host, cell)).cell)
         said = await self._words.store.of_hosts((host,))
         return there.name, [
@@ -206,9 +207,9 @@ class Hosts:
         ]
 
     async def move(self, host: str, to: str, cell: str | None = None, by: Requester | None = None) -> str:
-        """Move an empty host to another cell; returns its agent's token there. ``by``: who asks.
+        """Move an empty host to another cell; returns its agent's token there. ``by``: the requester.
 
-        Its agent must have ended. A move that was interrupted goes on where it stopped. Raises as `remove`.
+        Its agent must have ended. An interrupted move goes on where it stopped. Raises as `remove`.
         """
         target = self._cell(to)
         if to == CELL0:
@@ -236,9 +237,10 @@ class Hosts:
         """Remove a host from its cell, and its providers; returns the cell and the providers that stay.
 
         ``evidence``: how it is known that no guest runs on the host any more; then its instances are ended.
-        ``by``: whose word it is.
-        A removal that is refused after its beginning leaves the host disabled. One that was interrupted goes
-        on where it stopped.
+        ``by``: the requester.
+
+        A removal that is refused after its beginning leaves the host disabled. An interrupted removal goes on
+        where it stopped.
 
         Raises:
             HostInUse: it has instances, claims or orders, or its agent has come meanwhile.
@@ -260,9 +262,9 @@ class Hosts:
         cell: str | None = None,
         by: Requester | None = None,
     ) -> CellNode:
-        """Let a node have new instances, or not. What is there stays. Raises `NoSuchNode`, and as `find`.
+        """Enable or disable a node for new instances. Its instances stay. Raises `NoSuchNode`, and as `find`.
 
-        Raises `CellUnavailable`: its cell cannot be asked, and nobody else knows the node.
+        Raises `CellUnavailable`: its cell cannot be asked, and the node is not found elsewhere.
         """
         name = (await self.find(host, cell)).cell
         nodes = await ask_cell(self._cell(name), NodesOfHost(host))
@@ -284,7 +286,7 @@ class Hosts:
         """
         name, nodes = await self.nodes(host, cell)
         if node not in {each.node for each in nodes}:
-            # A removal that was interrupted has not freed the name.
+            # An interrupted removal has not freed the name.
             await self._api.write(ReleaseNames(host, name, node))
             raise NoSuchNode(f"host {host!r} has no node {node!r}")
         kept = await self._removal.remove_node(self._cell(name), host, node)
@@ -301,7 +303,7 @@ class Hosts:
         return _as_said(located, await self._words.store.of_hosts((located.host,)))
 
     async def _cell_of(self, host: str, cell: str | None) -> Cell:
-        """The cell that a host is in by its name, by its mapping, or by what the cells know. As `find`."""
+        """Return the cell of a host: the named, the mapped, or the one that has it. Raises as `find`."""
         if cell is None:
             cell = (await self._api.read(CellsOfHosts((host,)))).get(host)
         return self._cell((await self.find(host)).cell if cell is None else cell)
@@ -348,7 +350,7 @@ class Hosts:
 
 
 def _as_said(located: Located, words: Mapping[Subject, SaidWord]) -> Located:
-    """A host as operators have said; as its cell has flagged it where nobody has said anything."""
+    """Return a host with an operator's word on it; without a word, the flag of its cell stays."""
     word = words.get(Subject(located.cell, located.host))
     if located.described is None or word is None:
         return located._replace(said=word)

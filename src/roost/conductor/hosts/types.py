@@ -48,8 +48,7 @@ class AddedHosts(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Enabling(msgspec.Struct, forbid_unknown_fields=True):
-    """The body that enables a host, a node or a cell, or disables it for a reason: it gets no new instances
-    then."""
+    """The body that enables or disables a host, a node or a cell. A disabled one gets no new instances."""
 
     enabled: bool
     reason: Annotated[str, Meta(max_length=MAX_EVIDENCE)] | None = None
@@ -114,12 +113,12 @@ class HostsQuery(HostQuery, forbid_unknown_fields=True):
 class ShownHost(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A host.
 
-    `state`: `up`, `down`, or `unknown` while its cell cannot be asked; then the rest is not known either, but
-    for what an operator has said of it. `enabled` and `reason`: whether an operator lets it have new
-    instances. `held`: why its agent carries out no orders, null if it does. `refused`: why the cell or
-    placement does not take all that it reports, such as a name that is another's or a reshape that does not
-    add up; null if it does. `instances`: their numbers by state. `orders`: guests that it has not yet
-    acknowledged to have destroyed. `since`: when its agent opened the session, in seconds since the epoch.
+    `state`: `up`, `down`, or `unknown` while its cell cannot be asked; then the rest is not known either,
+    except the word of an operator. `enabled` and `reason`: whether an operator lets it have new instances.
+    `held`: why its agent carries out no orders, null if it does. `refused`: why the cell or placement does
+    not take all its reports, for example a name that another host has, or a reshape that does not add up;
+    null if they do. `instances`: their numbers by state. `orders`: guests whose destruction it has not
+    acknowledged yet. `since`: when its agent opened the session, in seconds since the epoch.
     """
 
     host: str
@@ -139,8 +138,10 @@ class ShownHost(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 class HostPage(msgspec.Struct, forbid_unknown_fields=True):
     """Hosts in order of their names. `next` is the marker of the next page, null on the last one.
-    A page of chosen states may have fewer than `limit` before the last one. `cells_down`: cells that cannot
-    be asked."""
+
+    If the query names states, a page before the last one may have fewer than `limit` hosts. `cells_down`:
+    cells that cannot be asked.
+    """
 
     hosts: list[ShownHost]
     next: str | None
@@ -169,14 +170,14 @@ class HostNodes(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class KeptProvider(msgspec.Struct, forbid_unknown_fields=True):
-    """A provider that stays in placement, because the host's agent did not make it, or others' are below."""
+    """A provider that stays in placement: the host's agent did not make it, or another's is below it."""
 
     uuid: str
     name: str
 
 
 class Removed(msgspec.Struct, forbid_unknown_fields=True):
-    """What was removed, and which providers of its trees stay in placement."""
+    """The removed host, or the host of the removed node, and the providers that stay in placement."""
 
     host: str
     cell: str
@@ -187,7 +188,7 @@ class ShownService(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A process or an agent.
 
     `cell` is null for processes of the API database. `state`: `up`, `down`, or `unknown` while its database
-    cannot be read. `holder` and `epoch` say under which name and number it owns work.
+    cannot be read. `holder` and `epoch`: the name and number under which it owns work.
     """
 
     name: str
@@ -224,8 +225,8 @@ class ShownFeature(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ServiceList(msgspec.Struct, forbid_unknown_fields=True):
-    """Services in order of cells and names, and what their versions allow. `cells_down`: cells that cannot be
-    asked."""
+    """Services in order of cells and names, and the features that their versions allow. `cells_down`: cells
+    that cannot be asked."""
 
     services: list[ShownService]
     features: list[ShownFeature]
@@ -250,12 +251,14 @@ class WantedCell(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ShownCell(msgspec.Struct, forbid_unknown_fields=True):
-    """A cell. `section` is null where the API database has the URL. `state`: `down` if its database does not
-    answer; then `instances` and `enabled` are null, else `instances` has their numbers by state.
+    """A cell.
+
+    `section` is null where the API database has the URL. `state`: `down` if its database does not answer;
     `no_conductor` if none of its conductors is up, `no_host_up` if it has hosts and none is up: then nothing
-    is built there. Else `up`. `conductors`: those that are up. `hosts`: those whose agent has a session, and
-    `hosts_up`: those of them that are up. `enabled` and `reason`: whether an operator lets it have new
-    instances."""
+    is built there; else `up`. `instances`: their numbers by state; null, like `enabled`, if it is `down`.
+    `conductors`: the number that are up. `hosts`: the number with an agent's session, `hosts_up`: of those
+    that are up. `enabled` and `reason`: whether an operator lets it have new instances.
+    """
 
     name: str
     section: str | None

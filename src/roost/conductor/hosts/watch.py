@@ -1,4 +1,4 @@
-"""Which processes and hosts are up, as this process sees it: leases whose counters move."""
+"""The processes and hosts that are up, as this process sees it: the counters of their leases move."""
 
 import asyncio
 import time
@@ -15,7 +15,7 @@ from roost.model.service_version import SERVICE_VERSION
 from roost.model.text import error_text
 from roost.state.api_database.audit import LEASE as AUDIT
 from roost.state.api_database.events import MarkedEvent, ObserveEvents
-from roost.state.api_database.liveness import Liveness
+from roost.state.api_database.liveness import ObservedLiveness
 from roost.state.cell_database import Cell
 from roost.state.cell_database.overdue_work import SESSION
 from roost.state.leases import Lease, LeaseTimes, ReadAllLeases
@@ -25,26 +25,26 @@ UP = "up"
 DOWN = "down"
 NO_CONDUCTOR = "no_conductor"
 NO_HOST_UP = "no_host_up"
-"""The states of a cell whose database answers, and in which nothing is built."""
+"""States of a cell whose database answers, but in which nothing is built."""
 
 UNKNOWN = "unknown"
 """The state of a process whose database cannot be read."""
 
 ON_REQUEST = (SESSION, AUDIT)
-"""Kinds of leases that are listed only if they are asked for: those of hosts, which may be thousands, and
-that of a task of one of the processes."""
+"""Kinds of leases that are listed only on request: those of hosts, which may be thousands, and that of the
+audit, which is a task of one process."""
 
 EVENTS_AT_ONCE = 500
 """Observed events that one transaction writes at most."""
 
 MOST_UNWRITTEN = 20_000
-"""Observed events that wait for the API database at most. The earliest are left out of what are more."""
+"""Observed events that wait for the API database at most. With more, the earliest are dropped."""
 
 _log = structlog.get_logger()
 
 
-class Seen(msgspec.Struct, frozen=True):
-    """A lease and its state. ``cell``: in whose database it is, None for the API database."""
+class SeenLease(msgspec.Struct, frozen=True):
+    """A lease and its state. ``cell``: the cell whose database has it, None for the API database."""
 
     lease: Lease
     state: str
@@ -52,16 +52,16 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class _Place:
-    """What is seen in one database."""
+    """The leases of one database, and what was observed of them."""
 
     def __init__(self, times: LeaseTimes, down_seconds: float) -> None:
-        self.processes = Liveness(times.lease)
-        self.hosts = Liveness(down_seconds)
+        self.processes = ObservedLiveness(times.lease)
+        self.hosts = ObservedLiveness(down_seconds)
         self.leases: list[Lease] = []
         self.behind: list[Lease] = []
         self.answers = True
         self.look: LeaseLook | None = None
-        # When its first failed look in a row began, and whether it was told as away; None: nothing was told.
+        # The begin of its first failed look in a row, and whether the last event says away; None: no event.
         self.failing_since: float | None = None
         self.told_away: bool | None = None
 
@@ -76,12 +76,12 @@ class _Place:
 class ServiceWatch:
     """Looks at the leases of the API database and of all cells every `LeaseTimes.renew` seconds.
 
-    A process is down when its lease is vacant or was seen to stand still for as long as others take to take
-    over its work, a host after ``down_seconds``. A process that died before this one began is seen as up for
-    that long. ``monotonic``: the clock of the observation; ``clock``: seconds since the epoch.
+    A process is down when its lease is vacant or has stood still for `LeaseTimes.lease`, after which others
+    take over its work; a host is down after ``down_seconds``. A process that died before this one began is
+    seen as up for that long. ``monotonic``: the clock of the observation; ``clock``: seconds since the epoch.
 
-    What changes between two looks is written as events. What has changed before the first look is not told,
-    but that the database of a cell is away, or answers again.
+    Changes between two looks are written as events. Changes before the first look are not, except that the
+    database of a cell is away, or answers again.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class ServiceWatch:
             try:
                 await self.look()
             except Exception:
-                # A defect must not leave what was seen as it is for ever without a word.
+                # A defect must not stop the observation silently.
                 _log.exception("services cannot be watched")
             await asyncio.sleep(self._times.renew)
 
@@ -125,40 +125,44 @@ class ServiceWatch:
         await asyncio.gather(self._look_at(None, self._api), *looks)
         await self._write_events()
 
-    def services(self, kinds: frozenset[str] | None = None) -> list[Seen]:
-        """The leases of some kinds that were seen last, by default of all but `ON_REQUEST`, in order of cells
-        and names."""
+    def services(self, kinds: frozenset[str] | None = None) -> list[SeenLease]:
+        """Return the leases of some kinds as last seen, in order of cells and names.
+
+        The default is all kinds but `ON_REQUEST`.
+        """
         return [
-            Seen(lease, place.state_of(lease), cell)
+            SeenLease(lease, place.state_of(lease), cell)
             for cell, place in self._in_order()
             for lease in place.leases
             if (lease.kind not in ON_REQUEST if kinds is None else lease.kind in kinds)
         ]
 
-    def behind(self) -> list[Seen]:
-        """The leases of processes and hosts of earlier service versions than this process's that were seen
-        last, in the same order, without those that are down."""
+    def behind(self) -> list[SeenLease]:
+        """Return the leases, as last seen, of processes and hosts with an earlier service version than this.
+
+        They are in the same order, without those that are down.
+        """
         return [
-            Seen(lease, state, cell)
+            SeenLease(lease, state, cell)
             for cell, place in self._in_order()
             for lease in place.behind
             if (state := place.state_of(lease)) != DOWN
         ]
 
     def state_of(self, cell: str, session: Lease | None) -> str:
-        """The state of the host of a session in a cell."""
+        """Return the state of the host of a session in a cell."""
         place = self._places.get(cell)
         if place is None:
             return UNKNOWN
         return DOWN if session is None else place.state_of(session)
 
     def answers(self, cell: str) -> bool:
-        """Whether the last look at a cell's database succeeded."""
+        """Return whether the last look at a cell's database succeeded."""
         place = self._places.get(cell)
         return place is not None and place.answers
 
     def silent(self) -> list[str]:
-        """The names of the cells whose databases could not be read at the last look."""
+        """Return the names of the cells whose databases could not be read at the last look."""
         return sorted(name for name, place in self._places.items() if name is not None and not place.answers)
 
     def _in_order(self) -> list[tuple[str | None, _Place]]:
@@ -190,13 +194,13 @@ class ServiceWatch:
         ]
         processes = {lease.name: lease.stamp for lease in held if lease.kind != SESSION}
         place.processes.look(processes, frozenset(), began, ended)
-        # A host that owes an order gets no new instances, and is alive: what it has may not be given up.
+        # A host that owes an order gets no new instances, but is alive: its instances may not be given up.
         hosts = {each.host: each.stamp for each in held if each.kind == SESSION}
         place.hosts.look(hosts, frozenset(), began, ended)
         self._observe(name, place)
 
     def _failed(self, name: str | None, place: _Place, began: float, error: StorageError) -> None:
-        """Note that a look has failed. A cell is away after as long as a process may be silent."""
+        """Note that a look has failed. A cell is away after the time after which a process counts as down."""
         if place.failing_since is None:
             place.failing_since = began
         if name is None:
@@ -206,7 +210,7 @@ class ServiceWatch:
             self._outages[name] = SeenOutage(name, True, self._clock(), error_text(error))
 
     def _observe(self, name: str | None, place: _Place) -> None:
-        """Keep what has changed since the look before, to be written as events."""
+        """Queue the changes since the look before, to be written as events."""
         hosts, processes = place.hosts.up, place.processes.up
         now = LeaseLook(
             {lease.name: lease for lease in place.leases},
@@ -237,7 +241,7 @@ class ServiceWatch:
                 try:
                     await self._api.write(ObserveEvents(some))
                 except StorageError as error:
-                    # They are written after the next look. A second time they change nothing.
+                    # They are written after the next look. Writing them twice changes nothing.
                     _log.warning("events are written later", events=len(self._unwritten), error=str(error))
                     return
                 written = {each.mark for each in some}

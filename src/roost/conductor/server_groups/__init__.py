@@ -1,7 +1,6 @@
-"""Server groups.
+"""Server groups over HTTP. The groups themselves are in `roost.state.api_database.server_groups`.
 
-store       the groups in the API database, and the instances that were requested for each
-operations  the rows of ``/v1/server-groups``, and their policy rules
-handlers    what the rows do
+operations  the operations of ``/v1/server-groups``, and their policy rules
+handlers    their handlers
 types       bodies and queries
 """

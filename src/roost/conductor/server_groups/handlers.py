@@ -17,8 +17,8 @@ from roost.state.api_database.server_groups import NoSuchServerGroup, ServerGrou
 from roost.web.request import Request, Response
 
 
-class Service(Protocol):
-    """What the handlers need of the conductor's service."""
+class ServerGroupService(Protocol):
+    """The part of the conductor's service that the handlers need."""
 
     @property
     def groups(self) -> ServerGroups: ...
@@ -27,7 +27,7 @@ class Service(Protocol):
     def placement(self) -> Placement: ...
 
 
-async def create_server_group(service: Service, req: Request, resp: Response) -> ShownServerGroup:
+async def create_server_group(service: ServerGroupService, req: Request, resp: Response) -> ShownServerGroup:
     """Make a server group without members."""
     wanted: WantedServerGroup = req.body
     project_id, user_id = owner_of(req)
@@ -44,7 +44,7 @@ async def create_server_group(service: Service, req: Request, resp: Response) ->
     return made
 
 
-async def list_server_groups(service: Service, req: Request, resp: Response) -> ServerGroupPage:
+async def list_server_groups(service: ServerGroupService, req: Request, resp: Response) -> ServerGroupPage:
     """List server groups by page, without their members.
 
     The list has the groups of the token's project. `project_id` names another project and `all_projects` asks
@@ -57,7 +57,9 @@ async def list_server_groups(service: Service, req: Request, resp: Response) -> 
     return ServerGroupPage(page, page[-1].uuid if len(found) > query.limit else None)
 
 
-async def show_server_group(service: Service, req: Request, resp: Response, uuid: str) -> ShownServerGroup:
+async def show_server_group(
+    service: ServerGroupService, req: Request, resp: Response, uuid: str
+) -> ShownServerGroup:
     """Show a server group with its members: the instances that have a claim as members of it."""
     group = await _find(service, req, uuid)
     members = await service.placement.group_members(uuid)
@@ -66,14 +68,14 @@ async def show_server_group(service: Service, req: Request, resp: Response, uuid
     return shown(group, sorted(members))
 
 
-async def delete_server_group(service: Service, req: Request, resp: Response, uuid: str) -> None:
+async def delete_server_group(service: ServerGroupService, req: Request, resp: Response, uuid: str) -> None:
     """Delete a server group. Its members stay where they are, and no request can name it any more."""
     await _find(service, req, uuid)
     await service.groups.delete(uuid)
 
 
-async def _find(service: Service, req: Request, uuid: str) -> StoredServerGroup:
-    """A group of a project that the request may reach. Raises `NoSuchServerGroup` for all others."""
+async def _find(service: ServerGroupService, req: Request, uuid: str) -> StoredServerGroup:
+    """Return a group of a project that the request may reach. Raises `NoSuchServerGroup` for all others."""
     group = await service.groups.known(uuid)
     if group is None or not req.projects.include(group.project_id):
         raise NoSuchServerGroup(uuid)

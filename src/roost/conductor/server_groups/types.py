@@ -77,7 +77,7 @@ shown_whole(ServerGroupPage, ShownServerGroup)
 
 
 def listed(group: StoredServerGroup) -> ListedServerGroup:
-    """A group as a list has it."""
+    """Return a group as an entry of a list."""
     most = group.max_server_per_host if group.policy == ANTI_AFFINITY else None
     return ListedServerGroup(
         uuid=group.uuid,
@@ -90,5 +90,5 @@ def listed(group: StoredServerGroup) -> ListedServerGroup:
 
 
 def shown(group: StoredServerGroup, members: list[str]) -> ShownServerGroup:
-    """A group with its members."""
+    """Return a group with its members."""
     return ShownServerGroup(**msgspec.structs.asdict(listed(group)), members=members)

@@ -1,9 +1,9 @@
-"""Tells when what an operator has disabled begins to be emptied, and when it is empty.
+"""The events of drains: a disabled cell, host or node begins to be emptied, and is empty.
 
-A drain belongs to a word: its row has how far it is, with the version of the word. So each drain is told
-once, whichever process sees it, and a later word begins anew. A drain has ended when nothing can come any
-more: requests that were accepted before the word are in their cells, and no instance that failed before it is
-on its way to another host.
+A drain belongs to a word: the row of the word has the state of the drain and the version of the word. So each
+event is written once, even if several processes see it, and a later word begins a new drain. A drain has
+ended when no instance is left and none can come any more: requests that were accepted before the word are in
+their cells, and no instance that failed before it is on its way to another host.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -30,9 +30,11 @@ def watch_drains(cells: Callable[[], Collection[str]]) -> Machine[None]:
 
 
 def look_at_drains(cells: Collection[str]) -> Machine[None]:
-    """Tell the drains that have begun or ended since the last look. Raises: `StorageError` of the API
-    database."""
-    # What was on its way before this read is in its cell at the next ones.
+    """Write the events of drains that have begun or ended since the last look.
+
+    Raises: `StorageError` of the API database.
+    """
+    # Requests that are on their way before this read are in their cells at the next reads.
     open_ = yield from Read(API, OpenDrains()).do()
     by_cell: dict[str, list[Drain]] = {}
     for drain in open_:
@@ -51,7 +53,7 @@ def look_at_drains(cells: Collection[str]) -> Machine[None]:
 
 
 def _left(drain: Drain, remaining: Remaining) -> int | None:
-    """The instances that a drain has left; None if there is nothing to tell."""
+    """Return the number of instances that a drain has left; None if there is no event to write."""
     if left := remaining.instances.get(drain.subject, 0):
         return None if drain.begun else left
     moving = remaining.moving_since is not None and remaining.moving_since <= drain.at

@@ -1,4 +1,4 @@
-"""Mirrors operators' words to the flags in the cells' databases, and heals what differs there."""
+"""Mirrors operators' words to the flags in the cells' databases, and repairs differences there."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -17,15 +17,15 @@ EVERY_SECONDS = 60.0
 """Seconds between two looks at all cells while nothing changes."""
 
 CELL_SECONDS = 10.0
-"""Seconds that a cell has to take a word; then it gets it in a later round."""
+"""Seconds that a cell has to store a word; after that it gets the word in a later round."""
 
 _log = structlog.get_logger()
 
 
 class WordMirror:
-    """Keeps the flags of each cell as the words are. Several mirrors may run.
+    """Keeps the flags of each cell equal to the words. Several mirrors may run.
 
-    ``said``: set when something was said. A cell that is down is brought up to date when it is back.
+    ``said``: set when a word was said. A cell that is down is brought up to date when it is back.
     """
 
     def __init__(self, store: WordStore, cells: Mapping[str, Cell]) -> None:
@@ -34,7 +34,7 @@ class WordMirror:
         self._cells = cells
 
     async def run(self) -> None:
-        """Heal after each word and from time to time, until cancelled."""
+        """Call `heal` after each word and every `EVERY_SECONDS`, until cancelled."""
         while True:
             try:
                 await self.heal()
@@ -45,8 +45,8 @@ class WordMirror:
     async def heal(self) -> None:
         """Bring all cells that answer in line once. Raises `StorageError` of the API database.
 
-        A slow cell may get a word late, over a newer one that somebody else has brought to it meanwhile. So
-        the words are read again afterwards, and what has changed is brought to the cell again.
+        A slow cell may get a word late, over a newer one that another process has brought to it meanwhile. So
+        the words are read again afterwards, and changed ones are brought to the cell again.
         """
         brought: dict[str, list[SaidWord]] = {}
         while newer := _differing(await self._store.by_cell(), brought):
@@ -54,7 +54,7 @@ class WordMirror:
             brought |= newer
 
     async def bring(self, name: str, words: Sequence[SaidWord]) -> None:
-        """Bring the flags of one cell in line with some words. What fails is logged, and comes later."""
+        """Bring the flags of one cell in line with some words. A failure is logged, and repaired later."""
         cell = self._cells.get(name)
         if cell is None:
             return
@@ -70,5 +70,5 @@ class WordMirror:
 def _differing(
     words: Mapping[str, list[SaidWord]], brought: Mapping[str, list[SaidWord]]
 ) -> dict[str, list[SaidWord]]:
-    """The words on the cells on which something else was said than what was brought to them."""
+    """Return the words on the cells whose words differ from those that were brought to them."""
     return {name: said for name, said in words.items() if said != brought.get(name)}

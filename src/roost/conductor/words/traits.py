@@ -1,6 +1,6 @@
 """Takes the trait that hides a disabled node off the nodes that an operator has enabled.
 
-Agents add and remove it as well. But until the agent of a host hears that it is enabled, seconds may pass.
+Agents add and remove it as well, but the agent of a host may learn seconds later that the host is enabled.
 """
 
 import asyncio
@@ -12,10 +12,10 @@ from roost.placement.errors import ConcurrentUpdate, NotFound
 from roost.placement.interface import Provider
 
 ATTEMPTS = 4
-"""Writes to a provider that others change at the same time. Then it is left to the agent."""
+"""Attempts to write a provider that others change at the same time. After that the agent does it."""
 
 AT_ONCE = 32
-"""Providers that are looked at at the same time."""
+"""Providers that are read and written at the same time."""
 
 
 class TraitPlacement(Protocol):

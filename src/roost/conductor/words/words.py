@@ -1,4 +1,4 @@
-"""Says operators' words so that they count when they are answered."""
+"""Says operators' words: a word counts for all schedulers when its request is answered."""
 
 import secrets
 import time
@@ -34,9 +34,9 @@ class Announcing(TraitPlacement, Protocol):
 
 
 class Words:
-    """Says words. The order makes them count: they are kept, then announced, then answered.
+    """Says words. The order makes them count: a word is stored, then announced, then answered.
 
-    Until it is announced, a word may count or not. Where the announcement fails it is kept nevertheless: it
+    Until it is announced, a word may count or not. If the announcement fails, the word stays stored: it
     counts within seconds, or when it is repeated. Raises `StorageError`, and what placement raises.
 
     ``clock``: seconds since the epoch. ``marks``: draws the marks of announcements.
@@ -59,31 +59,30 @@ class Words:
         self._watch: ServiceWatch | None = None
 
     def follow(self, watch: ServiceWatch) -> None:
-        """Announce nothing while ``watch`` sees conductors that would not understand the commit."""
+        """Announce nothing while ``watch`` sees conductors that do not understand announcements."""
         self._watch = watch
 
     async def say(
         self, subject: Subject, enabled: bool, reason: str | None = None, by: Requester | None = None
     ) -> None:
-        """Enable or disable a subject. The flags of its cell follow when it answers. ``by``: whose word it
-        is."""
+        """Enable or disable a subject. The flags of its cell follow when that answers. ``by``: requester."""
         word = SaidWord(subject, enabled, reason, self._clock())
         await self.store.say([word], by)
         if enabled:
-            # Its agent hides it in placement until it has heard, and it hears by the cell's flag.
+            # Its agent hides it in placement until it learns of the word by the cell's flag.
             await self._show(word)
         await self.announce()
         self.mirror.said.set()
 
     async def announce(self) -> None:
-        """Have no scheduler commit what it has decided without the words that are kept now."""
+        """Announce the stored words: no scheduler commits a decision that was made without them any more."""
         if self._watch is not None and _older(self._watch):
             _log.info("a word is not announced: a conductor is of an earlier version", needed=WORDS.since)
             return
         await self._placement.announce_word(self._marks())
 
     async def _show(self, word: SaidWord) -> None:
-        """Have placement offer the nodes of a host or cell that is enabled, as far as the cell answers."""
+        """Show the nodes of an enabled host or cell in placement again, as far as the cell answers."""
         cell, host, node = word.subject
         if node or cell not in self._cells:
             return
@@ -93,5 +92,5 @@ class Words:
 
 
 def _older(watch: ServiceWatch) -> bool:
-    """Return whether conductors of a version before words are there. Agents do not read commits."""
+    """Return whether conductors of a version before words are up. Agents do not read commits."""
     return any(each.lease.kind != SESSION for each in held_back_by(watch, WORDS))

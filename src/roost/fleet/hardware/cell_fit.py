@@ -1,4 +1,4 @@
-"""Whether one guest cell fits on one host cell, and what of the host cell it gets.
+"""The fit of one guest cell on one host cell: the CPUs and pages of the host cell that it gets.
 
 Source: ``_numa_fit_instance_cell`` of ``nova/virt/hardware.py``.
 """
@@ -7,26 +7,28 @@ from typing import NamedTuple
 
 from roost.fleet.hardware.guest_topology import ANY, LARGE, SMALL, GuestCell, GuestTopology
 from roost.fleet.hardware.host_topology import HostCell, Pages
-from roost.fleet.hardware.lack import CellLack, Kind
+from roost.fleet.hardware.lack import CellLack, LackKind
 from roost.fleet.hardware.pinning import Pinning, pin
 from roost.model.assignment import AssignedCell
 
 
-class Limits(NamedTuple):
-    """How often shared CPUs and memory of a host cell may be given away."""
+class CellLimits(NamedTuple):
+    """The allocation ratios of shared CPUs and memory of a host cell."""
 
     cpu_ratio: float
     ram_ratio: float
 
 
-def fit_cell(host: HostCell, wanted: GuestTopology, number: int, limits: Limits) -> AssignedCell | CellLack:
-    """What the guest cell at a position of ``wanted`` gets of a host cell, or what the host cell lacks."""
+def fit_cell(
+    host: HostCell, wanted: GuestTopology, number: int, limits: CellLimits
+) -> AssignedCell | CellLack:
+    """Return the part of a host cell that cell ``number`` of ``wanted`` gets, or what the host cell lacks."""
     guest = wanted.cells[number]
     size = _page_size(host, guest, wanted)
     if isinstance(size, CellLack):
         return size
     if wanted.shares and guest.shared > host.cpuset.bit_count():
-        return CellLack(Kind.SHARED_CPUS, guest.shared, host.cpuset.bit_count())
+        return CellLack(LackKind.SHARED_CPUS, guest.shared, host.cpuset.bit_count())
     pinning = Pinning(())
     if wanted.pins:
         found = pin(host, guest.pinned, wanted.thread_policy, wanted.reserved(number))
@@ -48,51 +50,50 @@ def fit_cell(host: HostCell, wanted: GuestTopology, number: int, limits: Limits)
 
 
 def _page_size(host: HostCell, guest: GuestCell, wanted: GuestTopology) -> int | CellLack | None:
-    """The page size in KiB that the guest cell's memory gets, None if none was asked for; or why there is
-    none."""
+    """Return the page size in KiB of the guest cell's memory, None if none was requested; or the lack."""
     if wanted.page_size is not None:
         return _asked_size(host, guest, wanted.page_size)
     if host.pages:
-        # Shared memory may be given away more than once, but not twice to the same guest.
+        # Memory may be overcommitted to several guests, but not to one guest alone.
         smallest = host.pages[0]
         if not _suits(smallest, guest, free=wanted.pins):
             has = smallest.free_kb if wanted.pins else smallest.total_kb
-            return CellLack(Kind.MEMORY, guest.memory_mb, has // 1024)
+            return CellLack(LackKind.MEMORY, guest.memory_mb, has // 1024)
         return None
     has_mb = host.free_memory_mb if wanted.pins else host.memory_mb
     if has_mb < guest.memory_mb:
-        return CellLack(Kind.MEMORY, guest.memory_mb, has_mb)
+        return CellLack(LackKind.MEMORY, guest.memory_mb, has_mb)
     return None
 
 
 def _asked_size(host: HostCell, guest: GuestCell, asked: int) -> int | CellLack:
-    """The largest page size that was asked for and suits."""
+    """Return the largest page size that was requested and suits, or the lack of one."""
     pages = host.pages
     if asked in (SMALL, LARGE, ANY):
         among = {SMALL: pages[:1], LARGE: pages[1:], ANY: pages}[asked]
     else:
         among = tuple(each for each in pages if each.size_kb == asked)
     if not among:
-        return CellLack(Kind.PAGE_SIZE)
+        return CellLack(LackKind.PAGE_SIZE)
     for each in reversed(among):
         if _suits(each, guest, free=True):
             return each.size_kb
     most = max(each.free_kb for each in among) // 1024
-    return CellLack(Kind.PAGES, guest.memory_mb, most)
+    return CellLack(LackKind.PAGES, guest.memory_mb, most)
 
 
 def _suits(pages: Pages, guest: GuestCell, *, free: bool) -> bool:
-    """Whether a guest cell's memory is a number of whole pages, and there are as many."""
+    """Return whether a guest cell's memory is a whole number of pages of which enough exist, or are free."""
     memory_kb = guest.memory_mb * 1024
     return memory_kb <= (pages.free_kb if free else pages.total_kb) and memory_kb % pages.size_kb == 0
 
 
-def _over(host: HostCell, guest: GuestCell, limits: Limits) -> CellLack | None:
-    """Why a guest cell with shared CPUs would exceed the allocation ratios; None if it would not."""
+def _over(host: HostCell, guest: GuestCell, limits: CellLimits) -> CellLack | None:
+    """Return the lack if a guest cell with shared CPUs would exceed the allocation ratios, else None."""
     cpus = host.cpuset.bit_count() * limits.cpu_ratio
     if host.cpu_usage + guest.shared > cpus:
-        return CellLack(Kind.CPU_RATIO, guest.shared, max(0, int(cpus) - host.cpu_usage))
+        return CellLack(LackKind.CPU_RATIO, guest.shared, max(0, int(cpus) - host.cpu_usage))
     memory = host.memory_mb * limits.ram_ratio
     if host.memory_used_mb + guest.memory_mb > memory:
-        return CellLack(Kind.RAM_RATIO, guest.memory_mb, max(0, int(memory) - host.memory_used_mb))
+        return CellLack(LackKind.RAM_RATIO, guest.memory_mb, max(0, int(memory) - host.memory_used_mb))
     return None

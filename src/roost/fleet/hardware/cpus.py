@@ -1,4 +1,4 @@
-"""Sets of CPUs as integers: bit number n is CPU n. So they are compared, hashed and counted at once."""
+"""Sets of CPUs as integers, which are fast to compare, hash and count: bit n is CPU n."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -7,11 +7,11 @@ Cpus = int
 """A set of CPUs: bit n says whether CPU n is in it."""
 
 MOST_CPUS = 8192
-"""CPUs that a node can have; higher numbers are refused, because a set is as long as its highest number."""
+"""CPUs that a node can have. Higher numbers are refused: a set has as many bits as its highest CPU."""
 
 
 def set_of(numbers: Iterable[int]) -> Cpus:
-    """The set with these CPUs."""
+    """Return the set with these CPUs."""
     cpus = 0
     for number in numbers:
         cpus |= 1 << number
@@ -20,7 +20,7 @@ def set_of(numbers: Iterable[int]) -> Cpus:
 
 @lru_cache(maxsize=2**14)
 def numbers_of(cpus: Cpus) -> tuple[int, ...]:
-    """The numbers of the CPUs in a set, ascending. The last answers are kept: nodes have the same cores."""
+    """Return the numbers of the CPUs in a set, ascending. Cached, because nodes have the same cores."""
     numbers = []
     while cpus:
         lowest = cpus & -cpus

@@ -1,10 +1,10 @@
-"""Whether a guest topology fits on a node, and which host cells, CPUs, pages and devices it gets.
+"""The fit of a guest topology on a node: the host cells, CPUs, pages and devices that it gets.
 
 Source: ``numa_fit_instance_to_host`` of ``nova/virt/hardware.py``, which tries permutations of host cells in
 an order of preference and takes the first that fits.
 
 Why not try permutations: eight cells have 40,320, and where devices are close to the wrong cells all fail.
-Whether the remaining guest cells find a place depends only on *which* host cells are taken, not on how. So a
+Whether the remaining guest cells fit depends only on the set of host cells taken, not on their order. So a
 depth-first search remembers the sets that failed, of which there are 2^8, and finds the same permutation.
 """
 
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from roost.fleet.hardware.cell_fit import Limits, fit_cell
+from roost.fleet.hardware.cell_fit import CellLimits, fit_cell
 from roost.fleet.hardware.guest_topology import GuestTopology
 from roost.fleet.hardware.host_topology import HostCell, HostTopology
 from roost.fleet.hardware.lack import CellLack
@@ -20,25 +20,25 @@ from roost.model.assignment import AssignedCell, AssignedDevices
 from roost.model.spec import NetworkMetadata
 
 MOST_STEPS = 10_000
-"""Guest cells placed in one search. A search that takes more finds nothing: it has failed with thousands of
-sets of host cells for the same devices or networks."""
+"""Most guest cells placed in one search. A search that needs more finds nothing: it has failed with thousands
+of sets of host cells for the same devices or networks."""
 
 
 class Devices(Protocol):
     """The PCI devices of a node for one list of requests."""
 
     requested: bool
-    """Whether any device is requested."""
+    """True if any device is requested."""
 
     def free_by_cell(self) -> Mapping[int | None, int]:
-        """The number of free devices by the id of their host cell."""
+        """Return the number of free devices by the id of their host cell."""
 
     def choose(self, host_cells: Collection[int]) -> tuple[AssignedDevices, ...] | None:
-        """Devices for all requests where the guest is on these host cells, None if there are not enough."""
+        """Return devices for all requests of a guest on these host cells, None if there are not enough."""
 
 
 class Fit(NamedTuple):
-    """What a guest gets: a part of a host cell for each of its cells, and devices."""
+    """The hardware that a guest gets: a part of a host cell for each of its cells, and devices."""
 
     cells: tuple[AssignedCell, ...]
     devices: tuple[AssignedDevices, ...] = ()
@@ -47,13 +47,13 @@ class Fit(NamedTuple):
 def fit(
     host: HostTopology,
     guest: GuestTopology,
-    limits: Limits,
+    limits: CellLimits,
     *,
     pack: bool = False,
     network: NetworkMetadata | None = None,
     devices: Devices | None = None,
 ) -> Fit | None:
-    """What a guest gets of a node; None if it does not fit.
+    """Return the hardware that a guest gets on a node, None if it does not fit.
 
     ``pack``: used host cells are preferred to unused ones.
     """
@@ -68,10 +68,10 @@ def fit(
 def preferred(
     cells: Sequence[HostCell], guest: GuestTopology, *, pack: bool, devices: Devices | None
 ) -> list[HostCell]:
-    """Host cells in the order in which they are tried.
+    """Return host cells in the order in which they are tried.
 
-    First those with most devices if the guest wants some, else those with fewest; then by CPUs that are in
-    use, then by free memory.
+    Cells with most devices come first if the guest needs devices, else cells with fewest; then the order is
+    by CPUs in use, then by free memory.
     """
     near: Mapping[int | None, int] = Counter() if devices is None else devices.free_by_cell()
     wants_devices = devices is not None and devices.requested
@@ -91,7 +91,7 @@ class _Search:
         host: HostTopology,
         cells: Sequence[HostCell],
         guest: GuestTopology,
-        limits: Limits,
+        limits: CellLimits,
         network: NetworkMetadata | None,
         devices: Devices | None,
     ) -> None:
@@ -146,9 +146,9 @@ class _Search:
 
 
 def is_close(host: HostTopology, on: Collection[int], network: NetworkMetadata) -> bool:
-    """Whether a guest on the host cells ``on`` is close to its networks, as far as cells say they are.
+    """Return whether a guest on the host cells ``on`` is close to its networks.
 
-    A network that no cell is close to may be anywhere.
+    A network that no cell reports may be anywhere.
     Source: ``_numa_cells_support_network_metadata``.
     """
     chosen = [cell for cell in host.cells if cell.id in on]

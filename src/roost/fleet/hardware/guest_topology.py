@@ -1,4 +1,4 @@
-"""`GuestTopology`: the NUMA cells that an instance asks for."""
+"""`GuestTopology`: the NUMA cells that an instance requests."""
 
 from typing import Final, Literal
 
@@ -8,7 +8,7 @@ CpuPolicy = Literal["shared", "dedicated", "mixed"]
 """``dedicated``: each vCPU has a host CPU of its own. ``mixed``: some have. ``shared``: none has."""
 
 ThreadPolicy = Literal["prefer", "isolate", "require"]
-"""Whether dedicated vCPUs may (prefer), must (require) or must not (isolate) share a host core."""
+"""Policies for dedicated vCPUs: they may (prefer), must (require) or must not (isolate) share a host core."""
 
 SMALL: Final = -1
 """A page size: the smallest of the host cell."""
@@ -19,8 +19,11 @@ ANY: Final = -3
 
 
 class GuestCell(msgspec.Struct, frozen=True):
-    """One NUMA cell of a guest: how many of its vCPUs are ``shared``, the numbers of those that are
-    ``dedicated``, ascending, and its memory in MiB."""
+    """One NUMA cell of a guest.
+
+    ``shared``: the number of its shared vCPUs. ``dedicated``: the numbers of its dedicated vCPUs, ascending.
+    ``memory_mb``: MiB.
+    """
 
     id: int
     shared: int
@@ -34,10 +37,11 @@ class GuestCell(msgspec.Struct, frozen=True):
 
 
 class GuestTopology(msgspec.Struct, frozen=True, kw_only=True):
-    """The cells of a guest, and what holds for all of them.
+    """The NUMA cells of a guest, and the policies for all of them.
 
-    ``page_size``: KiB, `SMALL`, `LARGE` or `ANY`; None if nothing is asked, so that memory is in the smallest
-    pages. ``isolate_emulator``: emulator threads have a host CPU of their own, beside the first cell's.
+    ``page_size``: KiB, `SMALL`, `LARGE` or `ANY`; None if none is requested, so that memory is in the
+    smallest pages. ``isolate_emulator``: emulator threads have a host CPU of their own, beside those of the
+    first cell.
 
     Source: ``InstanceNUMATopology`` of ``nova/objects/instance_numa.py``.
     """
@@ -50,14 +54,14 @@ class GuestTopology(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def pins(self) -> bool:
-        """Whether any vCPU is dedicated by the policy. Then memory is not overcommitted either."""
+        """True if the policy dedicates host CPUs to vCPUs. Then memory is not overcommitted either."""
         return self.cpu_policy != "shared"
 
     @property
     def shares(self) -> bool:
-        """Whether vCPUs may be shared by the policy. Then allocation ratios limit them."""
+        """True if the policy allows shared vCPUs. Then allocation ratios limit them."""
         return self.cpu_policy != "dedicated"
 
     def reserved(self, number: int) -> int:
-        """Host CPUs for emulator threads beside the cell at a position."""
+        """Return the number of host CPUs for emulator threads beside the cell at a position."""
         return int(self.isolate_emulator and number == 0)

@@ -1,4 +1,4 @@
-"""`HostTopology`: the NUMA cells of a compute node, and what is used of them."""
+"""`HostTopology`: the NUMA cells of a compute node, and their use."""
 
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
@@ -14,13 +14,13 @@ MOST_CELLS = 64
 
 
 class UnreadableTopology(ValueError):
-    """What a node reports is no NUMA topology; the text says where."""
+    """The reported NUMA topology of a node is invalid; the text says where."""
 
 
 class Pages(NamedTuple):
-    """The pages of one size in a host cell: KiB of one page, how many there are, and how many are free.
+    """The pages of one size in a host cell: KiB of one page, number of all, and number of free ones.
 
-    More than all may be used, where a host came back smaller: then ``free`` is negative.
+    ``free`` is negative if a host came back with fewer pages than are used.
     """
 
     size_kb: int
@@ -40,15 +40,15 @@ class Pages(NamedTuple):
 
 @lru_cache(maxsize=256)
 def threads_of(siblings: tuple[Cpus, ...]) -> int:
-    """The threads of the largest core of a cell; 1 without hyperthreading."""
+    """Return the threads of the largest core of a cell; 1 without hyperthreading."""
     return max((core.bit_count() for core in siblings), default=1) or 1
 
 
 class HostCell(NamedTuple):
     """One NUMA cell of a node.
 
-    - ``cpuset``: the CPUs that shared vCPUs float over; ``pcpuset``: those that vCPUs can be pinned to. They
-      are the same on a node that does not tell them apart, and else disjoint.
+    - ``cpuset``: the CPUs that shared vCPUs float over; ``pcpuset``: the CPUs that vCPUs can be pinned to.
+      The sets are equal on a node that does not distinguish them, else disjoint.
     - ``pinned``: the CPUs of ``pcpuset`` that are taken. ``cpu_usage``: shared vCPUs on the cell.
     - ``siblings``: the CPUs of each core. They are disjoint.
     - ``memory_mb``, ``memory_used_mb``: MiB. ``pages``: by size, ascending.
@@ -73,12 +73,12 @@ class HostCell(NamedTuple):
 
     @property
     def free_cpus(self) -> Cpus:
-        """The CPUs that vCPUs can be pinned to still."""
+        """The CPUs that vCPUs can still be pinned to."""
         return self.pcpuset & ~self.pinned
 
     @property
     def free_memory_mb(self) -> int:
-        """MiB that no instance has."""
+        """MiB that no instance uses."""
         return self.memory_mb - self.memory_used_mb
 
     @property
@@ -94,7 +94,7 @@ class HostCell(NamedTuple):
 
 
 class HostTopology:
-    """The cells of a node. Equal topologies are equal keys."""
+    """The cells of a node. Hashable: equal topologies are equal keys."""
 
     __slots__ = ("__dict__", "cells")
 
@@ -158,10 +158,9 @@ class _Topology(msgspec.Struct):
 
 
 def decoded(reported: Mapping[str, Any]) -> HostTopology:
-    """A topology as a node reports it: Nova's ``NUMATopology`` as it is serialised, or the same members as
-    plain objects.
+    """Decode the topology in a report: a serialised ``NUMATopology`` of Nova, or the same as plain objects.
 
-    A cell without ``pcpuset`` is one of a Nova that did not tell shared and dedicated CPUs apart.
+    A cell without ``pcpuset`` comes from a Nova that did not distinguish shared and dedicated CPUs.
 
     Raises:
         UnreadableTopology: something is missing or has a value that it cannot have; the text says where.
@@ -176,7 +175,7 @@ def decoded(reported: Mapping[str, Any]) -> HostTopology:
 
 
 def _members(reported: Mapping[str, Any]) -> Any:
-    """The members of an object, without the envelope of a serialised one."""
+    """Return the members of an object, without the envelope of a serialised one."""
     return reported.get("nova_object.data", reported)
 
 
@@ -207,7 +206,7 @@ def _cell(cell: _Cell) -> HostCell:
     )
 
 
-# The nodes of a cloud are of few kinds: the same lists of CPUs come again and again.
+# The nodes of a cloud are of few kinds, so the same lists of CPUs recur.
 _set_of = lru_cache(maxsize=4096)(set_of)
 
 

@@ -4,8 +4,8 @@ from enum import Enum
 from typing import NamedTuple
 
 
-class Kind(Enum):
-    """What is lacking, as a sentence with ``wanted``, ``has`` and, for pages, ``size_kb``."""
+class LackKind(Enum):
+    """Kinds of lacks. The value is the rest of a sentence, with the places ``wanted`` and ``has``."""
 
     PAGE_SIZE = "has no pages of the size that is asked for"
     PAGES = "has {has} MiB in pages that suit of the {wanted} MiB asked for"
@@ -23,7 +23,7 @@ class Kind(Enum):
 class CellLack(NamedTuple):
     """The first condition of a guest cell that a host cell does not meet."""
 
-    kind: Kind
+    kind: LackKind
     wanted: int = 0
     has: int = 0
 
@@ -34,5 +34,5 @@ class CellLack(NamedTuple):
 
     @property
     def distance(self) -> float:
-        """How much of what is wanted is lacking, from 0 to 1."""
+        """The missing share of the wanted amount, from 0 to 1."""
         return 1.0 if not self.wanted else min(1.0, max(0.0, (self.wanted - self.has) / self.wanted))

@@ -1,8 +1,8 @@
-"""Why a guest topology does not fit on a node, in words."""
+"""The reason why a guest topology does not fit on a node, in words."""
 
 from typing import NamedTuple
 
-from roost.fleet.hardware.cell_fit import Limits, fit_cell
+from roost.fleet.hardware.cell_fit import CellLimits, fit_cell
 from roost.fleet.hardware.fit import Devices, fit
 from roost.fleet.hardware.guest_topology import GuestTopology
 from roost.fleet.hardware.host_topology import HostTopology
@@ -11,8 +11,10 @@ from roost.model.spec import NetworkMetadata
 
 
 class Misfit(NamedTuple):
-    """``text`` is the rest of a sentence that begins with the node's name. ``distance``: from 0 (near) to 1
-    (far)."""
+    """The reason why a guest does not fit on a node.
+
+    ``text``: the rest of a sentence that begins with the node's name. ``distance``: from 0 (near) to 1 (far).
+    """
 
     text: str
     distance: float
@@ -21,13 +23,16 @@ class Misfit(NamedTuple):
 def misfit(
     host: HostTopology,
     guest: GuestTopology,
-    limits: Limits,
+    limits: CellLimits,
     *,
     network: NetworkMetadata | None = None,
     devices: Devices | None = None,
 ) -> Misfit | None:
-    """What keeps a guest from a node: the first of its cells that fits nowhere, with the host cell that lacks
-    least; or what its cells need together. None if it fits."""
+    """Return the reason why a guest does not fit on a node, None if it fits.
+
+    The reason is the first guest cell that fits on no host cell, with the host cell that lacks least; else a
+    condition that the guest's cells fail only together.
+    """
     if len(host.cells) < len(guest.cells):
         return Misfit(f"has {len(host.cells)} of the {len(guest.cells)} NUMA cells asked for", 1.0)
     for number, cell in enumerate(guest.cells):

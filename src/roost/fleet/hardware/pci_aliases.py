@@ -1,4 +1,4 @@
-"""Aliases: the names under which flavors ask for PCI devices.
+"""Aliases: the names by which flavors request PCI devices.
 
 Source: ``nova/pci/request.py``, which reads Nova's option ``[pci] alias``.
 """
@@ -24,7 +24,7 @@ _LONGEST_NAME: Final = 256
 
 
 class PciAlias(msgspec.Struct, frozen=True):
-    """The devices that an alias stands for: those that suit one of ``specs``, see `PciRequest`."""
+    """An alias for the devices that suit one of ``specs``, see `PciRequest`."""
 
     name: str
     specs: tuple[dict[str, str | None], ...]
@@ -36,7 +36,7 @@ Aliases = Mapping[str, PciAlias]
 
 
 def aliases_from(texts: Iterable[str], *, in_placement: bool = False) -> dict[str, PciAlias]:
-    """Aliases from JSON objects in Nova's form, one each.
+    """Read aliases from JSON objects in Nova's form, one object in each text.
 
     Objects with the same name are alternatives; their device types and NUMA policies must be the same.
     ``in_placement``: devices are resource providers, so that there is one object a name, and it has a
@@ -107,10 +107,10 @@ def _yes_or_no(name: str, text: str) -> str:
 
 
 def requested_by(text: str, aliases: Aliases, policy: NumaPolicy | None = None) -> tuple[PciRequest, ...]:
-    """The requests of a flavor's ``pci_passthrough:alias``, in the form ``name:count, name:count``.
+    """Return the requests of a flavor's ``pci_passthrough:alias``, in the form ``name:count, name:count``.
 
-    ``policy`` goes before those of the aliases. The ids of the requests are ``pci_0``, ``pci_1`` and so on,
-    the same for each instance, so that queries for equal flavors are equal.
+    ``policy`` overrides those of the aliases. The ids of the requests are ``pci_0``, ``pci_1`` and so on, the
+    same for each instance, so that queries for equal flavors are equal.
 
     Raises:
         ValueError: the text has another form, or there is no such alias.

@@ -1,4 +1,4 @@
-"""`Pools`: the free PCI devices of one node, and which of them a list of requests gets.
+"""`FreePools`: the free PCI devices of one node, and the choice of devices for a list of requests.
 
 Source of the order of all steps: ``PciDeviceStats`` of ``nova/pci/stats.py``.
 """
@@ -20,17 +20,17 @@ Mappings = Mapping[str, Sequence[str]]
 """Suffix of a request group -> uuids of the providers that serve it."""
 
 Taken = tuple[tuple[int, int], ...]
-"""What one request takes: the number of each pool, and how many devices of it."""
+"""The devices that one request takes: pairs of the index of a pool and a number of its devices."""
 
 NOT_MATCHED: Final = frozenset(("resource_class", "traits", "rp_uuid", "rp_uuids"))
-"""Properties of a request that placement decides on. Source: ``ignored_spec_tags`` of Nova."""
+"""Properties of a request that placement checks instead. Source: ``ignored_spec_tags`` of Nova."""
 
 MOST_STEPS: Final = 500
-"""Steps of the search that is made where requests for physical and virtual functions get in each other's way;
-a longer search finds nothing."""
+"""Most steps of the search for requests of which one takes a physical function and another a virtual function
+of it; a longer search finds nothing."""
 
 
-class Pools:
+class FreePools:
     """The free devices of one node, by pool, in the order in which pools are used."""
 
     __slots__ = ("pools",)
@@ -39,18 +39,18 @@ class Pools:
         self.pools = pools
 
     @classmethod
-    def reported(cls, reported: Iterable[Mapping[str, Any]]) -> "Pools":
-        """The pools of a node's report, see `pools_of`."""
+    def reported(cls, reported: Iterable[Mapping[str, Any]]) -> "FreePools":
+        """Return the pools of a node's report, see `pools_of`."""
         return cls(pools_of(reported))
 
     def __bool__(self) -> bool:
         return bool(self.pools)
 
-    def without(self, assigned: Iterable[AssignedDevices]) -> "Pools":
-        """What is left when these devices are assigned.
+    def without(self, assigned: Iterable[AssignedDevices]) -> "FreePools":
+        """Return the devices that are left when these are assigned.
 
-        A physical function and its virtual ones cannot both be used: one assigned takes the other away.
-        Devices of a pool that the node does not report any more are gone already.
+        A physical function and its virtual functions exclude each other: one assigned makes the other
+        unusable. Devices of a pool that the node no longer reports are gone already.
         """
         taken = Counter[str]()
         gone: set[str] = set()
@@ -62,7 +62,7 @@ class Pools:
         left = [max(0, pool.count - taken[pool.key]) for pool in self.pools]
         self._drop_dependents(left, {at for at, pool in enumerate(self.pools) if pool.key in taken})
         shrunk = (_shrunk(pool, count, gone) for pool, count in zip(self.pools, left, strict=True) if count)
-        return Pools([pool for pool in shrunk if pool.count])
+        return FreePools([pool for pool in shrunk if pool.count])
 
     def choose(
         self,
@@ -71,16 +71,16 @@ class Pools:
         sockets: Sockets | None = None,
         mappings: Mappings | None = None,
     ) -> tuple[AssignedDevices, ...] | None:
-        """The devices that the requests get, None if one of them does not get enough.
+        """Return the devices that the requests get, None if one of them does not get enough.
 
         ``host_cells``: the host cells that the guest's cells are on; without any, NUMA affinity does not
         matter. ``sockets``: of all host cells, for the policy ``socket``. ``mappings``: those of the
         allocation candidate; a request that has groups in it gets devices of the providers that serve these,
         see `group_suffix`.
 
-        Requests are served in order, each from the first pools that suit, as Nova does. Where that takes
-        a physical function together with virtual functions of it, which Nova finds out on the host alone,
-        another choice is looked for.
+        Requests are served in order, each from the first pools that suit, as Nova does. If that takes a
+        physical function together with virtual functions of it, another choice is searched. Nova detects
+        this conflict only on the host.
         """
         left = [pool.count for pool in self.pools]
         taken: list[Taken] = []
@@ -108,9 +108,9 @@ class Pools:
         sockets: Sockets | None,
         providers: Counter[str],
     ) -> list[int]:
-        """The pools that may serve a request, in the order in which they are used."""
+        """Return the pools that may serve a request, in the order in which they are used."""
         pools = self.pools
-        wanted = Wanted(request)
+        wanted = DeviceConditions(request)
         suitable = [at for at, pool in enumerate(pools) if left[at] and wanted.suits(pool)]
         if host_cells:
             suitable = self._close(suitable, request, left, host_cells, sockets or {})
@@ -131,7 +131,7 @@ class Pools:
         host_cells: Collection[int],
         sockets: Sockets,
     ) -> list[int]:
-        """The pools that are close enough to the guest's cells: the closest ones, if they suffice.
+        """Return the pools that are close enough to the guest's cells: the closest ones, if they suffice.
 
         Source: ``_filter_pools_for_numa_cells``.
         """
@@ -152,13 +152,13 @@ class Pools:
         return sorted(suitable, key=lambda at: cells[at] is not None and cells[at] not in host_cells)
 
     def _conflict(self, taken: Collection[int]) -> bool:
-        """Whether a physical function is among pools that devices are taken from, and a virtual one of it."""
+        """Return whether both a physical function and a virtual function of it are taken."""
         some = [self.pools[at] for at in taken if self.pools[at].address is not None]
         whole = {pool.address for pool in some if pool.is_physical}
         return any(pool.address in whole for pool in some if pool.is_virtual)
 
     def _drop_dependents(self, left: list[int], taken: Collection[int]) -> None:
-        """Leave nothing of the pools that devices taken from others make unusable: see `without`."""
+        """Empty the pools that become unusable when devices are taken from others: see `without`."""
         some = [self.pools[at] for at in taken if self.pools[at].address is not None]
         whole = {pool.address for pool in some if pool.is_physical}
         parts = {pool.address for pool in some if pool.is_virtual}
@@ -173,7 +173,7 @@ class Pools:
         sockets: Sockets | None,
         mappings: Mappings | None,
     ) -> list[Taken] | None:
-        """Devices for all requests of which none is a part of another, by depth-first search."""
+        """Find devices for all requests, of which none is a part of another, by depth-first search."""
         steps = 0
 
         def serve(number: int, left: list[int]) -> list[Taken] | None:
@@ -203,7 +203,7 @@ class Pools:
     def _ways(
         self, suitable: Sequence[int], left: Sequence[int], count: int, providers: Counter[str]
     ) -> Iterator[Taken]:
-        """The ways to take ``count`` devices from pools, those that use up the first pools first."""
+        """Yield the ways to take ``count`` devices from pools, with the most from the first pools first."""
         if not providers:
             yield from _ways(suitable, left, count)
             return
@@ -225,8 +225,10 @@ class Pools:
 
 
 def providers_of(request: PciRequest, mappings: Mappings | None) -> Counter[str]:
-    """How many devices of a request each provider serves by the mappings of an allocation candidate; nothing
-    if the request is not asked of placement, as those of ports."""
+    """Return the number of devices of a request that each provider serves in an allocation candidate.
+
+    Empty if the request is not part of the placement query, as those of ports are not.
+    """
     if not mappings or request.alias is None:
         return Counter()
     groups = (group_suffix(request, number) for number in range(request.count))
@@ -234,21 +236,24 @@ def providers_of(request: PciRequest, mappings: Mappings | None) -> Counter[str]
 
 
 def devices_of_providers(requests: Sequence[PciRequest], mappings: Mappings | None) -> Hashable:
-    """How many devices each provider serves, for each request. Allocation candidates for which this is equal
-    get the same devices: the order in which the groups of eight equal devices are served makes 8! of them."""
+    """Return for each request the number of devices that each provider serves, as a key.
+
+    Allocation candidates with equal keys get the same devices: eight equal devices alone make 8! candidates,
+    one for each order of their groups.
+    """
     return tuple(frozenset(providers_of(each, mappings).items()) for each in requests)
 
 
 def group_suffix(request: PciRequest, number: int) -> str:
-    """The suffix of the request group of one of the devices of a request, counted from 0.
+    """Return the suffix of the request group of one of the devices of a request, counted from 0.
 
     Source: ``generate_request_groups_from_pci_requests`` of Nova's ``RequestSpec``.
     """
     return f"{request.id}-{number}"
 
 
-class Wanted:
-    """Which devices a request is for."""
+class DeviceConditions:
+    """The conditions of a request on devices."""
 
     __slots__ = ("_alternatives", "_remote_managed", "_types")
 
@@ -265,7 +270,7 @@ class Wanted:
         self._remote_managed = any(is_true(spec.get("remote_managed")) for spec in request.specs)
 
     def suits(self, pool: PciPool) -> bool:
-        """Whether devices of a pool have all properties of one of the alternatives.
+        """Return whether devices of a pool have all properties of one of the alternatives.
 
         Source: ``pci_device_prop_match`` of ``nova/pci/utils.py``.
         """
@@ -279,8 +284,11 @@ class Wanted:
         return False
 
     def names(self, pool: PciPool) -> bool:
-        """Whether a pool is of ordinary devices, or the request names its kind: physical functions, vDPA
-        devices and devices that a SmartNIC manages are for requests that name them."""
+        """Return whether a pool has ordinary devices, or the request names their kind.
+
+        Physical functions, vDPA devices and devices that a SmartNIC manages are only for requests that name
+        them.
+        """
         if pool.is_physical and not self.names_physical:
             return False
         if pool.dev_type == VDPA and VDPA not in self._types:
@@ -289,11 +297,11 @@ class Wanted:
 
     @property
     def names_physical(self) -> bool:
-        """Whether the request may get physical functions."""
+        """True if the request may get physical functions."""
         return TYPE_PF in self._types
 
     def may_get(self, pool: PciPool) -> bool:
-        """Whether devices of a pool are for the request, wherever they are."""
+        """Return whether the request may get devices of a pool, whatever their NUMA node."""
         return self.suits(pool) and self.names(pool)
 
 
@@ -309,8 +317,10 @@ def _ways(suitable: Sequence[int], left: Sequence[int], count: int) -> Iterator[
 
 
 def _shrunk(pool: PciPool, count: int, gone: Collection[str]) -> PciPool:
-    """A pool with ``count`` devices at most, and without those whose addresses are ``gone``. What it has left
-    has no addresses where these cannot be told."""
+    """Return a pool with at most ``count`` devices, and without those whose addresses are ``gone``.
+
+    The pool has no addresses if it is not known which of its devices are left.
+    """
     if not pool.devices:
         return pool if count == pool.count else msgspec.structs.replace(pool, count=count)
     devices = tuple(each for each in pool.devices if each not in gone)

@@ -14,10 +14,10 @@ from roost.model.vocabulary import standard_resource_classes, standard_traits
 
 
 def groups_of(request: PciRequest) -> tuple[RequestGroup, ...]:
-    """One request group for each device of a flavor's alias.
+    """Return one request group for each device of a flavor's alias.
 
     Raises:
-        ValueError: the request has several specs, which placement cannot be asked for.
+        ValueError: the request has several specs, which a placement query cannot express.
     """
     if len(request.specs) != 1:
         raise ValueError(f"alias {request.alias!r} has several specs, which placement cannot be asked for")
@@ -31,7 +31,7 @@ def groups_of(request: PciRequest) -> tuple[RequestGroup, ...]:
 
 
 def resource_class(spec: dict[str, str | None]) -> str:
-    """The resource class of the devices that suit a spec: the one that it names, else one of its ids."""
+    """Return the resource class of the devices that suit a spec: the named one, else one made of its ids."""
     name = spec.get("resource_class")
     if not name:
         return f"CUSTOM_PCI_{spec.get('vendor_id')}_{spec.get('product_id')}".upper()
@@ -42,7 +42,7 @@ def resource_class(spec: dict[str, str | None]) -> str:
 
 
 def traits(text: str) -> frozenset[str]:
-    """Traits from names separated by commas; a name that is no standard trait becomes a custom one."""
+    """Return traits from names separated by commas. A name that is no standard trait becomes a custom one."""
     return frozenset(_trait(name) for name in text.split(",") if text)
 
 

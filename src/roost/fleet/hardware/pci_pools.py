@@ -20,7 +20,7 @@ _NOT_PROPERTIES: Final = frozenset(("count", "devices", "resource_class", "trait
 
 
 def is_true(text: str | None) -> bool:
-    """Whether a tag says yes. Source: ``bool_from_string`` of oslo.utils."""
+    """Return whether a tag is true. Source: ``bool_from_string`` of oslo.utils."""
     return text is not None and text.strip().lower() in _TRUE
 
 
@@ -28,16 +28,17 @@ class PciPool(msgspec.Struct, frozen=True, kw_only=True):
     """``count`` equal free devices.
 
     - ``key``: names the pool on its node. It stays the same while devices are taken and given back.
-    - ``properties``: all that requests are matched with, ``vendor_id`` and ``product_id`` included; by name,
-      in order of the names, values in lower case. ``numa_node``: of the host, None if it is not known.
-    - ``address``: of a physical function or PCI device its own, of virtual functions and vDPA devices that of
-      their physical function; None if it is not reported.
+    - ``properties``: all properties that requests are matched with, ``vendor_id`` and ``product_id``
+      included; by name, in order of the names, values in lower case. ``numa_node``: of the host, None if it
+      is not known.
+    - ``address``: the address of a physical function or PCI device; for virtual functions and vDPA devices
+      that of their physical function; None if it is not reported.
     - ``devices``: the addresses of the free devices, empty if the node does not report them.
     - ``provider``: the uuid of the devices' resource provider in placement, None if there is none.
     - ``tags``: the number of members that the node reports of the pool; pools with fewer are used first.
-    - ``dev_type``: the type of the devices in lower case, None if it is not reported. ``is_physical``: they
-      are physical functions, of which virtual ones can be made. ``is_virtual``: they are parts of a physical
-      function. ``remote_managed``: a SmartNIC manages them.
+    - ``dev_type``: the type of the devices in lower case, None if it is not reported. ``is_physical``: the
+      devices are physical functions, of which virtual ones can be made. ``is_virtual``: the devices are parts
+      of a physical function. ``remote_managed``: a SmartNIC manages the devices.
     """
 
     key: str
@@ -54,8 +55,7 @@ class PciPool(msgspec.Struct, frozen=True, kw_only=True):
     is_virtual: bool = False
 
     def addresses(self, first: int, count: int) -> tuple[str, ...]:
-        """The addresses of ``count`` devices of the pool from device ``first`` on, empty if they cannot be
-        told."""
+        """Return the addresses of ``count`` devices of the pool from number ``first`` on, if known."""
         if self.devices:
             return self.devices[first : first + count]
         if self.address is not None and self.count == count == 1 and not self.is_virtual:
@@ -64,7 +64,7 @@ class PciPool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pools_of(reported: Iterable[Mapping[str, Any]]) -> tuple[PciPool, ...]:
-    """The pools of a node, in the order in which they are used.
+    """Return the pools of a node, in the order in which they are used.
 
     Each is a ``PciDevicePool`` of Nova as it is serialised, or a plain object with the same members, where
     tags may stand beside the others. Roost's agents add ``devices``: the addresses of the free devices. A
@@ -81,12 +81,12 @@ def pools_of(reported: Iterable[Mapping[str, Any]]) -> tuple[PciPool, ...]:
 
 
 def free_devices(reported: Iterable[Mapping[str, Any]]) -> int:
-    """The number of free devices in all pools of a node."""
+    """Return the number of free devices in all pools of a node."""
     return sum(_count(_members(each)) for each in reported)
 
 
 def _members(reported: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The members of a pool, without the envelope of a serialised object, and with its tags beside them."""
+    """Return the members of a pool and its tags, without the envelope of a serialised object."""
     data = reported.get("nova_object.data", reported)
     tags = data.get("tags")
     if not isinstance(tags, Mapping):

@@ -23,7 +23,7 @@ VnicType = Literal[
     "accelerator-direct",
     "accelerator-direct-physical",
 ]
-"""What a port is to the guest. Source: ``binding:vnic_type`` of Neutron's ports."""
+"""Types of a port's virtual NIC. Source: ``binding:vnic_type`` of Neutron's ports."""
 
 ON_DEVICES: Final = frozenset(
     ("direct", "direct-physical", "macvtap", "virtio-forwarder", "vdpa", "remote-managed")
@@ -31,7 +31,7 @@ ON_DEVICES: Final = frozenset(
 """The types that need a PCI device of the host."""
 
 ACCELERATORS: Final = frozenset(("accelerator-direct", "accelerator-direct-physical"))
-"""The types that need an accelerator, of the port's device profile."""
+"""The types that need an accelerator, which the port's device profile describes."""
 
 _DEVICE_TYPES: Final = {"direct-physical": "type-PF", "vdpa": "vdpa"}
 
@@ -44,11 +44,10 @@ def request_of_port(
     trusted: bool | None = None,
     numa_policy: NumaPolicy | None = None,
 ) -> PciRequest | None:
-    """The request of a port, None if the port needs no PCI device.
+    """Return the request of a port, None if the port needs no PCI device. Its id is that of the port.
 
-    ``physical_network``: of the port's network, None for one that is tunneled. ``trusted``: what the port's
-    binding profile says, None if it says nothing. ``numa_policy``: of the port itself. The request has the
-    id of the port.
+    ``physical_network``: of the port's network, None for a tunneled one. ``trusted``: the value in the port's
+    binding profile, None if it has none. ``numa_policy``: of the port itself.
     """
     if vnic_type not in ON_DEVICES:
         return None
@@ -64,7 +63,7 @@ def request_of_port(
 
 
 def on_interface(request: PciRequest, provider_name: str) -> PciRequest:
-    """The request of a port for devices of one card.
+    """Return the request of a port, restricted to devices of one card.
 
     ``provider_name``: of the provider that serves the port's bandwidth. Neutron names it
     ``HOST:AGENT:INTERFACE``, by the interface of the card's physical function.

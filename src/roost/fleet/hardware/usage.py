@@ -1,4 +1,4 @@
-"""The topology of a node with more of it used.
+"""The topology of a node with assigned cells counted as used.
 
 Source: ``numa_usage_from_instance_numa`` of ``nova/virt/hardware.py``.
 """
@@ -12,7 +12,7 @@ from roost.model.assignment import AssignedCell
 
 
 def with_assigned(topology: HostTopology, assigned: Iterable[AssignedCell]) -> HostTopology:
-    """The topology with these cells used too. Cells that the node does not have any more use nothing."""
+    """Return the topology with these cells counted as used. Cells that the node no longer has are ignored."""
     by_host: dict[int, list[AssignedCell]] = defaultdict(list)
     for cell in assigned:
         by_host[cell.host].append(cell)

@@ -1,4 +1,4 @@
-"""Bodies of requests and responses of a placement service, from and to what the client has."""
+"""Bodies of requests and responses of a placement service, to and from the client's types."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from roost.placement.errors import (
 from roost.placement.interface import AllocationRequest, Provider, ProviderSummary
 
 
-class CandidatePage(NamedTuple):
+class FetchedPage(NamedTuple):
     """Allocation candidates, the providers of their trees by uuid, and the cursor of the next page if any."""
 
     requests: list[AllocationRequest]
@@ -26,7 +26,7 @@ class CandidatePage(NamedTuple):
 
 
 def candidates_in(found: dict[str, Any]) -> tuple[list[AllocationRequest], dict[str, ProviderSummary]]:
-    """The candidates of a response, and the providers of their trees by uuid."""
+    """Return the candidates of a response, and the providers of their trees by uuid."""
     requests = [
         AllocationRequest(
             {provider: each["resources"] for provider, each in request["allocations"].items()},
@@ -64,12 +64,12 @@ def v1_bodies(writes: Sequence[ConsumerWrite]) -> dict[str, Any]:
 
 
 def refused_write(error: PlacementError) -> PlacementError:
-    """The error of a write: services have no code for allocations that do not fit."""
+    """Return the error of a write as the interface has it: services have no code for `CannotAllocate`."""
     return CannotAllocate(str(error)) if type(error) is Conflict else error
 
 
 def needs_v1(write: ConsumerWrite) -> bool:
-    """Whether a write has more than the Placement API can say."""
+    """Return whether a write has parts that the Placement API lacks, so that only ``/v1`` takes it."""
     return write.group is not None or isinstance(write.assignment, Assignment)
 
 

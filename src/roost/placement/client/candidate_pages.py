@@ -1,20 +1,20 @@
-"""The candidates of a query, read from a placement service as far as they are wanted."""
+"""The candidates of a query, read from a placement service on demand."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
 from roost.model.request import CandidateQuery
-from roost.placement.client.bodies import CandidatePage
+from roost.placement.client.bodies import FetchedPage
 from roost.placement.errors import PlacementError
 from roost.placement.interface import AllocationRequest, ProviderSummary
 from roost.web.query import LARGEST_PAGE
 
 _GONE = 410
-"""Status: the version of the pages read so far cannot be rebuilt."""
+"""HTTP status: the ledger version of the pages read so far cannot be rebuilt."""
 
 
 class Candidates(Protocol):
-    """Gives candidates; `roost.placement.client.HttpPlacement` does, and has the contracts."""
+    """A source of candidates. `roost.placement.client.HttpPlacement` implements and documents it."""
 
     async def candidates(
         self, query: CandidateQuery, limit: int | None = None
@@ -22,16 +22,16 @@ class Candidates(Protocol):
 
     async def candidate_page(
         self, query: CandidateQuery, limit: int, cursor: str | None
-    ) -> CandidatePage | None: ...
+    ) -> FetchedPage | None: ...
 
 
 class CandidatePages:
     """The first candidates of a query, and more on demand.
 
-    Roost has pages, all of one version. A service without pages is asked again with a higher limit, and what
-    it answers takes the place of what it answered before.
+    Roost has pages, all of one version. A service without pages is asked again with a higher limit, and its
+    new response replaces the one before.
 
-    ``requests`` and ``summaries``: what was read. ``complete``: there are no more.
+    ``requests`` and ``summaries``: candidates and providers read so far. ``complete``: there are no more.
     """
 
     def __init__(self, placement: Candidates, query: CandidateQuery, limit: int | None) -> None:
@@ -44,13 +44,13 @@ class CandidatePages:
         self.complete = False
 
     async def read_to(self, wanted: int | None) -> None:
-        """Read until there are ``wanted`` candidates, None for all, or no more.
+        """Read on until ``wanted`` candidates are read (None: all), or there are no more.
 
         Raises: as `HttpPlacement.candidates`.
         """
         if self.complete:
             return
-        # Every service answers the first ones alike, and mostly these do.
+        # The first candidates are read alike from every service, and mostly they suffice.
         if wanted is not None and wanted != self._first and await self._has_turned_pages(wanted):
             return
         self.requests, self.summaries = await self._placement.candidates(self._query, wanted)

@@ -1,7 +1,7 @@
 """A placement service over HTTP: Roost's own or OpenStack's, at microversion 1.39 or the newest it knows.
 
-A write that checks no generation first reads the generation of each provider or consumer concerned, in a
-request each, and writes at these. Both are repeated after a conflict with another writer.
+A write whose caller names no generation first reads the generation of each provider or consumer concerned, in
+one request each, and writes at these. Reads and write are repeated after a conflict with another writer.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery
 from roost.model.vocabulary import SHARING_TRAIT, is_custom
 from roost.placement.client.bodies import (
-    CandidatePage,
+    FetchedPage,
     are_typed,
     candidates_in,
     inventory_records,
@@ -37,8 +37,8 @@ from roost.placement.client.transport import (
     OLDEST,
     TYPED,
     UNTYPED,
-    Heard,
     OlderService,
+    ResponseMoments,
     Transport,
     path_to,
 )
@@ -57,18 +57,18 @@ from roost.web.auth.credentials import Credentials
 from roost.web.query import LARGEST_PAGE
 
 ANSWER_SECONDS = 60
-"""Seconds that the service may take to connect, and between two parts of its answer."""
+"""Time limit in seconds for connecting to the service, and between two parts of its answer."""
 
 _V1_ALLOCATIONS = "/v1/allocations"
 _V1_CANDIDATES = "/v1/allocation_candidates"
 _NO_GROUP = "00000000-0000-0000-0000-000000000000"
-"""A group without members, to ask whether the service knows groups."""
+"""A group without members, by which the client finds out whether the service knows groups."""
 
 CONSUMERS_AT_ONCE = 50
-"""Consumers whose allocations are asked for at the same time."""
+"""Consumers whose allocations are requested at the same time."""
 
 NODES_AT_ONCE = 100
-"""Nodes whose assignments are asked for in one request."""
+"""Nodes whose assignments one request reads."""
 
 
 class HttpPlacement:
@@ -85,7 +85,7 @@ class HttpPlacement:
 
     @classmethod
     def configured(cls, source: Source) -> "HttpPlacement":
-        """A client by the options of keystoneauth1 in the group ``placement``. Raises `OperatorError`."""
+        """Make a client by the options of keystoneauth1 in group ``placement``. Raises `OperatorError`."""
         # Imported only here: its import takes as long as all others together.
         from roost.web.auth.keystone_credentials import read_client_options
 
@@ -99,10 +99,10 @@ class HttpPlacement:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def noting(self, heard: Heard) -> "HttpPlacement":
-        """The same client for a caller that notes at which moments of the ledger its responses were made."""
+    def noting(self, moments: ResponseMoments) -> "HttpPlacement":
+        """Return the same client, which records in ``moments`` the ledger moments of its responses."""
         other = copy(self)
-        other._transport = self._transport.noting(heard)
+        other._transport = self._transport.noting(moments)
         return other
 
     async def close(self) -> None:
@@ -112,10 +112,10 @@ class HttpPlacement:
     async def candidates(
         self, query: CandidateQuery, limit: int | None = None
     ) -> tuple[list[AllocationRequest], dict[str, ProviderSummary]]:
-        """Allocation candidates of a query, ``limit`` at most, and the providers of their trees by uuid.
+        """Read the candidates of a query, ``limit`` at most, and the providers of their trees by uuid.
 
-        Raises `BadRequest` for an unknown class or trait, and where the service is not Roost for a query that
-        only Roost answers.
+        Raises `BadRequest` for an unknown class or trait, and for a query that only Roost answers if the
+        service is another one.
         """
         beyond = beyond_placement(query)
         if beyond is not None:
@@ -150,11 +150,11 @@ class HttpPlacement:
 
     async def candidate_page(
         self, query: CandidateQuery, limit: int, cursor: str | None
-    ) -> CandidatePage | None:
-        """The page of a query's candidates that a cursor names, the first one without.
+    ) -> FetchedPage | None:
+        """Read the page of a query's candidates that a cursor names; the first page without a cursor.
 
         None if the service has no pages, as OpenStack's Placement. Raises: as `candidates`; also
-        `PlacementError` with status 410 if the version of the pages before cannot be rebuilt.
+        `PlacementError` with status 410 if the version of the earlier pages cannot be rebuilt.
         """
         parameters = [*query_parameters(query), ("limit", str(limit))]
         if cursor is not None:
@@ -163,7 +163,7 @@ class HttpPlacement:
             found = await self._transport.call("GET", _V1_CANDIDATES, params=parameters)
         except NotFound:
             return None
-        return CandidatePage(*candidates_in(found), found["next"])
+        return FetchedPage(*candidates_in(found), found["next"])
 
     async def ensure_provider(self, uuid: str, name: str, parent: str | None = None) -> Provider:
         found = await self.provider(uuid)
@@ -173,7 +173,7 @@ class HttpPlacement:
         try:
             return provider_in(await self._transport.call("POST", "/resource_providers", body))
         except PlacementError:
-            # Another writer may have created the provider since then; if not, the error stands.
+            # Another writer may have created the provider meanwhile; if not, the error is raised.
             found = await self.provider(uuid)
             if found is None:
                 raise
@@ -197,11 +197,11 @@ class HttpPlacement:
         return [provider_in(each) for each in found["resource_providers"]]
 
     async def root(self) -> object:
-        """The document at the root of the API, for which no token is needed: its versions."""
+        """Read the document of versions at the root of the API, which needs no token."""
         return await self._transport.call("GET", "/", needs=NO_VERSION)
 
     async def hosts(self) -> dict[str, str]:
-        """The names of all root providers that share nothing with other trees, by uuid."""
+        """Read the names of all root providers that share nothing with other trees, by uuid."""
         sharing = [("required", SHARING_TRAIT)]
         found = await self._transport.call("GET", "/resource_providers")
         shared = await self._transport.call("GET", "/resource_providers", params=sharing)
@@ -258,11 +258,11 @@ class HttpPlacement:
         await self._transport.call("PUT", path_to("resource_classes", name))
 
     async def write_allocations(self, writes: Sequence[ConsumerWrite]) -> None:
-        """Write all or nothing. Consumer types are written if every write names one and the service knows
-        them, else none is.
+        """Write all or nothing.
 
-        Server groups and their conditions, and assignments, are left out if the service knows none: see
-        `group_members` and `assignments`.
+        Consumer types are written only if every write names one and the service knows them. Server groups,
+        their conditions and assignments are left out if the service does not know them: see `group_members`
+        and `assignments`.
         """
 
         async def write_all() -> None:
@@ -289,7 +289,7 @@ class HttpPlacement:
         await self._write_at_present(reshape_all, inventories, writes)
 
     async def delete_allocations(self, consumers: Sequence[str]) -> None:
-        """Send one request for each consumer: one for several would have to name their generations."""
+        """Send one request for each consumer: a request for several would have to name their generations."""
         await asyncio.gather(*map(self._free, consumers))
 
     async def allocations_of(self, consumer: str) -> Held | None:
@@ -318,11 +318,11 @@ class HttpPlacement:
         try:
             await self._transport.call("PUT", path_to("v1", "word"), {"mark": mark})
         except NotFound:
-            # A service without words: no scheduler waits for the announcement.
+            # A service without operators' words: no scheduler waits for the announcement.
             return
 
     async def group_members(self, group: str) -> dict[str, list[str]] | None:
-        """The members of a server group: consumer -> uuids of its hosts, which are root providers.
+        """Read the members of a server group: consumer -> uuids of its hosts, which are root providers.
 
         None if the service knows no server groups, as OpenStack's Placement.
         """
@@ -335,7 +335,7 @@ class HttpPlacement:
         return msgspec.convert(found["members"], dict[str, list[str]])
 
     async def assignments(self, nodes: Sequence[str]) -> dict[str, dict[str, Assignment]] | None:
-        """The assignments on nodes (uuids of root providers): node -> consumer -> assignment.
+        """Read the assignments on nodes (uuids of root providers): node -> consumer -> assignment.
 
         None if the service knows no assignments, as OpenStack's Placement.
         """
@@ -353,13 +353,13 @@ class HttpPlacement:
         }
 
     async def knows_groups(self) -> bool:
-        """Whether the service knows server groups and judges their conditions. It is asked once."""
+        """Return whether the service knows server groups and checks their conditions. It is asked once."""
         if not self._knows_groups:
             await self.group_members(_NO_GROUP)
         return self._knows_groups == [True]
 
     async def consumers_on(self, provider: str) -> frozenset[str]:
-        """The consumers with allocations on a provider. Raises `NotFound`."""
+        """Read the consumers with allocations on a provider. Raises `NotFound`."""
         return frozenset((await self._of(provider, "allocations"))["allocations"])
 
     async def _free(self, consumer: str) -> None:
@@ -374,7 +374,7 @@ class HttpPlacement:
         inventories: Sequence[NewInventories],
         writes: Sequence[ConsumerWrite],
     ) -> None:
-        """Write at the present generations where none is named; again if only these have changed meanwhile.
+        """Write at the present generations where the caller names none; repeat if only these have changed.
 
         Raises: `ConcurrentUpdate` at once if a generation that the caller named is not the present one.
         """
@@ -398,7 +398,7 @@ class HttpPlacement:
     async def _post_writes(
         self, path: str, body: object, bodies: dict[str, Any], writes: Sequence[ConsumerWrite]
     ) -> None:
-        """Send a body, in which ``bodies`` are those of the writes."""
+        """Send a body; ``bodies`` are the parts of it that belong to the writes."""
         if are_typed(writes):
             try:
                 await self._post(path, body, needs=TYPED)
@@ -449,7 +449,10 @@ class HttpPlacement:
         return found
 
     async def _set(self, provider: str, what: str, body: dict[str, Any], generation: int | None) -> int:
-        """Set inventories, traits or aggregates at a generation or the present one. Returns the new one."""
+        """Set inventories, traits or aggregates at a generation or the present one. Returns the new one.
+
+        ``what``: which of them, as the last segment of the URL.
+        """
 
         async def put(at: int) -> int:
             path = path_to("resource_providers", provider, what)

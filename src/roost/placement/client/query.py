@@ -9,7 +9,7 @@ Parameter = tuple[str, str]
 
 
 def query_parameters(query: CandidateQuery) -> list[Parameter]:
-    """The parameters that ask for ``query`` at microversion 1.39; see `beyond_placement`."""
+    """Return the parameters for ``query`` at microversion 1.39; see `beyond_placement`."""
     parameters = [each for group in query.groups for each in _group(group)]
     isolate = query.isolate or _isolates_all(query)
     if sum(group.granular for group in query.groups) > 1 or isolate:
@@ -26,13 +26,13 @@ def query_parameters(query: CandidateQuery) -> list[Parameter]:
 
 
 def needed_version(query: CandidateQuery) -> str:
-    """The microversion that is needed to ask for ``query``."""
+    """Return the lowest microversion at which ``query`` can be sent."""
     choice = any(len(any_of) > 1 for group in query.groups for any_of in group.required)
     return ANY_TRAIT if choice else OLDEST
 
 
 def beyond_placement(query: CandidateQuery) -> str | None:
-    """Why Placement's own API cannot be asked for ``query``, None if it can."""
+    """Return the reason why Placement's own API has no request for ``query``; None if it has one."""
     if split := query.split:
         return f"it cannot split {' or '.join(split)} among the providers of a tree (can_split)"
     if query.isolated and not query.isolate and not _isolates_all(query):

@@ -12,12 +12,12 @@ ATTEMPTS = 10
 
 
 async def never() -> bool:
-    """Say of no conflict that it will come again."""
+    """Return False: no conflict is final."""
     return False
 
 
 async def retry_conflicts(write: Callable[[], Awaitable[T]], is_final: Callable[[], Awaitable[bool]]) -> T:
-    """Write, again after a conflict unless ``is_final`` says that it will come again."""
+    """Write, and repeat after a conflict unless ``is_final`` says that it would occur again."""
     for _ in range(ATTEMPTS - 1):
         try:
             return await write()

@@ -1,6 +1,6 @@
-"""Requests to a placement service over HTTP, and the errors that its answers mean.
+"""Requests to a placement service over HTTP, and translation of its errors.
 
-A service that does not know the newest microversion is asked at the newest that it knows.
+A service that does not know the newest microversion gets requests at the newest that it knows.
 """
 
 from collections.abc import Sequence
@@ -23,36 +23,36 @@ TYPED = "1.38"
 UNTYPED = "1.37"
 """The last version that writes allocations without a consumer type."""
 ANY_TRAIT = "1.39"
-"""The first version that has several traits of which any will do."""
+"""The first version with sets of traits of which any suffices (``in:``)."""
 OLDEST = "1.36"
 """The first version that works: Nova, too, needs request groups of one subtree."""
 NO_VERSION = "1.0"
-"""What a request needs to which each service responds."""
+"""The version for requests that every service answers."""
 
 
 class OlderService(BadRequest):
     """The service does not know the version that a request needs."""
 
 
-Heard = list[Moment | None]
-"""The moments at which responses were made, in the order of the requests; None for one that names none."""
+ResponseMoments = list[Moment | None]
+"""The ledger moments of responses, in the order of the requests; None for a response that names none."""
 
 
 class Transport:
     """Sends requests to the API that the credentials give access to.
 
-    ``heard`` gets the moment of each response but those to DELETE.
+    ``moments`` gets the moment of each response, except those to DELETE.
     """
 
-    def __init__(self, caller: Caller, heard: Heard | None = None) -> None:
+    def __init__(self, caller: Caller, moments: ResponseMoments | None = None) -> None:
         self._caller = caller
-        self._heard = heard
+        self._moments = moments
         self._newest = [LATEST]
 
-    def noting(self, heard: Heard) -> "Transport":
-        """The same, for a caller that notes the moments of its responses."""
-        other = copy(self)  # Which shares what is known of the service.
-        other._heard = heard
+    def noting(self, moments: ResponseMoments) -> "Transport":
+        """Return a transport that records the moments of its responses in ``moments``."""
+        other = copy(self)  # It shares the newest version that the service knows.
+        other._moments = moments
         return other
 
     async def close(self) -> None:
@@ -80,12 +80,12 @@ class Transport:
                 refused the request, or (status 503) no token could be obtained.
             httpx.HTTPError: The service did not answer.
         """
-        heard, place = self._heard, 0
+        moments, place = self._moments, 0
         if method == "DELETE":
-            heard = None
-        if heard is not None:
-            place = len(heard)
-            heard.append(None)
+            moments = None
+        if moments is not None:
+            place = len(moments)
+            moments.append(None)
         headers = {"accept": "application/json", "openstack-api-version": self._header(version, needs)}
         content = None
         if body is not None:
@@ -100,8 +100,8 @@ class Transport:
                 answer = await self._caller.send(method, target, headers, content)
         except IdentityUnavailable as error:
             raise error_for(httpx.codes.SERVICE_UNAVAILABLE, None, str(error)) from error
-        if heard is not None:
-            heard[place] = moment_of(answer.headers)
+        if moments is not None:
+            moments[place] = moment_of(answer.headers)
         if answer.is_error:
             raise _refusal(answer)
         return msgspec.json.decode(answer.content) if answer.content else None
@@ -117,12 +117,12 @@ class Transport:
 
 
 def is_older(version: str, than: str) -> bool:
-    """Whether a version is older than another one."""
+    """Return whether a version is older than another one."""
     return tuple(map(int, version.split("."))) < tuple(map(int, than.split(".")))
 
 
 def path_to(*parts: str) -> str:
-    """The path with these segments."""
+    """Return the path with these segments, quoted."""
     return "".join(f"/{quote(part, safe='')}" for part in parts)
 
 
@@ -135,7 +135,7 @@ def _refusal(answer: httpx.Response) -> PlacementError:
 
 
 def _newest_of(answer: httpx.Response) -> str | None:
-    """The newest version that a service knows, if its response says that it does not know a newer one."""
+    """Return the newest version that a service knows, if its response refuses a newer one; else None."""
     if answer.status_code != httpx.codes.NOT_ACCEPTABLE:
         return None
     try:

@@ -7,10 +7,11 @@
     allocations            write and delete the allocations of consumers
     group_condition        the condition of a claim that names a server group
     consumer_write         the write of one consumer
-    assignment_condition   the assignments of consumers after a write, and whether they may have them
+    assignment_condition   the assignments of consumers after a write, and the check of conflicts
     reshape                change inventories and allocations of several providers in one commit
     generations            check and raise the generation of a provider
+    word                   announce an operator's word to all schedulers on the ledger
 
-A command is a frozen value that holds everything the client asked for. `run` validates it against the state
-and applies changes. If it raises a `PlacementError`, the ledger undoes the changes that it has applied.
+A command is a frozen value that holds the whole request of a client. `run` validates it against the state and
+applies changes. If it raises a `PlacementError`, the ledger undoes the changes that it has applied.
 """

@@ -32,7 +32,7 @@ Use = dict[tuple[str, str], int]
 
 
 class WriteAllocations(Command[Moment], frozen=True):
-    """Write the allocations of one or several consumers, all or nothing. Returns what they were judged on."""
+    """Write the allocations of consumers, all or nothing. Returns the ledger moment of the checks."""
 
     writes: tuple[ConsumerWrite, ...]
 
@@ -92,19 +92,20 @@ def write_allocations(
     """Check and apply the writes of several consumers as one.
 
     All present allocations of the consumers count as free, so that an allocation that moves from one of them
-    to another is not counted twice. An allocation beyond the capacity, or beside ``min_unit``, ``max_unit``
-    or ``step_size``, passes if no more of the inventory is in use after the writes than before: an inventory
-    that was tightened keeps nobody from holding less, the same again, or handing it over. ``tightened``: the
-    providers and classes whose units the command changes itself: there they hold for all that is written.
-    The conditions of server groups are judged on the state after all writes.
+    to another is not counted twice. An allocation beyond the capacity, or in violation of ``min_unit``,
+    ``max_unit`` or ``step_size``, passes if no more of the inventory is in use after the writes than before.
+    So after an inventory was tightened, consumers can still shrink, rewrite or hand over their allocations.
+    ``tightened``: the providers and classes whose units the command itself changes; there the units hold for
+    every allocation that is written. The conditions of server groups are checked on the state after all
+    writes.
 
     Raises:
         ConcurrentUpdate: A generation is not the present one.
         BadRequest: A provider or class is unknown, or an amount is below 1.
         CannotAllocate: An allocation does not fit.
         GroupRefused: The condition of a server group is not met.
-        AssignmentChanged: The assignments of a node are not those that a write was fitted beside.
-        AssignmentRefused: Another consumer has the same CPU or device to itself.
+        AssignmentChanged: The assignments of a node have changed since a write was fitted beside them.
+        AssignmentRefused: Another consumer has exclusive use of the same CPU or device.
 
     Nothing is applied if it raises.
     """
@@ -130,7 +131,7 @@ def write_allocations(
             except GroupRefused:
                 state.take_back(mark)
                 raise
-    # As upstream: providers of new allocations; of the old ones only where the consumer is deleted.
+    # As upstream: the providers of new allocations; those of old ones only if the consumer is deleted.
     touched: dict[str, None] = {}
     for write, before in zip(writes, held, strict=True):
         touched.update(dict.fromkeys(write.allocations or (before.allocations if before else {})))
@@ -175,7 +176,7 @@ def _check_consumer(state: State, write: ConsumerWrite) -> Held | None:
 
 
 class _AllWrites(NamedTuple):
-    """The writes of a command. ``freed``: held before; ``wanted``: of those that are judged already."""
+    """The writes of a command. ``freed``: amounts held before; ``wanted``: amounts checked so far."""
 
     writes: Sequence[ConsumerWrite]
     freed: Use
@@ -189,7 +190,7 @@ class _AllWrites(NamedTuple):
 
 
 def _judge(state: State, write: ConsumerWrite, among: _AllWrites) -> None:
-    """Check that all allocations of a write fit, and count them as wanted.
+    """Check that all allocations of a write fit, and add them to ``among.wanted``.
 
     Raises `BadRequest`, `CannotAllocate`.
     """
@@ -218,7 +219,7 @@ def _judge_amount(
     if fits(amount, used, capacity, *units):
         return
     beside_units = not meets_units(amount, *units)
-    # All writes, whatever their order: a part that is handed over says nothing of the rest.
+    # The sum over all writes, whatever their order: one write alone may hand over only a part.
     if not (beside_units and key in among.tightened) and among.take_no_more(provider, name):
         return
     refusal = (
@@ -239,11 +240,11 @@ def _judge_amount(
 def _group_of(
     write: ConsumerWrite, before: Held | None, writes: Sequence[ConsumerWrite], held: Sequence[Held | None]
 ) -> str | None:
-    """The server group of a consumer after the write.
+    """Return the server group of a consumer after the write.
 
     A new consumer that takes over all allocations of a member in the same request takes over its group too.
     Nova moves the allocations of an instance to its migration in this way, and back if the move fails. So the
-    source host counts until the migration ends.
+    source host counts as a host of the group until the migration ends.
     """
     if write.group is not None:
         return write.group.group

@@ -1,8 +1,8 @@
-"""Assignments in the writes of consumers: which one each has after a write, and whether it may have it.
+"""Assignments in the writes of consumers: the assignment of each after a write, and the check of conflicts.
 
 A claim's assignment is chosen on the state that the claim is committed on, or, by a scheduler in another
-process, beside assignments whose digest the write names. What is judged here is what no report need be known
-for: that no CPU and no named device of a node is assigned twice.
+process, beside assignments whose digest the write names. The check here needs no report of a node: no CPU and
+no named device of a node may be assigned twice.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,14 +42,14 @@ def check_assignment(state: State, write: ConsumerWrite, assignment: Assignment)
 def assignments_after(
     state: State, writes: Sequence[ConsumerWrite], held: Sequence[Held | None]
 ) -> list[Assignment | None]:
-    """The assignment of each consumer after the writes.
+    """Return the assignment of each consumer after the writes.
 
     A write that states one sets it. A consumer that takes over all allocations of another one in the same
     request takes over its assignment: Nova moves the allocations of an instance to its migration in this way,
     and back. Any other consumer keeps its assignment as long as it takes from the tree of its node.
     """
     after = [
-        # Most consumers have none, and a claim must not pay for what it does not use.
+        # Most consumers have no assignment, and their claims must stay fast.
         None
         if not isinstance(write.assignment, Assignment)
         and (before is None or before.consumer.assignment is None)
@@ -74,11 +74,11 @@ def judge(
     held: Sequence[Held | None],
     after: Sequence[Assignment | None],
 ) -> None:
-    """Judge the assignments that the writes would leave. Nothing of the writes is applied yet.
+    """Check the assignments that the writes would leave, before any of the writes is applied.
 
     Raises:
-        AssignmentChanged: the assignments of a node are not those that a write was fitted beside.
-        AssignmentRefused: another consumer has the same CPU or device to itself.
+        AssignmentChanged: the assignments of a node have changed since a write was fitted beside them.
+        AssignmentRefused: another consumer has exclusive use of the same CPU or device.
     """
     for write in writes:
         if write.beside is not None and isinstance(write.assignment, Assignment):
@@ -110,7 +110,7 @@ def judge(
 
 
 def _parts(assignment: Assignment) -> Iterator[str]:
-    """What an assignment has to itself, in words."""
+    """Yield the CPUs and devices of which an assignment has exclusive use, in words."""
     for cell in assignment.cells:
         yield from (f"host CPU {cpu}" for _, cpu in cell.pinned)
         yield from (f"host CPU {cpu}" for cpu in cell.reserved)
@@ -120,7 +120,7 @@ def _parts(assignment: Assignment) -> Iterator[str]:
 
 
 def _own(state: State, write: ConsumerWrite, before: Held | None) -> Assignment | None:
-    """The assignment of a consumer after its write, apart from what it takes over."""
+    """Return the assignment of a consumer after its write, unless it takes over another one."""
     if not write.allocations:
         return None
     if not isinstance(write.assignment, msgspec.UnsetType):
@@ -132,7 +132,7 @@ def _own(state: State, write: ConsumerWrite, before: Held | None) -> Assignment 
 def _heir(
     number: int, source: Held, writes: Sequence[ConsumerWrite], held: Sequence[Held | None]
 ) -> int | None:
-    """The number of the write that takes over all allocations of a consumer, which has others then."""
+    """Return the number of the write that takes over all allocations of a consumer that gets others."""
     if writes[number].allocations == source.allocations:
         return None
     for heir, (write, before) in enumerate(zip(writes, held, strict=True)):
@@ -143,7 +143,7 @@ def _heir(
 
 
 def _takes_from(state: State, write: ConsumerWrite, node: str) -> bool:
-    """Whether a consumer has an allocation in the tree of a root provider after its write."""
+    """Return whether a consumer has an allocation in the tree of a root provider after its write."""
     fleet = state.fleet
     row = fleet.find_row(node)
     return row >= 0 and any(fleet.root.item(fleet.row(provider)) == row for provider in write.allocations)

@@ -1,4 +1,4 @@
-"""The write of one consumer: all that it holds afterwards."""
+"""The write of one consumer: all of its allocations afterwards."""
 
 import msgspec
 
@@ -13,11 +13,11 @@ class ConsumerWrite(msgspec.Struct, frozen=True, kw_only=True):
     is not checked. ``consumer_type`` None keeps the present type. ``group`` makes the consumer a member of a
     server group, if the condition of the claim is met; None keeps the present group.
 
-    ``assignment`` is what the consumer has of a node's hardware then; None takes away what it has, UNSET
-    keeps it (see `roost.placement.commands.assignment_condition`). ``beside`` is the digest of all
+    ``assignment`` is the consumer's assignment of a node's hardware after the write; None removes the present
+    one, UNSET keeps it (see `roost.placement.commands.assignment_condition`). ``beside`` is the digest of all
     assignments on the node that the assignment was fitted beside; None: it is not checked.
-    ``mappings``: the providers that serve each request group. Over HTTP they are sent, as the API takes them
-    since 1.34; no service keeps them.
+    ``mappings``: the providers of each request group. They are sent over HTTP, as the API takes them since
+    1.34; no service stores them.
     """
 
     consumer: str

@@ -1,7 +1,8 @@
-"""The condition of a claim that names a server group, judged on the state that the claim is committed on.
+"""The condition of a claim that names a server group, checked on the state that the claim is committed on.
 
-A filter that counts members first and claims later lets two requests of one anti-affinity group onto one
-host. Here no other claim can come in between: the ledger runs the command again if another writer was first.
+If a filter counted members first and the claim came later, two requests of one anti-affinity group could get
+the same host. Here no other claim comes in between: the ledger runs the command again if another writer was
+first.
 """
 
 from collections.abc import Sequence
@@ -16,10 +17,10 @@ _NAMED = 5
 
 
 def judge(state: State, consumer: str, claim: GroupClaim, before: Held | None) -> None:
-    """Judge the claim of a consumer whose write is applied to ``state``. ``before``: what it held.
+    """Check the claim of a consumer whose write is applied to ``state``. ``before``: its earlier allocations.
 
-    A host that the consumer was on already, as a member of the group, is not judged again: a write at the
-    same place passes even if the group was broken before.
+    A host that the consumer was on already as a member of the group is not checked again: a write on the same
+    host passes even if the group's policy was violated before.
 
     Raises: `GroupRefused`. The caller undoes the write.
     """

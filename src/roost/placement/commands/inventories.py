@@ -106,7 +106,7 @@ class DeleteInventory(Command[int], frozen=True):
         try:
             return replace_inventories(state, row, after)
         except InventoryInUse as error:
-            # Upstream answers this operation alone with the code of a concurrent update.
+            # Only for this operation does upstream use the code of a concurrent update.
             raise ConcurrentUpdate(
                 f"Unable to delete inventory of class {self.resource_class}: {error}"
             ) from error

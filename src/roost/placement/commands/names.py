@@ -33,9 +33,9 @@ class RenameResourceClass(Command[None], frozen=True):
     ``with_allocations``: the uuids of the consumers with an allocation of it. Source: PUT
     /resource_classes/{name} up to microversion 1.6.
 
-    Why there is no change "renamed": all other changes name classes in their inventories and allocations, so
-    that every reader of commits would have to follow the new name. Instead, a new class is added, all
-    inventories and allocations move to it, and the old class is deleted.
+    Why there is no change "renamed": inventories and allocations in other changes name their classes, so
+    every reader of commits would have to follow the renaming. Instead, a new class is added, all inventories
+    and allocations move to it, and the old class is deleted.
     """
 
     name: str
@@ -102,7 +102,7 @@ class DeleteResourceClass(Command[None], frozen=True):
 
 
 def custom_class(state: State, name: str, verb: str) -> int:
-    """The id of a custom resource class. Raises `NotFound`, and `BadRequest` for a standard one."""
+    """Return the id of a custom resource class. Raises `NotFound`, and `BadRequest` for a standard one."""
     number = state.fleet.resource_classes.get(name)
     if number is None:
         raise NotFound(f"No such resource class {name}.")

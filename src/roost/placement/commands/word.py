@@ -1,14 +1,14 @@
-"""The command that announces an operator's word to all who decide on the ledger."""
+"""The command that announces an operator's word to all schedulers on the ledger."""
 
 from roost.ledger import Command, State
 from roost.model.change import WordAnnounced
 
 
 class AnnounceWord(Command[None], frozen=True):
-    """Announce that operators have said something since the last announcement.
+    """Announce that operators have changed something (a *word*) since the last announcement.
 
-    No decision that was begun before commits after it: see `roost.scheduler.nodes.operator_words`. ``mark``:
-    above 0, drawn at random by the caller.
+    A decision that began before the announcement does not commit after it: see
+    `roost.scheduler.nodes.operator_words`. ``mark``: above 0, drawn at random by the caller.
     """
 
     mark: int

@@ -1,6 +1,6 @@
 """The kinds of anomalies in an OpenStack Placement database, and checks that find some of them.
 
-Each constant says what is wrong and whether it is kept or left out.
+The docstring of each constant says what is wrong, and whether the data is kept or left out.
 """
 
 import re
@@ -11,7 +11,7 @@ from roost.fleet.fits import has_room, meets_units
 from roost.ledger import Held
 from roost.ledger.breaches import over_capacity
 from roost.ledger.findings import NO_INVENTORY, OVER_CAPACITY, UNIT_VIOLATED
-from roost.placement.exchange.report import Report
+from roost.placement.exchange.report import ExchangeReport
 
 ORPHANED_ALLOCATION = "orphaned-allocation"
 """The provider or resource class of an allocation does not exist. Left out."""
@@ -40,9 +40,9 @@ NO_GENERATION = "no-generation"
 ROUNDED = "rounded"
 """An allocation ratio that the target stores with fewer digits. Kept, rounded."""
 NO_ASSIGNMENTS = "no-assignments"
-"""Consumers with an assignment. Kept without it, for which the target has no column."""
+"""Consumers with an assignment. Kept without it: the target has no column for assignments."""
 NO_GROUPS = "no-groups"
-"""Members of server groups. Kept without their group, for which the target has no column."""
+"""Members of server groups. Kept without their group: the target has no column for groups."""
 
 _UUID = re.compile(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
 
@@ -51,19 +51,19 @@ UUID_LIMIT = 36
 
 
 def is_canonical(uuid: str) -> bool:
-    """Whether this is a lower-case UUID with dashes."""
+    """Return whether a text is a lower-case UUID with dashes."""
     return _UUID.fullmatch(uuid) is not None
 
 
 def canonical(uuid: str) -> str:
-    """Return the lower-case UUID with dashes that a text spells, or the text itself if it spells none."""
+    """Return a UUID in lower case with dashes; a text that is no UUID as it is."""
     try:
         return str(UUID(uuid))
     except ValueError:
         return uuid
 
 
-def shortened(text: str, limit: int, what: str, report: Report) -> str:
+def shortened(text: str, limit: int, what: str, report: ExchangeReport) -> str:
     """Return at most ``limit`` characters of a text, and report a longer one."""
     if len(text) <= limit:
         return text
@@ -71,7 +71,7 @@ def shortened(text: str, limit: int, what: str, report: Report) -> str:
     return text[:limit]
 
 
-def report_overuse(fleet: Fleet, report: Report) -> None:
+def report_overuse(fleet: Fleet, report: ExchangeReport) -> None:
     """Report inventories that are allocated beyond their capacity, and allocations without inventory."""
     for name in sorted(fleet.inventoried_classes()):
         columns = fleet.inventory_columns(name)
@@ -86,7 +86,7 @@ def report_overuse(fleet: Fleet, report: Report) -> None:
                 report.add(OVER_CAPACITY, subject, detail)
 
 
-def report_broken_units(fleet: Fleet, held: Held, report: Report) -> None:
+def report_broken_units(fleet: Fleet, held: Held, report: ExchangeReport) -> None:
     """Report the allocations of a consumer that break min_unit, max_unit or step_size."""
     for provider, resources in held.allocations.items():
         row = fleet.row(provider)

@@ -14,7 +14,7 @@ from roost.model.vocabulary import MAX_INT
 from roost.placement.exchange import anomalies
 from roost.placement.exchange import placement_tables as rows
 from roost.placement.exchange.provider_rows import Names
-from roost.placement.exchange.report import Report
+from roost.placement.exchange.report import ExchangeReport
 from roost.placement.options import PlacementOptions
 from roost.storage import one_of
 
@@ -22,7 +22,7 @@ CONSUMERS_PER_PAGE = 1000
 """Consumers that one query reads."""
 
 Amounts = Iterable[tuple[int, int, Any]]
-"""Allocations: provider id, resource class id, and amount as the source has it, which may be no integer."""
+"""Allocations: provider id, resource class id, and the amount in the source, which may be no integer."""
 
 _CONSUMER = rows.consumers.c
 _ALLOCATION = rows.allocations.c
@@ -74,7 +74,7 @@ class ConsumerReader:
     """
 
     def __init__(
-        self, connection: Connection, names: Names, incomplete: PlacementOptions, report: Report
+        self, connection: Connection, names: Names, incomplete: PlacementOptions, report: ExchangeReport
     ) -> None:
         self._connection = connection
         self._names = names

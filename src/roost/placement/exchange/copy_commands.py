@@ -1,8 +1,7 @@
 """The ledger's commands that store what an import has read, unchanged.
 
-Each command skips what is stored already, so that an import that was interrupted can be run again. Data
-that is stored with other values is not from the source: the command raises `NotEmpty` and overwrites
-nothing.
+Each command skips data that is stored already, so an interrupted import can be run again. Data that is stored
+with other values is not from the source: the command raises `NotEmpty` and overwrites nothing.
 """
 
 from collections.abc import Iterable
@@ -25,7 +24,7 @@ from roost.model.inventory import Inventory
 from roost.placement.exchange.errors import NotEmpty
 
 
-class Provider(msgspec.Struct, frozen=True):
+class CopiedProvider(msgspec.Struct, frozen=True):
     """A resource provider with its inventories, traits and aggregates. The latter two are sorted."""
 
     uuid: str
@@ -45,7 +44,7 @@ class CopyNames(Command[tuple[int, int]], frozen=True):
     traits: tuple[str, ...]
 
     def run(self, state: State) -> tuple[int, int]:
-        """Return how many classes and how many traits are new."""
+        """Return the numbers of new classes and of new traits."""
         fleet = state.fleet
         known = fleet.resource_classes.copy()
         taken = set(known.values())
@@ -62,16 +61,16 @@ class CopyNames(Command[tuple[int, int]], frozen=True):
         return len(new), len(new_traits)
 
 
-class CopyProviders(Command[list[Provider]], frozen=True):
+class CopyProviders(Command[list[CopiedProvider]], frozen=True):
     """Stores providers. A parent is stored by the same command before its children, or by an earlier one."""
 
-    providers: tuple[Provider, ...]
+    providers: tuple[CopiedProvider, ...]
 
-    def run(self, state: State) -> list[Provider]:
-        """Return the new ones.
+    def run(self, state: State) -> list[CopiedProvider]:
+        """Return the providers that are new.
 
         Raises:
-            NotEmpty: one is stored with other values.
+            NotEmpty: a provider is stored with other values.
         """
         return [each for each in self.providers if not _is_stored(state, each) and _create(state, each)]
 
@@ -85,10 +84,10 @@ class CopyConsumers(Command[list[Held]], frozen=True):
         return [each.consumer.uuid for each in self.held]
 
     def run(self, state: State) -> list[Held]:
-        """Return the new ones.
+        """Return the consumers that are new.
 
         Raises:
-            NotEmpty: one is stored with other values.
+            NotEmpty: a consumer is stored with other values.
         """
         new = []
         for each in self.held:
@@ -102,12 +101,12 @@ class CopyConsumers(Command[list[Held]], frozen=True):
         return new
 
 
-def _is_stored(state: State, provider: Provider) -> bool:
+def _is_stored(state: State, provider: CopiedProvider) -> bool:
     fleet = state.fleet
     if provider.uuid not in fleet:
         return False
     row = fleet.row(provider.uuid)
-    there = Provider(
+    there = CopiedProvider(
         provider.uuid,
         fleet.facts(row),
         fleet.inventories(row),
@@ -119,7 +118,7 @@ def _is_stored(state: State, provider: Provider) -> bool:
     return True
 
 
-def _create(state: State, provider: Provider) -> bool:
+def _create(state: State, provider: CopiedProvider) -> bool:
     fleet, uuid = state.fleet, provider.uuid
     if fleet.row_named(provider.facts.name) is not None:
         raise NotEmpty(

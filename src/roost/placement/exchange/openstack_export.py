@@ -22,11 +22,11 @@ from roost.placement.exchange.ledger_consumers import holdings
 from roost.placement.exchange.placement_target import check_target, finish_target, prepare_target
 from roost.placement.exchange.placement_writer import PlacementWriter
 from roost.placement.exchange.probe import probe
-from roost.placement.exchange.report import Progress, Report
+from roost.placement.exchange.report import ExchangeReport, Progress
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, as_url
 
 
-def export_placement(source: Database, target: str, progress: Progress) -> Report:
+def export_placement(source: Database, target: str, progress: Progress) -> ExchangeReport:
     """Write all names, providers and consumers of a database of Roost into one of OpenStack Placement.
 
     Args:
@@ -45,7 +45,7 @@ def export_placement(source: Database, target: str, progress: Progress) -> Repor
     probe(target, lambda connection: check_target(connection, name))
     into = Database(target, answer_seconds=COMMAND_ANSWER_SECONDS)
 
-    def export(connection: Connection) -> Report:
+    def export(connection: Connection) -> ExchangeReport:
         fleet = _fleet(connection, source)
         return into.write_now(lambda writing: _write(connection, fleet, writing, name, progress))
 
@@ -67,8 +67,10 @@ def _fleet(connection: Connection, source: Database) -> Fleet:
         ) from error
 
 
-def _write(connection: Connection, fleet: Fleet, into: Connection, name: str, progress: Progress) -> Report:
-    report = Report()
+def _write(
+    connection: Connection, fleet: Fleet, into: Connection, name: str, progress: Progress
+) -> ExchangeReport:
+    report = ExchangeReport()
     total = len(fleet) + connection.execute(sa.select(sa.func.count()).select_from(consumers)).scalar_one()
     done = 0
     check_target(into, name)

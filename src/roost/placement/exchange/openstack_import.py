@@ -20,13 +20,13 @@ from roost.model.vocabulary import is_custom
 from roost.placement.exchange import placement_tables as rows
 from roost.placement.exchange.anomalies import report_broken_units, report_overuse
 from roost.placement.exchange.consumer_rows import ConsumerReader
-from roost.placement.exchange.copy_commands import CopyConsumers, CopyNames, CopyProviders, Provider
+from roost.placement.exchange.copy_commands import CopiedProvider, CopyConsumers, CopyNames, CopyProviders
 from roost.placement.exchange.errors import ExchangeError, NotEmpty
 from roost.placement.exchange.ledger_consumers import consumers_after
 from roost.placement.exchange.placement_source import read_snapshot
 from roost.placement.exchange.probe import probe
 from roost.placement.exchange.provider_rows import Names, ProviderReader
-from roost.placement.exchange.report import Progress, Report
+from roost.placement.exchange.report import ExchangeReport, Progress
 from roost.placement.options import PlacementOptions
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, as_url
 
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 def import_placement(
     source: Database, target: str, incomplete: PlacementOptions, progress: Progress
-) -> Report:
+) -> ExchangeReport:
     """Copy all names, providers and consumers of a database of OpenStack Placement into one of Roost.
 
     Args:
@@ -58,7 +58,7 @@ def import_placement(
 
 async def _import(
     connection: Connection, url: str, incomplete: PlacementOptions, progress: Progress
-) -> Report:
+) -> ExchangeReport:
     target = Database(url, answer_seconds=COMMAND_ANSWER_SECONDS)
     try:
         ledger = await Ledger.open(target)
@@ -75,10 +75,10 @@ class _Import:
         self._connection = connection
         self._ledger = ledger
         self._progress = progress
-        self._report = Report()
+        self._report = ExchangeReport()
         self._done = self._total = 0
 
-    async def run(self, incomplete: PlacementOptions) -> Report:
+    async def run(self, incomplete: PlacementOptions) -> ExchangeReport:
         names = Names(self._connection, self._report)
         await self._check_target(names)
         count = sa.select(sa.func.count()).select_from(rows.consumers)
@@ -119,7 +119,7 @@ class _Import:
         self._count("resource classes", new[0], len(classes))
         self._count("traits", new[1], len(names.traits))
 
-    async def _copy_providers(self, providers: list[Provider]) -> None:
+    async def _copy_providers(self, providers: list[CopiedProvider]) -> None:
         new = await self._execute(CopyProviders(tuple(providers)))
         self._count("resource providers", len(new), len(providers))
         for what, field in (
@@ -180,7 +180,7 @@ def _consumers_among(connection: Connection, uuids: list[str]) -> set[str]:
     return found
 
 
-def _sum(providers: Iterable[Provider], field: str) -> int:
+def _sum(providers: Iterable[CopiedProvider], field: str) -> int:
     return sum(len(getattr(provider, field)) for provider in providers)
 
 

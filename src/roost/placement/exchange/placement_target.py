@@ -1,4 +1,4 @@
-"""An OpenStack Placement database as the target of an export: whether it is empty, its tables and ids."""
+"""An OpenStack Placement database as the target of an export: the check that it is empty, tables, ids."""
 
 from datetime import datetime
 

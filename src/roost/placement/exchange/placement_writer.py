@@ -15,7 +15,7 @@ from roost.model.allocation import UNKNOWN_TYPE
 from roost.placement.exchange import anomalies
 from roost.placement.exchange import placement_tables as rows
 from roost.placement.exchange.placement_target import add_names
-from roost.placement.exchange.report import Report
+from roost.placement.exchange.report import ExchangeReport
 
 PROVIDERS_PER_BATCH = 500
 """Providers whose rows are inserted together."""
@@ -26,11 +26,11 @@ Row = dict[str, Any]
 class PlacementWriter:
     """Writes the providers of a fleet, and consumers of the same version, within one transaction."""
 
-    def __init__(self, connection: Connection, fleet: Fleet, report: Report) -> None:
+    def __init__(self, connection: Connection, fleet: Fleet, report: ExchangeReport) -> None:
         self._connection = connection
         self._fleet = fleet
         self._report = report
-        # Every row has a time: Placement cannot answer when a row without one last changed.
+        # Every row has a time: Placement fails on the last change of a row without one.
         self._now = datetime.now(UTC).replace(tzinfo=None)
         self._classes: dict[str, int] = {}
         self._traits: dict[str, int] = {}
@@ -173,7 +173,7 @@ class PlacementWriter:
 
 
 class _Ids:
-    """The ids of names, given in the order in which names are met, and the rows that are not written yet."""
+    """The ids of names, in the order in which the names occur, and the rows that are not written yet."""
 
     def __init__(self, table: sa.Table, column: str) -> None:
         self.table = table

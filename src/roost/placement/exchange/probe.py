@@ -1,4 +1,4 @@
-"""The first look at a target, which is read-only: opening a SQLite file for writing may change it."""
+"""The first read of a target. It is read-only, because opening a SQLite file for writing may change it."""
 
 import asyncio
 from collections.abc import Callable

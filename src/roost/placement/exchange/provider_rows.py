@@ -14,9 +14,9 @@ from roost.model.inventory import Inventory
 from roost.model.vocabulary import MAX_INT, is_custom, standard_resource_classes, standard_traits
 from roost.placement.exchange import anomalies
 from roost.placement.exchange import placement_tables as rows
-from roost.placement.exchange.copy_commands import Provider
+from roost.placement.exchange.copy_commands import CopiedProvider
 from roost.placement.exchange.provider_trees import arrange_trees
-from roost.placement.exchange.report import Report
+from roost.placement.exchange.report import ExchangeReport
 from roost.storage import one_of
 
 PROVIDERS_PER_BATCH = 500
@@ -53,7 +53,7 @@ class Names:
     A row that cannot be kept has no entry, so that references to it are left out.
     """
 
-    def __init__(self, connection: Connection, report: Report) -> None:
+    def __init__(self, connection: Connection, report: ExchangeReport) -> None:
         self._connection = connection
         self._report = report
         self.classes = self._vocabulary(rows.resource_classes, standard_resource_classes())
@@ -108,13 +108,13 @@ class Names:
 class ProviderReader:
     """Reads the providers of a snapshot, parents before their children."""
 
-    def __init__(self, connection: Connection, names: Names, report: Report) -> None:
+    def __init__(self, connection: Connection, names: Names, report: ExchangeReport) -> None:
         self._connection = connection
         self._names = names
         self._report = report
         self._trees = arrange_trees(names.parents)
 
-    def read(self) -> Iterator[list[Provider]]:
+    def read(self) -> Iterator[list[CopiedProvider]]:
         """Yield all providers, `PROVIDERS_PER_BATCH` at a time."""
         self._report_broken_trees()
         order = self._trees.order
@@ -122,7 +122,7 @@ class ProviderReader:
             yield self._some(order[first : first + PROVIDERS_PER_BATCH])
         self._report_strays()
 
-    def _some(self, ids: Sequence[int]) -> list[Provider]:
+    def _some(self, ids: Sequence[int]) -> list[CopiedProvider]:
         about = {row.id: row for row in self._rows(_PROVIDERS, ids)}
         inventories: defaultdict[int, dict[str, Inventory]] = defaultdict(dict)
         for row, class_id, *record in self._rows(_INVENTORIES, ids):
@@ -135,7 +135,7 @@ class ProviderReader:
         traits = self._names_by_provider(_TRAITS, ids, self._names.traits, "trait")
         aggregates = self._names_by_provider(_AGGREGATES, ids, self._names.aggregates, "aggregate")
         return [
-            Provider(
+            CopiedProvider(
                 uuid=self._names.providers[row],
                 facts=self._facts(about[row]),
                 inventories=inventories.get(row, {}),
@@ -153,7 +153,7 @@ class ProviderReader:
             self._report.add(anomalies.ODD_NAME, subject, "it has no name; kept with its uuid as its name")
             name = uuid
         elif len(name) > rows.PROVIDER_NAME_LIMIT:
-            # The uuid keeps names different that differ only after the limit.
+            # The uuid keeps apart names that differ only beyond the limit.
             anomalies.shortened(name, rows.PROVIDER_NAME_LIMIT, subject, self._report)
             name = f"{name[: rows.PROVIDER_NAME_LIMIT - len(uuid) - 1]}~{uuid}"
         if row.generation is None:

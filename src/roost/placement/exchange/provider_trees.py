@@ -42,7 +42,7 @@ def arrange_trees(parents: Mapping[int, int | None]) -> ProviderTrees:
     trees = ProviderTrees([], {}, {}, orphans, [])
     for root in roots:
         _add_tree(trees, children, root)
-    # A row that no root leads to is in a loop or below one.
+    # A row that is below no root is in a loop or below one.
     for row in sorted(parents):
         if row not in trees.roots:
             loop = _loop_above(parents, row)

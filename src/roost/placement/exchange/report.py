@@ -9,12 +9,12 @@ from roost.ledger.findings import Finding
 
 
 class Progress(Protocol):
-    """Receives how many providers and consumers of how many are done."""
+    """Receives the progress: the numbers of providers and consumers that are done, and of all."""
 
     def __call__(self, done: int, total: int) -> None: ...
 
 
-class Report(msgspec.Struct, frozen=True):
+class ExchangeReport(msgspec.Struct, frozen=True):
     """The result of an import or an export.
 
     ``copied`` and ``there_already`` count by kind of row; the latter were copied by an earlier run that was

@@ -5,20 +5,20 @@ from typing import Any
 
 from roost.placement.commands.traits_and_aggregates import SetAggregates
 from roost.placement.http.answers import answer
-from roost.placement.http.service import Service
+from roost.placement.http.service import PlacementApi
 from roost.placement.known_names import provider_row
 from roost.placement.wire.microversions import Since
-from roost.placement.wire.request import Request, Response
+from roost.placement.wire.request import PlacementRequest, Response
 
 
-async def list_aggregates(service: Service, req: Request, resp: Response, uuid: str) -> None:
+async def list_aggregates(service: PlacementApi, req: PlacementRequest, resp: Response, uuid: str) -> None:
     """List the aggregates of a resource provider."""
     fleet = await service.ledger.current()
     row = provider_row(fleet, uuid)
     answer(req, resp, _describe(req, fleet.aggregates_of(row), fleet.generation.item(row)))
 
 
-async def set_aggregates(service: Service, req: Request, resp: Response, uuid: str) -> None:
+async def set_aggregates(service: PlacementApi, req: PlacementRequest, resp: Response, uuid: str) -> None:
     """Replace the aggregates of a resource provider."""
     body = req.body
     if req.version >= Since.AGGREGATE_GENERATIONS:
@@ -31,7 +31,7 @@ async def set_aggregates(service: Service, req: Request, resp: Response, uuid: s
     answer(req, resp, _describe(req, aggregates, generation))
 
 
-def _describe(req: Request, aggregates: Sequence[str], generation: int) -> dict[str, Any]:
+def _describe(req: PlacementRequest, aggregates: Sequence[str], generation: int) -> dict[str, Any]:
     document: dict[str, Any] = {"aggregates": aggregates}
     if req.version >= Since.AGGREGATE_GENERATIONS:
         document["resource_provider_generation"] = generation

@@ -11,9 +11,9 @@ from roost.placement.allocations import HeldByConsumer, allocations_of_consumer,
 from roost.placement.commands.allocations import DeleteAllocations, WriteAllocations
 from roost.placement.errors import BadRequest, NotFound
 from roost.placement.http.answers import answer, answer_empty, members_in_parts
-from roost.placement.http.service import Service
+from roost.placement.http.service import PlacementApi
 from roost.placement.moments import headers_of
-from roost.placement.wire.request import Request, Response
+from roost.placement.wire.request import PlacementRequest, Response
 from roost.placement.wire.uuids import canonical_uuid, is_uuid_like
 
 CONSUMER_FIELDS = {
@@ -25,7 +25,7 @@ CONSUMER_FIELDS = {
 """The members that describe a consumer -> the field of `Consumer`, and the first microversion."""
 
 
-async def write_allocations(service: Service, req: Request, resp: Response) -> None:
+async def write_allocations(service: PlacementApi, req: PlacementRequest, resp: Response) -> None:
     """Write the allocations of several consumers, all of them or none."""
     body = req.body
     writes = tuple(each.write(consumer) for consumer, each in body.items())
@@ -33,7 +33,9 @@ async def write_allocations(service: Service, req: Request, resp: Response) -> N
     answer_empty(resp)
 
 
-async def show_allocations(service: Service, req: Request, resp: Response, consumer: str) -> None:
+async def show_allocations(
+    service: PlacementApi, req: PlacementRequest, resp: Response, consumer: str
+) -> None:
     """Show the allocations of a consumer."""
     found = await service.ledger.database.read(
         partial(allocations_of_consumer, consumer=consumer), by_key=True
@@ -42,7 +44,9 @@ async def show_allocations(service: Service, req: Request, resp: Response, consu
     answer(req, resp, document, modified=None if found is None else found.written_at)
 
 
-async def set_allocations(service: Service, req: Request, resp: Response, consumer: str) -> None:
+async def set_allocations(
+    service: PlacementApi, req: PlacementRequest, resp: Response, consumer: str
+) -> None:
     """Replace the allocations of a consumer."""
     if not is_uuid_like(consumer):
         raise BadRequest(f"Malformed consumer_uuid: {consumer}")
@@ -56,13 +60,17 @@ async def set_allocations(service: Service, req: Request, resp: Response, consum
     answer_empty(resp)
 
 
-async def delete_allocations(service: Service, req: Request, resp: Response, consumer: str) -> None:
+async def delete_allocations(
+    service: PlacementApi, req: PlacementRequest, resp: Response, consumer: str
+) -> None:
     """Delete all allocations of a consumer."""
     await service.ledger.execute(DeleteAllocations(consumer))
     answer_empty(resp)
 
 
-async def list_provider_allocations(service: Service, req: Request, resp: Response, uuid: str) -> None:
+async def list_provider_allocations(
+    service: PlacementApi, req: PlacementRequest, resp: Response, uuid: str
+) -> None:
     """List the allocations on a resource provider, by consumer."""
     found = await service.ledger.database.read(partial(allocations_on_provider, provider=uuid))
     if found is None:
@@ -77,7 +85,7 @@ async def list_provider_allocations(service: Service, req: Request, resp: Respon
     answer(req, resp, document, modified=found.written_at)
 
 
-def _describe(req: Request, found: HeldByConsumer) -> dict[str, Any]:
+def _describe(req: PlacementRequest, found: HeldByConsumer) -> dict[str, Any]:
     allocations = {
         provider: {"resources": resources, "generation": found.generations[provider]}
         for provider, resources in found.held.allocations.items()
@@ -89,7 +97,7 @@ def _describe(req: Request, found: HeldByConsumer) -> dict[str, Any]:
     return document
 
 
-def _describe_consumers(req: Request, provider: str, found: Mapping[str, Held]) -> dict[str, Any]:
+def _describe_consumers(req: PlacementRequest, provider: str, found: Mapping[str, Held]) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     for consumer, held in found.items():
         shown[consumer] = {"resources": held.allocations[provider]}

@@ -11,7 +11,7 @@ import falcon
 import msgspec
 
 from roost.placement.wire.microversions import Since
-from roost.placement.wire.request import Request, Response
+from roost.placement.wire.request import PlacementRequest, Response
 
 _MEMBERS_AT_ONCE: Final = 2_000
 """Members of an object that are written at once: some 5 ms."""
@@ -23,14 +23,19 @@ T = TypeVar("T")
 
 
 def answer(
-    req: Request, resp: Response, document: object, *, status: int = 200, modified: float | None = None
+    req: PlacementRequest,
+    resp: Response,
+    document: object,
+    *,
+    status: int = 200,
+    modified: float | None = None,
 ) -> None:
     """Answer with JSON. ``modified``: the last change, in seconds since the epoch; None for now."""
     answer_text(req, resp, msgspec.json.encode(document), status=status, modified=modified)
 
 
 def answer_text(
-    req: Request,
+    req: PlacementRequest,
     resp: Response,
     text: bytes | memoryview,
     *,
@@ -40,14 +45,14 @@ def answer_text(
     """Answer with JSON that is already encoded. ``modified``: see `answer`."""
     resp.status = status
     resp.content_type = falcon.MEDIA_JSON
-    resp.data = text  # type: ignore[assignment]  # what is longer than `LONG` is sent in parts
+    resp.data = text  # type: ignore[assignment]  # a text longer than `LONG` is sent in parts
     set_freshness(req, resp, modified)
 
 
 async def members_in_parts(
     items: Iterable[tuple[str, T]], describe: Callable[[Sequence[tuple[str, T]]], Mapping[str, object]]
 ) -> bytes:
-    """A JSON object of many members, written in parts between which other requests have their turn.
+    """Encode a JSON object of many members in parts, between which other requests run.
 
     ``describe`` returns the members for some of the items.
     """
@@ -67,18 +72,18 @@ def answer_empty(resp: Response, status: int = 204) -> None:
         resp.set_header("content-length", "0")
 
 
-def set_freshness(req: Request, resp: Response, modified: float | None = None) -> None:
+def set_freshness(req: PlacementRequest, resp: Response, modified: float | None = None) -> None:
     """Set Last-Modified and ``Cache-Control: no-cache``, from 1.15. For ``modified`` see `answer`."""
     if req.version >= Since.CACHE_HEADERS:
         resp.last_modified = datetime.fromtimestamp(time.time() if modified is None else modified, UTC)
         resp.cache_control = ("no-cache",)
 
 
-def locate(req: Request, resp: Response, path: str) -> None:
+def locate(req: PlacementRequest, resp: Response, path: str) -> None:
     """Set Location to the absolute URL of a path of this API."""
     resp.location = f"{req.prefix}{path}"
 
 
-def href(req: Request, path: str) -> str:
-    """A link to a path of this API, with the prefix under which the API is mounted."""
+def href(req: PlacementRequest, path: str) -> str:
+    """Return a link to a path of this API, with the prefix under which the API is mounted."""
     return f"{req.root_path}{path}"

@@ -6,10 +6,10 @@ from roost.ledger import Ledger, LedgerBusy
 from roost.placement.access import open_authenticator, open_policy
 from roost.placement.http.conventions import PlacementConventions
 from roost.placement.http.operations import OPERATIONS
-from roost.placement.http.service import Service
+from roost.placement.http.service import PlacementApi
 from roost.placement.options import PlacementOptions
 from roost.placement.queries import QueryBudget
-from roost.placement.wire.request import Request
+from roost.placement.wire.request import PlacementRequest
 from roost.storage import StorageError
 from roost.web import app
 from roost.web.cors import Cors
@@ -19,7 +19,7 @@ from roost.web.forwarded import through_proxies
 def create_app(
     ledger: Ledger, options: PlacementOptions, queries: QueryBudget | None = None
 ) -> falcon.asgi.App:  # type: ignore[type-arg]
-    """The API on a ledger, which the caller closes. ``queries``: a budget that others share, if they do.
+    """Make the API on a ledger, which the caller closes. ``queries``: the budget, if it is shared.
 
     Raises:
         OperatorError: The options for tokens or policies cannot work.
@@ -28,15 +28,15 @@ def create_app(
 
 
 def kernel(ledger: Ledger, options: PlacementOptions, queries: QueryBudget | None = None) -> app.Kernel:
-    """The kernel of the application. Raises `OperatorError` as `create_app` does."""
+    """Make the kernel of the application. Raises `OperatorError` as `create_app` does."""
     proxies = options.proxies
     return app.Kernel(
-        Service(ledger, options, queries or QueryBudget(ledger, options.limits)),
+        PlacementApi(ledger, options, queries or QueryBudget(ledger, options.limits)),
         open_authenticator(options),
         open_policy(options),
         PlacementConventions(),
         unavailable=(LedgerBusy, StorageError),
-        request_type=Request if proxies is None else through_proxies(Request, proxies),
+        request_type=PlacementRequest if proxies is None else through_proxies(PlacementRequest, proxies),
         middleware=(Cors(options.cors),) if options.cors.allowed_origin else (),
         body_seconds=options.limits.body_seconds,
     )

@@ -40,14 +40,14 @@ UniqueUuids = Annotated[list[Uuid], Meta(extra_json_schema={"uniqueItems": True}
 Mappings = Annotated[dict[Suffix, Annotated[list[Uuid], Meta(min_length=1)]], Meta(min_length=1)]
 
 
-class Form(Struct, forbid_unknown_fields=True):
+class BodyForm(Struct, forbid_unknown_fields=True):
     """A body, or an object in a body. Unknown members are refused."""
 
 
 # Providers
 
 
-class NewProvider(Form):
+class NewProvider(BodyForm):
     """POST /resource_providers."""
 
     name: NewName
@@ -70,7 +70,7 @@ class NewProviderInTree(NewProvider):
         return self.parent_provider_uuid
 
 
-class ProviderUpdate(Form):
+class ProviderUpdate(BodyForm):
     """PUT /resource_providers/{uuid}."""
 
     name: Name
@@ -95,7 +95,7 @@ class ProviderUpdateInTree(ProviderUpdate):
 # Inventories, traits, aggregates, names
 
 
-class InventoryRecord(Form):
+class InventoryRecord(BodyForm):
     """One inventory without its class. The generation is accepted and not checked."""
 
     total: Positive
@@ -131,7 +131,7 @@ class OneInventory(InventoryRecord, kw_only=True):
     resource_provider_generation: int
 
 
-class AllInventories(Form):
+class AllInventories(BodyForm):
     """PUT .../inventories, and each provider of a reshape."""
 
     resource_provider_generation: int
@@ -143,21 +143,21 @@ class AllInventories(Form):
         return {name: record.inventory for name, record in self.inventories.items()}
 
 
-class Traits(Form):
+class Traits(BodyForm):
     """PUT .../traits."""
 
     traits: list[TraitName]
     resource_provider_generation: int
 
 
-class Aggregates(Form):
+class Aggregates(BodyForm):
     """PUT .../aggregates from 1.19. Before, the body is the list itself."""
 
     aggregates: UniqueUuids
     resource_provider_generation: int
 
 
-class NewClass(Form):
+class NewClass(BodyForm):
     """POST /resource_classes, and PUT /resource_classes/{name} up to 1.6, which renames."""
 
     name: CustomName
@@ -166,33 +166,33 @@ class NewClass(Form):
 # Allocations
 
 
-class AllocationProvider(Form):
+class AllocationProvider(BodyForm):
     """The provider of an allocation up to 1.11."""
 
     uuid: Uuid
 
 
-class ListedAllocation(Form):
+class ListedAllocation(BodyForm):
     """An allocation up to 1.11."""
 
     resource_provider: AllocationProvider
     resources: Amounts
 
 
-class KeyedAllocation(Form):
+class KeyedAllocation(BodyForm):
     """An allocation from 1.12, by its provider. The generation is accepted and not checked."""
 
     resources: Amounts
     generation: int | UnsetType = UNSET
 
 
-class ListedAllocations(Form):
+class ListedAllocations(BodyForm):
     """PUT /allocations/{consumer} up to 1.7: without project and user."""
 
     allocations: Annotated[list[ListedAllocation], Meta(min_length=1)]
 
     def write(self, consumer: str, project_id: str, user_id: str) -> ConsumerWrite:
-        """The write of a consumer, for this project and user unless the body names others."""
+        """Return the write of a consumer, for this project and user unless the body names others."""
         held = {each.resource_provider.uuid: each.resources for each in self.allocations}
         return ConsumerWrite(consumer=consumer, allocations=held, project_id=project_id, user_id=user_id)
 
@@ -208,7 +208,7 @@ class OwnedListedAllocations(ListedAllocations):
         return super().write(consumer, self.project_id, self.user_id)
 
 
-class ConsumerAllocations(Form):
+class ConsumerAllocations(BodyForm):
     """The allocations of one consumer in POST /allocations. Without any the consumer is deleted."""
 
     allocations: dict[UuidKey, KeyedAllocation]
@@ -255,7 +255,7 @@ Several = Annotated[dict[UuidKey, T], Meta(min_length=1)]
 """POST /allocations: the allocations of each consumer by its uuid."""
 
 
-class ReshapeAtGeneration(Form):
+class ReshapeAtGeneration(BodyForm):
     """POST /reshaper."""
 
     inventories: Annotated[dict[UuidKey, AllInventories], Meta(min_length=1)]

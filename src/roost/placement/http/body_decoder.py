@@ -1,4 +1,4 @@
-"""From JSON to the types of `bodies`.
+"""Decodes JSON to the types of `bodies`.
 
 msgspec decodes and validates. A value that it refuses is validated again with the JSON schema of the same
 type, because clients match the messages of jsonschema.
@@ -14,15 +14,18 @@ from roost.placement.errors import BadRequest
 from roost.placement.http.bodies import Aggregates
 
 LARGEST_EXPLAINED = 2**17
-"""Bytes of the largest body whose error has the message of jsonschema. Finding it takes microseconds for each
-value of the body, and blocks the event loop. For a larger body the message is msgspec's."""
+"""Bytes of the largest body whose error has the message of jsonschema.
+
+Finding that message takes microseconds for each value of the body and blocks the event loop. For a larger
+body the message is msgspec's.
+"""
 
 _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """The errors of the decoder for a text that is not JSON, or is nested too deeply."""
 
 
 def decode(raw: bytes, form: Any) -> Any:
-    """A body as a value of type ``form``.
+    """Decode a body to a value of type ``form``.
 
     Raises:
         BadRequest: The body is not JSON, or not of this type.
@@ -39,7 +42,7 @@ def decode(raw: bytes, form: Any) -> Any:
 
 
 def convert(value: object, form: Any) -> Any:
-    """A value of JSON's types as one of type ``form``. Raises `BadRequest`."""
+    """Convert a decoded JSON value to type ``form``. Raises `BadRequest`."""
     try:
         return msgspec.convert(value, form)
     except msgspec.ValidationError as error:
@@ -47,7 +50,7 @@ def convert(value: object, form: Any) -> Any:
 
 
 def _decode_whole_numbers(raw: bytes, form: Any) -> Any:
-    """A body as a value of type ``form``, where 1.0 is an integer, as it is in JSON schema."""
+    """Decode a body to a value of type ``form``, where 1.0 is an integer, as in JSON schema."""
     try:
         # A syntax error has precedence over a wrong value, wherever the two are.
         value = _UNTYPED.decode(raw)
@@ -64,7 +67,7 @@ def _decode_whole_numbers(raw: bytes, form: Any) -> Any:
 
 
 def _number(text: str) -> float | int:
-    """A number with a fraction or an exponent: an int if it is whole."""
+    """Return a number with a fraction or an exponent, as an int if it is whole."""
     number = float(text)
     if math.isinf(number):
         raise msgspec.DecodeError(f"the number {text[:40]} is out of range")
@@ -79,7 +82,7 @@ def _check_unique(value: Aggregates | list[str], form: Any) -> None:
 
 
 def _refusal(value: object, form: Any, otherwise: str) -> BadRequest:
-    """The error for a value that is not of a type. ``otherwise`` is its text if the schema finds nothing."""
+    """Return the error for a value of a wrong type. ``otherwise``: its text if the schema finds no error."""
     from roost.placement.wire.json_schema import describe_error, schema_of
 
     try:

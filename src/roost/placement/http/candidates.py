@@ -11,7 +11,7 @@ from roost.fleet.choices import Choice
 from roost.fleet.feasibility import feasibilities
 from roost.fleet.reach import is_flat
 from roost.placement.http.answers import answer_text
-from roost.placement.http.service import Service
+from roost.placement.http.service import PlacementApi
 from roost.placement.known_names import check_query
 from roost.placement.moments import VERSION
 from roost.placement.options import PlacementOptions
@@ -19,14 +19,14 @@ from roost.placement.wire.candidate_query import CandidateRequest, parse_candida
 from roost.placement.wire.candidate_texts import describe_candidates, weight_of
 from roost.placement.wire.microversions import Since
 from roost.placement.wire.query import parse_parameters
-from roost.placement.wire.request import Request, Response
+from roost.placement.wire.request import PlacementRequest, Response
 from roost.process.metrics import catalogue as metrics
 
 _MOST_PARSED = 1_000
-"""Parsed queries that are kept. When there are more, all are dropped."""
+"""Parsed queries that are cached at most. With more, the cache is emptied."""
 
 _LONGEST_PARSED = 2_000
-"""Characters of a query. A longer one is not kept."""
+"""Characters of a query. A longer one is not cached."""
 
 _NO_LIMIT = 2**62
 
@@ -34,11 +34,11 @@ _PARSED: dict[tuple[str, int], CandidateRequest] = {}
 """Parsed queries by text and microversion."""
 
 
-async def list_candidates(service: Service, req: Request, resp: Response) -> None:
+async def list_candidates(service: PlacementApi, req: PlacementRequest, resp: Response) -> None:
     """List allocation candidates."""
     wanted: CandidateRequest = req.query
     options = service.options
-    # Others cannot be found again: their order is drawn, or depends on options that no record has.
+    # Other responses are not reproducible: their order is random, or depends on options that no record has.
     repeatable = (
         not options.randomize_allocation_candidates
         and not options.breadth_first
@@ -46,13 +46,13 @@ async def list_candidates(service: Service, req: Request, resp: Response) -> Non
     )
 
     def check(fleet: Fleet) -> None:
-        # The response is computed on this fleet, here or in a process that is forked at once.
+        # The response is then computed on this fleet, in this process or in one that is forked at once.
         if repeatable:
             resp.set_header(VERSION, str(fleet.version))
         check_query(fleet, wanted.query)
 
     def compute(fleet: Fleet) -> bytes:
-        # Nothing need be kept of hosts without trees: each is found as quickly as it is read.
+        # Without trees nothing is cached: finding a host takes no longer than reading it from the cache.
         flat = is_flat(fleet, wanted.query)
         kept = None if flat else feasibilities(fleet).for_answer(wanted.query)
         search = CandidateSearch(fleet, wanted.query, feasibility=kept)
@@ -65,8 +65,8 @@ async def list_candidates(service: Service, req: Request, resp: Response) -> Non
     answer_text(req, resp, await service.queries.answer((req.query_string, req.version), check, compute))
 
 
-def parse_cached(req: Request) -> CandidateRequest:
-    """The query of a request. Schedulers send the same few queries again and again. Raises `BadRequest`."""
+def parse_cached(req: PlacementRequest) -> CandidateRequest:
+    """Return the parsed query of a request, cached: schedulers repeat a few queries. Raises `BadRequest`."""
     key = (req.query_string, req.version)
     wanted = _PARSED.get(key)
     if wanted is None:
@@ -85,7 +85,7 @@ def _find(
     version: int,
     options: PlacementOptions,
 ) -> list[Choice]:
-    """The candidates of the answer. Unless they are shuffled, they are generated only as far as it needs.
+    """Find the candidates of the response. Unless they are shuffled, no more are generated than it has.
 
     Raises `TooMuchWork`.
     """
@@ -95,7 +95,7 @@ def _find(
     if version < Since.CANDIDATES_IN_TREES and fleet.has_trees:
         taken = [place for place, need in enumerate(search.needs) if need.resources]
         found = (choice for choice in found if _one_of_each_tree(fleet, {choice[1][at] for at in taken}))
-    # One more than there is work for, so that too many are noticed without a count of each.
+    # One more than the meter has work for, so that too many are noticed without a count of each.
     weight = weight_of(search.needs)
     most = fleet.meter.left(_NO_LIMIT) // weight + 1
     shuffled = options.randomize_allocation_candidates
@@ -107,6 +107,6 @@ def _find(
 
 
 def _one_of_each_tree(fleet: Fleet, rows: set[int]) -> bool:
-    """Whether no two providers are in one tree: clients of old microversions know no trees."""
+    """Return whether no two providers are in one tree: clients of old microversions know no trees."""
     fleet.meter.spend(1 + len(rows))
     return len({fleet.root.item(row) for row in rows}) == len(rows)

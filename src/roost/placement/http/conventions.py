@@ -13,7 +13,7 @@ import falcon
 import msgspec
 
 from roost.placement.wire.microversions import HEADER, LATEST, SERVICE, Since, parse_version, version_text
-from roost.placement.wire.request import Request, Response
+from roost.placement.wire.request import PlacementRequest, Response
 from roost.web.conventions import Conventions
 from roost.web.errors import BadRequest, HTTPError, NotAcceptable, NotFound, Unauthorised
 
@@ -65,11 +65,11 @@ class PlacementConventions(Conventions):
     errors = ReportedErrors
     raises = (BadRequest, NotAcceptable)
 
-    def unknown_path(self, req: Request) -> HTTPError:  # type: ignore[override]
+    def unknown_path(self, req: PlacementRequest) -> HTTPError:  # type: ignore[override]
         # As upstream, in whose API the error has no code of its own.
         return NotFound()
 
-    def receive(self, req: Request) -> None:  # type: ignore[override]
+    def receive(self, req: PlacementRequest) -> None:  # type: ignore[override]
         req.version_asked = parse_version(req.get_header(HEADER))
         try:
             length = int(req.get_header("content-length") or 0)
@@ -78,19 +78,19 @@ class PlacementConventions(Conventions):
         if length > 0 and not req.content_type:
             raise BadRequest("content-type header required when content-length > 0")
 
-    def accepts(self, req: Request, media_types: tuple[str, ...]) -> bool:  # type: ignore[override]
+    def accepts(self, req: PlacementRequest, media_types: tuple[str, ...]) -> bool:  # type: ignore[override]
         # A malformed header is ignored: some clients have sent one for decades, such as Java's
         # ``text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2``.
         return super().accepts(req, media_types) or not all(
             not part or _RANGE.fullmatch(part) for part in map(str.strip, req.accept.split(","))
         )
 
-    def finish(self, req: Request, resp: Response) -> None:  # type: ignore[override]
+    def finish(self, req: PlacementRequest, resp: Response) -> None:  # type: ignore[override]
         if req.version_asked is not None:
             resp.set_header(HEADER, f"{SERVICE} {version_text(req.version_asked)}")
             resp.append_header("vary", HEADER)
 
-    def refuse(self, req: Request, resp: Response, error: HTTPError) -> None:  # type: ignore[override]
+    def refuse(self, req: PlacementRequest, resp: Response, error: HTTPError) -> None:  # type: ignore[override]
         text, title = str(error), falcon.code_to_http_status(error.status).partition(" ")[2]
         accept = req.get_header("accept") or "*/*"
         accept = falcon.MEDIA_JSON if accept == "*/*" else accept
@@ -119,7 +119,7 @@ def detail_of(error: HTTPError, sentence: str | None = None) -> str:
     return f"{sentence or _SENTENCES.get(error.status, _FALLBACK)}\n\n {error}  "
 
 
-def _document(req: Request, error: HTTPError, title: str, sentence: str) -> object:
+def _document(req: PlacementRequest, error: HTTPError, title: str, sentence: str) -> object:
     if error.status == Unauthorised.status:
         # As upstream, where the authentication middleware answers in a form of its own.
         return {"message": sentence, "code": f"{error.status} {title}", "title": title}

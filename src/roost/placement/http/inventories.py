@@ -14,13 +14,13 @@ from roost.placement.commands.inventories import (
 )
 from roost.placement.errors import NotFound
 from roost.placement.http.answers import answer, answer_empty, locate
-from roost.placement.http.service import Service
+from roost.placement.http.service import PlacementApi
 from roost.placement.known_names import provider_row
 from roost.placement.wire.microversions import Since
-from roost.placement.wire.request import Request, Response
+from roost.placement.wire.request import PlacementRequest, Response
 
 
-async def list_inventories(service: Service, req: Request, resp: Response, uuid: str) -> None:
+async def list_inventories(service: PlacementApi, req: PlacementRequest, resp: Response, uuid: str) -> None:
     """List the inventories of a resource provider."""
     fleet = await service.ledger.current()
     row = provider_row(fleet, uuid)
@@ -28,7 +28,7 @@ async def list_inventories(service: Service, req: Request, resp: Response, uuid:
     answer(req, resp, document, modified=fleet.changed_at.item(row))
 
 
-async def add_inventory(service: Service, req: Request, resp: Response, uuid: str) -> None:
+async def add_inventory(service: PlacementApi, req: PlacementRequest, resp: Response, uuid: str) -> None:
     """Add the inventory of one resource class to a resource provider."""
     body = req.body
     generation = await service.ledger.execute(
@@ -38,7 +38,7 @@ async def add_inventory(service: Service, req: Request, resp: Response, uuid: st
     answer(req, resp, _describe(body.inventory, generation), status=201)
 
 
-async def set_inventories(service: Service, req: Request, resp: Response, uuid: str) -> None:
+async def set_inventories(service: PlacementApi, req: PlacementRequest, resp: Response, uuid: str) -> None:
     """Replace all inventories of a resource provider."""
     body = req.body
     inventories = body.by_class
@@ -48,14 +48,14 @@ async def set_inventories(service: Service, req: Request, resp: Response, uuid: 
     answer(req, resp, _describe_all(inventories, generation))
 
 
-async def delete_inventories(service: Service, req: Request, resp: Response, uuid: str) -> None:
+async def delete_inventories(service: PlacementApi, req: PlacementRequest, resp: Response, uuid: str) -> None:
     """Delete all inventories of a resource provider."""
     await service.ledger.execute(SetInventories(uuid, {}))
     answer_empty(resp)
 
 
 async def show_inventory(
-    service: Service, req: Request, resp: Response, uuid: str, resource_class: str
+    service: PlacementApi, req: PlacementRequest, resp: Response, uuid: str, resource_class: str
 ) -> None:
     """Show one inventory of a resource provider."""
     fleet = await service.ledger.current()
@@ -68,7 +68,7 @@ async def show_inventory(
 
 
 async def set_inventory(
-    service: Service, req: Request, resp: Response, uuid: str, resource_class: str
+    service: PlacementApi, req: PlacementRequest, resp: Response, uuid: str, resource_class: str
 ) -> None:
     """Replace one inventory of a resource provider."""
     body = req.body
@@ -80,14 +80,14 @@ async def set_inventory(
 
 
 async def delete_inventory(
-    service: Service, req: Request, resp: Response, uuid: str, resource_class: str
+    service: PlacementApi, req: PlacementRequest, resp: Response, uuid: str, resource_class: str
 ) -> None:
     """Delete one inventory of a resource provider."""
     await service.ledger.execute(DeleteInventory(uuid, resource_class))
     answer_empty(resp)
 
 
-def _may_reserve_all(req: Request) -> bool:
+def _may_reserve_all(req: PlacementRequest) -> bool:
     return req.version >= Since.RESERVED_MAY_EQUAL_TOTAL
 
 

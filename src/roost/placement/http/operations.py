@@ -20,7 +20,7 @@ from roost.placement.http import (
     traits,
     usages,
 )
-from roost.placement.http.service import Service
+from roost.placement.http.service import PlacementApi
 from roost.placement.http.versioned import FirstCheck, QueryAtVersion, VersionedOperation
 from roost.placement.known_names import provider_row
 from roost.placement.wire.microversions import ByVersion
@@ -32,12 +32,12 @@ from roost.web.policy import Rule
 from roost.web.query import read_parameters
 
 
-async def _check_provider(service: Service, params: Mapping[str, str]) -> None:
+async def _check_provider(service: PlacementApi, params: Mapping[str, str]) -> None:
     """Raise `NotFound` unless the provider in the path exists."""
     provider_row(await service.ledger.current(), params["uuid"])
 
 
-async def _check_consumer(service: Service, params: Mapping[str, str]) -> None:
+async def _check_consumer(service: PlacementApi, params: Mapping[str, str]) -> None:
     """Raise `BadRequest` unless the consumer in the path is a uuid."""
     if not is_uuid_like(params["consumer"]):
         raise BadRequest(f"Malformed consumer_uuid: {params['consumer']}")
@@ -52,7 +52,7 @@ def _rule(name: str) -> Rule:
 
 
 def _read(path: str, rule: Rule, handler: Handler, since: int = 0, **more: Any) -> VersionedOperation:
-    """A GET whose response is JSON."""
+    """Return the row of a GET whose response is JSON."""
     return VersionedOperation("GET", path, rule, handler, since=since, answer=dict[str, Any], **more)
 
 
@@ -66,7 +66,7 @@ def _write(
     first_check: FirstCheck | None = None,
     **more: Any,
 ) -> VersionedOperation:
-    """An operation with a body. ``starts``: the type of the body by the first version that has it."""
+    """Return the row of an operation with a body. ``starts``: the type of the body by its first version."""
     return VersionedOperation(
         method,
         path,
@@ -82,7 +82,7 @@ def _write(
 
 
 def _delete(path: str, rule: str, handler: Handler, **more: Any) -> VersionedOperation:
-    """An operation without bodies that deletes."""
+    """Return the row of a DELETE, which has no bodies."""
     return VersionedOperation(
         "DELETE", path, _rule(rule), handler, status=204, provides=(), raises=(Conflict,), **more
     )

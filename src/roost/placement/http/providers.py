@@ -14,7 +14,7 @@ from roost.fleet.match import match
 from roost.model.request import RequestGroup
 from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
 from roost.placement.http.answers import answer, answer_empty, answer_text, href, locate
-from roost.placement.http.service import Service
+from roost.placement.http.service import PlacementApi
 from roost.placement.known_names import check_classes, check_traits, provider_row
 from roost.placement.moments import VERSION
 from roost.placement.wire.microversions import Since
@@ -24,7 +24,7 @@ from roost.placement.wire.query import (
     parse_required,
     parse_resources,
 )
-from roost.placement.wire.request import Request, Response
+from roost.placement.wire.request import PlacementRequest, Response
 from roost.web.observation import LONG
 from roost.web.query import Parameters
 
@@ -35,12 +35,12 @@ _LISTED = 20
 """Units of work of a provider in a list."""
 
 _MODIFIED = struct.Struct("<d")
-"""When the newest of the listed providers was changed, before the text of their list."""
+"""The time of the last change of the listed providers, stored in front of the text of their list."""
 
 _NEVER = 0.0
 
 
-async def list_providers(service: Service, req: Request, resp: Response) -> None:
+async def list_providers(service: PlacementApi, req: PlacementRequest, resp: Response) -> None:
     """List resource providers."""
     parameters = req.query
     group = _parse_group(parameters, req.version)
@@ -63,7 +63,7 @@ async def list_providers(service: Service, req: Request, resp: Response) -> None
     answer_text(req, resp, text, modified=None if modified == _NEVER else modified)
 
 
-async def create_provider(service: Service, req: Request, resp: Response) -> None:
+async def create_provider(service: PlacementApi, req: PlacementRequest, resp: Response) -> None:
     """Create a resource provider."""
     body = req.body
     name = str(uuid.uuid4() if body.uuid is UNSET else uuid.UUID(body.uuid))
@@ -75,12 +75,12 @@ async def create_provider(service: Service, req: Request, resp: Response) -> Non
     await _answer_provider(service, req, resp, name)
 
 
-async def show_provider(service: Service, req: Request, resp: Response, uuid: str) -> None:
+async def show_provider(service: PlacementApi, req: PlacementRequest, resp: Response, uuid: str) -> None:
     """Show a resource provider."""
     await _answer_provider(service, req, resp, uuid)
 
 
-async def update_provider(service: Service, req: Request, resp: Response, uuid: str) -> None:
+async def update_provider(service: PlacementApi, req: PlacementRequest, resp: Response, uuid: str) -> None:
     """Rename a resource provider, or give it another parent."""
     body = req.body
     may_move = req.version >= Since.PROVIDERS_MOVE
@@ -88,14 +88,14 @@ async def update_provider(service: Service, req: Request, resp: Response, uuid: 
     await _answer_provider(service, req, resp, uuid)
 
 
-async def delete_provider(service: Service, req: Request, resp: Response, uuid: str) -> None:
+async def delete_provider(service: PlacementApi, req: PlacementRequest, resp: Response, uuid: str) -> None:
     """Delete a resource provider."""
     await service.ledger.execute(DeleteProvider(uuid))
     answer_empty(resp)
 
 
-def describe(req: Request, fleet: Fleet, row: int) -> dict[str, Any]:
-    """A provider as the request's version shows it."""
+def describe(req: PlacementRequest, fleet: Fleet, row: int) -> dict[str, Any]:
+    """Return a provider as the request's version shows it."""
     facts = fleet.facts(row)
     url = href(req, f"/resource_providers/{fleet.uuid(row)}")
     links = [{"rel": "self", "href": url}]
@@ -107,7 +107,7 @@ def describe(req: Request, fleet: Fleet, row: int) -> dict[str, Any]:
     return document
 
 
-async def _answer_provider(service: Service, req: Request, resp: Response, uuid: str) -> None:
+async def _answer_provider(service: PlacementApi, req: PlacementRequest, resp: Response, uuid: str) -> None:
     fleet = await service.ledger.current()
     resp.set_header(VERSION, str(fleet.version))
     row = provider_row(fleet, uuid)
@@ -115,7 +115,7 @@ async def _answer_provider(service: Service, req: Request, resp: Response, uuid:
 
 
 def _parse_group(parameters: Parameters, version: int) -> RequestGroup:
-    """The filters, except name and uuid, as a request group that one provider must satisfy alone."""
+    """Return the filters, except name and uuid, as a request group that one provider must satisfy alone."""
     resources = last(parameters, "resources")
     required, forbidden = parse_required(parameters.get("required", []), version)
     member_of, forbidden_aggregates = parse_member_of(parameters.get("member_of", []), version)

@@ -2,11 +2,11 @@
 
 from roost.placement.commands.reshape import NewInventories, Reshape
 from roost.placement.http.answers import answer_empty
-from roost.placement.http.service import Service
-from roost.placement.wire.request import Request, Response
+from roost.placement.http.service import PlacementApi
+from roost.placement.wire.request import PlacementRequest, Response
 
 
-async def reshape(service: Service, req: Request, resp: Response) -> None:
+async def reshape(service: PlacementApi, req: PlacementRequest, resp: Response) -> None:
     """Replace inventories and allocations of several resource providers at once."""
     body = req.body
     inventories = tuple(

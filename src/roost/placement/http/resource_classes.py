@@ -11,9 +11,9 @@ from roost.placement.errors import ConcurrentUpdate, NotFound
 from roost.placement.http.answers import answer, answer_empty, answer_text, href, locate
 from roost.placement.http.bodies import NewClass
 from roost.placement.http.body_decoder import convert
-from roost.placement.http.service import Service
+from roost.placement.http.service import PlacementApi
 from roost.placement.queries.budget import unchecked
-from roost.placement.wire.request import Request, Response
+from roost.placement.wire.request import PlacementRequest, Response
 
 _LISTED = 4
 """Units of work of a class in a list."""
@@ -21,7 +21,7 @@ _LISTED = 4
 _TRIES_TO_RENAME = 10
 
 
-async def list_resource_classes(service: Service, req: Request, resp: Response) -> None:
+async def list_resource_classes(service: PlacementApi, req: PlacementRequest, resp: Response) -> None:
     """List resource classes."""
 
     def compute(fleet: Fleet) -> bytes:
@@ -33,7 +33,7 @@ async def list_resource_classes(service: Service, req: Request, resp: Response) 
     answer_text(req, resp, await service.queries.answer(key, unchecked, compute))
 
 
-async def create_resource_class(service: Service, req: Request, resp: Response) -> None:
+async def create_resource_class(service: PlacementApi, req: PlacementRequest, resp: Response) -> None:
     """Create a custom resource class."""
     body = req.body
     await service.ledger.execute(AddResourceClass(body.name, must_be_new=True))
@@ -41,7 +41,9 @@ async def create_resource_class(service: Service, req: Request, resp: Response) 
     locate(req, resp, f"/resource_classes/{body.name}")
 
 
-async def show_resource_class(service: Service, req: Request, resp: Response, name: str) -> None:
+async def show_resource_class(
+    service: PlacementApi, req: PlacementRequest, resp: Response, name: str
+) -> None:
     """Show a resource class."""
     fleet = await service.ledger.current()
     if name not in fleet.resource_classes:
@@ -49,7 +51,9 @@ async def show_resource_class(service: Service, req: Request, resp: Response, na
     answer(req, resp, _describe(req, name))
 
 
-async def update_resource_class(service: Service, req: Request, resp: Response, name: str) -> None:
+async def update_resource_class(
+    service: PlacementApi, req: PlacementRequest, resp: Response, name: str
+) -> None:
     """Make sure that a custom resource class exists. Up to 1.6: rename it."""
     body = req.body
     if body is not None:
@@ -62,14 +66,16 @@ async def update_resource_class(service: Service, req: Request, resp: Response, 
     locate(req, resp, f"/resource_classes/{name}")
 
 
-async def delete_resource_class(service: Service, req: Request, resp: Response, name: str) -> None:
+async def delete_resource_class(
+    service: PlacementApi, req: PlacementRequest, resp: Response, name: str
+) -> None:
     """Delete a custom resource class."""
     await service.ledger.execute(DeleteResourceClass(name))
     answer_empty(resp)
 
 
-async def _rename(service: Service, name: str, new_name: str) -> None:
-    """Rename a class. Try again if another consumer allocates of it in between."""
+async def _rename(service: PlacementApi, name: str, new_name: str) -> None:
+    """Rename a class. Repeat it if another consumer has allocated of the class meanwhile."""
     tries = _TRIES_TO_RENAME
     while tries:
         tries -= 1
@@ -82,5 +88,5 @@ async def _rename(service: Service, name: str, new_name: str) -> None:
                 raise
 
 
-def _describe(req: Request, name: str) -> dict[str, Any]:
+def _describe(req: PlacementRequest, name: str) -> dict[str, Any]:
     return {"name": name, "links": [{"rel": "self", "href": href(req, f"/resource_classes/{name}")}]}

@@ -1,9 +1,9 @@
 """``/``: the versions of the API."""
 
 from roost.placement.http.answers import answer
-from roost.placement.http.service import Service
+from roost.placement.http.service import PlacementApi
 from roost.placement.wire.microversions import LATEST, version_text
-from roost.placement.wire.request import Request, Response
+from roost.placement.wire.request import PlacementRequest, Response
 
 _VERSIONS = {
     "versions": [
@@ -18,6 +18,6 @@ _VERSIONS = {
 }
 
 
-async def list_versions(service: Service, req: Request, resp: Response) -> None:
+async def list_versions(service: PlacementApi, req: PlacementRequest, resp: Response) -> None:
     """List the versions of the API."""
     answer(req, resp, _VERSIONS)

@@ -1,4 +1,4 @@
-"""What the handlers work with."""
+"""The state that all handlers of the Placement API share."""
 
 from dataclasses import dataclass, field
 
@@ -9,8 +9,11 @@ from roost.placement.wire.provider_texts import ProviderTexts
 
 
 @dataclass(frozen=True)
-class Service:
-    """``texts`` keeps the JSON of providers for responses with candidates; ``queries`` computes queries."""
+class PlacementApi:
+    """The first argument of every handler.
+
+    ``texts`` caches the JSON of providers for responses with candidates; ``queries`` computes queries.
+    """
 
     ledger: Ledger
     options: PlacementOptions

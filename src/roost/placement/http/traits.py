@@ -18,15 +18,15 @@ from roost.placement.http.answers import (
     locate,
     set_freshness,
 )
-from roost.placement.http.service import Service
+from roost.placement.http.service import PlacementApi
 from roost.placement.known_names import provider_row
 from roost.placement.queries.budget import unchecked
 from roost.placement.wire.query import last
-from roost.placement.wire.request import Request, Response
+from roost.placement.wire.request import PlacementRequest, Response
 from roost.web.query import Parameters
 
 
-async def list_traits(service: Service, req: Request, resp: Response) -> None:
+async def list_traits(service: PlacementApi, req: PlacementRequest, resp: Response) -> None:
     """List traits."""
     wanted = _wanted(req.query)
 
@@ -38,7 +38,7 @@ async def list_traits(service: Service, req: Request, resp: Response) -> None:
     answer_text(req, resp, await service.queries.answer(key, unchecked, compute))
 
 
-async def show_trait(service: Service, req: Request, resp: Response, name: str) -> None:
+async def show_trait(service: PlacementApi, req: PlacementRequest, resp: Response, name: str) -> None:
     """Check that a trait exists."""
     fleet = await service.ledger.current()
     if name not in fleet.traits:
@@ -47,7 +47,7 @@ async def show_trait(service: Service, req: Request, resp: Response, name: str) 
     set_freshness(req, resp)
 
 
-async def create_trait(service: Service, req: Request, resp: Response, name: str) -> None:
+async def create_trait(service: PlacementApi, req: PlacementRequest, resp: Response, name: str) -> None:
     """Make sure that a custom trait exists."""
     if not is_custom(name):
         raise BadRequest(
@@ -60,13 +60,15 @@ async def create_trait(service: Service, req: Request, resp: Response, name: str
     set_freshness(req, resp)
 
 
-async def delete_trait(service: Service, req: Request, resp: Response, name: str) -> None:
+async def delete_trait(service: PlacementApi, req: PlacementRequest, resp: Response, name: str) -> None:
     """Delete a custom trait."""
     await service.ledger.execute(DeleteTrait(name))
     answer_empty(resp)
 
 
-async def list_provider_traits(service: Service, req: Request, resp: Response, uuid: str) -> None:
+async def list_provider_traits(
+    service: PlacementApi, req: PlacementRequest, resp: Response, uuid: str
+) -> None:
     """List the traits of a resource provider."""
     fleet = await service.ledger.current()
     row = provider_row(fleet, uuid)
@@ -77,7 +79,9 @@ async def list_provider_traits(service: Service, req: Request, resp: Response, u
     answer(req, resp, document, modified=fleet.changed_at.item(row))
 
 
-async def set_provider_traits(service: Service, req: Request, resp: Response, uuid: str) -> None:
+async def set_provider_traits(
+    service: PlacementApi, req: PlacementRequest, resp: Response, uuid: str
+) -> None:
     """Replace the traits of a resource provider."""
     body = req.body
     traits = frozenset(body.traits)
@@ -85,14 +89,19 @@ async def set_provider_traits(service: Service, req: Request, resp: Response, uu
     answer(req, resp, {"traits": sorted(traits), "resource_provider_generation": generation})
 
 
-async def delete_provider_traits(service: Service, req: Request, resp: Response, uuid: str) -> None:
+async def delete_provider_traits(
+    service: PlacementApi, req: PlacementRequest, resp: Response, uuid: str
+) -> None:
     """Remove all traits from a resource provider."""
     await service.ledger.execute(SetTraits(uuid, frozenset()))
     answer_empty(resp)
 
 
 class _Wanted(NamedTuple):
-    """The traits that a list has: ``kind`` of the condition on names, and whether providers have them."""
+    """The filter of a list of traits.
+
+    ``kind`` and ``value``: the condition on names. ``associated``: whether providers have the trait, or None.
+    """
 
     kind: str
     value: str

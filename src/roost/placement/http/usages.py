@@ -4,14 +4,14 @@ from typing import Any
 
 from roost.fleet.owner_usages import Usage
 from roost.placement.http.answers import answer
-from roost.placement.http.service import Service
+from roost.placement.http.service import PlacementApi
 from roost.placement.known_names import provider_row
 from roost.placement.wire.microversions import Since
 from roost.placement.wire.query import last
-from roost.placement.wire.request import Request, Response
+from roost.placement.wire.request import PlacementRequest, Response
 
 
-async def list_usages(service: Service, req: Request, resp: Response) -> None:
+async def list_usages(service: PlacementApi, req: PlacementRequest, resp: Response) -> None:
     """List the usages of a project, or of one of its users."""
     parameters = req.query
     project, user = last(parameters, "project_id") or "", last(parameters, "user_id")
@@ -23,7 +23,9 @@ async def list_usages(service: Service, req: Request, resp: Response) -> None:
     answer(req, resp, {"usages": usages})
 
 
-async def list_provider_usages(service: Service, req: Request, resp: Response, uuid: str) -> None:
+async def list_provider_usages(
+    service: PlacementApi, req: PlacementRequest, resp: Response, uuid: str
+) -> None:
     """List the usages of a resource provider."""
     fleet = await service.ledger.current()
     row = provider_row(fleet, uuid)
@@ -35,7 +37,7 @@ async def list_provider_usages(service: Service, req: Request, resp: Response, u
 
 
 def _by_type(found: list[Usage], wanted: str | None) -> dict[str, Any]:
-    """The usages by consumer type. ``wanted``: only this type; ``all``: all types in one sum; None: each."""
+    """Return the usages by consumer type. ``wanted``: one type; ``all``: the sum of all types; None: each."""
     if wanted == "all":
         together = {**_totals(found), "consumer_count": sum(usage.consumers for usage in found)}
         return {"all": together} if found else {}

@@ -8,7 +8,7 @@ from roost.placement.http.body_decoder import decode
 from roost.placement.wire.microversions import LATEST, ByVersion
 from roost.placement.wire.parameter_docs import parameters_of
 from roost.placement.wire.query import parse_parameters
-from roost.placement.wire.request import Request
+from roost.placement.wire.request import PlacementRequest
 from roost.web.errors import HTTPError, NotFound
 from roost.web.operation import Operation
 
@@ -38,11 +38,11 @@ class VersionedOperation(Operation):
     bodies: ByVersion[Any] = NO_BODY
     first_check: FirstCheck | None = None
 
-    def check_present(self, req: Request) -> None:  # type: ignore[override]
+    def check_present(self, req: PlacementRequest) -> None:  # type: ignore[override]
         if req.version < self.since:
             raise self.hidden_as
 
-    def body_type(self, req: Request) -> Any:  # type: ignore[override]
+    def body_type(self, req: PlacementRequest) -> Any:  # type: ignore[override]
         return self.bodies.at(req.version)
 
     def decode(self, raw: bytes, form: Any) -> Any:
@@ -53,7 +53,7 @@ class VersionedOperation(Operation):
             await self.first_check(service, params)
 
     def at(self, version: int) -> Operation:
-        """The operation at one version, for a document of that version."""
+        """Return the operation at one version, for the document of that version."""
         query = self.query
         if isinstance(query, QueryAtVersion):
             query = replace(query, version=version)
@@ -62,14 +62,14 @@ class VersionedOperation(Operation):
 
 @dataclass(frozen=True)
 class QueryAtVersion:
-    """Reads the query of a URL, and describes it at ``version``. ``parse`` returns the handler's value."""
+    """Reads the query of a URL, and describes it at ``version``. ``parse`` returns it for the handler."""
 
     url: str
-    parse: Callable[[Request], Any] = parse_parameters
+    parse: Callable[[PlacementRequest], Any] = parse_parameters
     version: int = LATEST
 
-    def read(self, req: Request) -> Any:
-        """The parameters of a request. Raises `BadRequest`."""
+    def read(self, req: PlacementRequest) -> Any:
+        """Read the parameters of a request. Raises `BadRequest`."""
         return self.parse(req)
 
     def describe(self) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What a query goes through before and while it is computed."""
+"""The computation of queries within limits: their share of time, the count of work, a forked process."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ import structlog
 
 from roost.fleet import Fleet
 from roost.fleet.errors import TooMuchWork
-from roost.fleet.work import Work
+from roost.fleet.work import WorkBudget
 from roost.ledger import Ledger
 from roost.placement.queries.forked import (
     ForkedFailed,
@@ -27,14 +27,16 @@ from roost.web.errors import BadRequest, Unavailable
 from roost.web.limits import Limits
 
 UNITS_BESIDE_WRITES: Final = 15_000
-"""Units of work of a query that is computed in the event loop while writes arrive: some 7 ms. A query of
-eight groups with a limit of 1,000 takes 10,000."""
+"""Units of work that a query may take in the event loop while writes arrive: some 7 ms.
+
+A query of eight groups with a limit of 1,000 takes 10,000.
+"""
 
 UNITS_ALONE: Final = 40_000
-"""Units of work of a query that is computed in the event loop while no writes arrive: some 20 ms."""
+"""Units of work that a query may take in the event loop while no writes arrive: some 20 ms."""
 
 _MOST_KNOWN: Final = 1_000
-"""Queries that are known to be expensive. When there are more, all are forgotten."""
+"""Keys of expensive queries that are remembered at most. With more, all are forgotten."""
 
 _FORKED: Final = metrics.FORKED_QUERIES
 _LOG = structlog.get_logger()
@@ -42,24 +44,24 @@ _LOG = structlog.get_logger()
 T = TypeVar("T")
 
 Check = Callable[[Fleet], None]
-"""Raises the error by which the query is refused on a fleet."""
+"""Raises an error if the query is refused on a fleet."""
 
 Compute = Callable[[Fleet], bytes]
-"""Computes the body of the response. What it does spends from the fleet's meter, and raises `TooMuchWork`."""
+"""Computes the body of the response. It spends units from the fleet's meter, and raises `TooMuchWork`."""
 
 
 def unchecked(fleet: Fleet) -> None:
-    """The check of a query that no fleet refuses."""
+    """Refuse nothing: the check of a query that is valid on every fleet."""
 
 
 class TooExpensive(BadRequest):
-    """The query takes more time or memory than it may."""
+    """The query exceeds its limit of time or memory."""
 
     code = "placement.query.too_expensive"
 
 
 class QueryBudget:
-    """Computes the queries of one process, beside its writes."""
+    """Computes the queries of one process beside its writes."""
 
     def __init__(self, ledger: Ledger, limits: Limits) -> None:
         self._ledger = ledger
@@ -72,20 +74,20 @@ class QueryBudget:
     async def answer(self, key: Hashable, check: Check, compute: Compute) -> bytes:
         """Compute a query on the newest version. ``key`` is equal for queries of equal cost.
 
-        A query that has met its limit in the event loop goes to a process of its own at once when it is asked
-        again, unless some of its work is kept there, so that it takes less the next time.
+        A query that has exceeded its units in the event loop is computed in a forked process at once the next
+        time, unless some of its work was cached, so that it needs fewer units then.
 
         Raises:
             Overloaded: too many queries wait, or this one has waited for too long.
-            TooExpensive: it takes more time or memory than a query may.
-            Unavailable: the system has no process for it.
+            TooExpensive: it exceeds its limit of time or memory.
+            Unavailable: the system cannot start a process for it.
             StorageError: the database cannot be read.
         """
         beside_writes = writes_arrive(time.monotonic(), self._ledger.last_command)
         if (key, beside_writes) in self._expensive:
             return await self._apart(check, compute)
 
-        work = Work(UNITS_BESIDE_WRITES if beside_writes else UNITS_ALONE)
+        work = WorkBudget(UNITS_BESIDE_WRITES if beside_writes else UNITS_ALONE)
 
         def bounded(fleet: Fleet) -> bytes:
             check(fleet)
@@ -102,17 +104,17 @@ class QueryBudget:
         return await self._apart(check, compute)
 
     async def on(self, fleet: Fleet, compute: Callable[[Fleet], T]) -> T:
-        """Compute a part of a query on a fleet that never changes, in the event loop, when it is its turn.
+        """Compute a part of a query on a fixed fleet in the event loop, when it is its turn.
 
         Raises: `TooMuchWork`, and as `answer`.
         """
 
         def bounded(fleet: Fleet) -> T:
-            with fleet.meter.limited(Work(UNITS_ALONE)):
+            with fleet.meter.limited(WorkBudget(UNITS_ALONE)):
                 return compute(fleet)
 
         if self._turns.free():
-            # Others have their turn all the same between the parts of a query that waits for nothing.
+            # Other tasks run between the parts of a query, even if it never has to wait for its turn.
             await asyncio.sleep(0)
             if self._turns.free():
                 return self._timed(bounded, fleet)
@@ -120,7 +122,7 @@ class QueryBudget:
             return self._timed(bounded, fleet)
 
     async def apart_on(self, fleet: Fleet, compute: Compute) -> bytes:
-        """Compute a query on a fleet that never changes, in a process of its own. Raises: as `answer`."""
+        """Compute a query on a fixed fleet in a process of its own. Raises: as `answer`."""
         return await self._apart(unchecked, compute, fleet)
 
     async def _in_turn(self, compute: Callable[[Fleet], T]) -> T:
@@ -131,7 +133,7 @@ class QueryBudget:
         """
         if self._turns.free():
             fleet = await self._ledger.current()
-            # Others may have arrived meanwhile, and have taken the time.
+            # Other queries may have used the time meanwhile.
             if self._turns.free():
                 return self._timed(compute, fleet)
         async with self._turns.turn():

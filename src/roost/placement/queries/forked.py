@@ -4,8 +4,9 @@ Why a fork: the fleet changes with each commit, and a search that takes seconds 
 copy of the columns takes 45 ms for 100,000 hosts, the fork of a process some milliseconds, whatever it holds;
 and only the operating system can interrupt a search at any point.
 
-The process has other threads, of which the child has none. So the child calls nothing that they could hold a
-lock of: it closes all files but the one for its result, computes, writes, and ends without any clean-up.
+The process has other threads, which the child lacks, and they may hold locks at the fork. So the child uses
+nothing with such locks: it closes all files but the one for its result, computes, writes, and ends without
+any clean-up.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 NICENESS: Final = 10
-"""Added to the child's niceness: beside a busy process of usual priority it gets a tenth of a processor."""
+"""Added to the child's niceness: beside a busy process of normal priority it gets a tenth of a processor."""
 
 _LARGEST_FILE: Final = 2**31 - 1
 _SIGNAL_AT_PARENTS_DEATH: Final = 1  # PR_SET_PDEATHSIG
@@ -50,11 +51,11 @@ class ForkedTooLong(Exception):
 
 
 class ForkedTooLarge(Exception):
-    """The function needed more memory than it may take."""
+    """The function exceeded its limit of memory."""
 
 
 class ForkedUnavailable(Exception):
-    """The system had no process or file for the function, or killed its process."""
+    """The system could not provide a process or file for the function, or killed the process."""
 
 
 async def run_forked(
@@ -68,7 +69,7 @@ async def run_forked(
     The fork is made before the first ``await``, so the function sees the state of the caller.
 
     Args:
-        function: must need no other thread, no file and no event loop.
+        function: must use no other thread, no file and no event loop.
         seconds: time limit.
         more_bytes: memory that the process may allocate beside what it shares.
         on_fork: gets the seconds for which the fork kept the caller's event loop.
@@ -90,7 +91,7 @@ async def run_forked(
 
 
 def _read_and_close(result: int) -> bytes:
-    """Read a result. In another thread: to copy and to free a hundred MiB takes tens of milliseconds."""
+    """Read a result, in another thread: copying and freeing a hundred MiB takes tens of milliseconds."""
     try:
         return os.pread(result, os.fstat(result).st_size, 0)
     finally:
@@ -98,7 +99,9 @@ def _read_and_close(result: int) -> bytes:
 
 
 def fork(be: Callable[[int], None]) -> int:
-    """Fork a process that calls ``be`` with the id of this one, which must not return. Returns its id.
+    """Fork a process that calls ``be`` with the id of this process. Returns the child's id.
+
+    ``be`` must not return.
 
     Raises: `ForkedUnavailable`.
     """
@@ -114,7 +117,7 @@ def fork(be: Callable[[int], None]) -> int:
 
 @contextlib.contextmanager
 def system_errors() -> Iterator[None]:
-    """Errors of the system as `ForkedUnavailable`."""
+    """Translate errors of the operating system to `ForkedUnavailable`."""
     try:
         yield
     except OSError as error:
@@ -163,7 +166,7 @@ async def end_of(child: int, seconds: float | None) -> None:
 
 
 def _run(function: Callable[[], bytes], result: int, parent: int, seconds: float, more_bytes: int) -> None:
-    """Be the child: never returns."""
+    """Run as the child. Never returns."""
 
     def work() -> None:
         limit_processor_time(seconds)
@@ -175,9 +178,9 @@ def _run(function: Callable[[], bytes], result: int, parent: int, seconds: float
 
 
 def be_child(work: Callable[[], None], file: int, parent: int, more_bytes: int) -> NoReturn:
-    """Do the work of a forked process, and end it.
+    """Do the work of a forked process, and end the process.
 
-    ``file``: the one that it keeps. ``parent``: the process that it ends with.
+    ``file``: the descriptor that stays open. ``parent``: the process with which the child ends.
     """
     code = _FAILED
     try:
@@ -194,14 +197,14 @@ def be_child(work: Callable[[], None], file: int, parent: int, more_bytes: int) 
 
 
 def limit_processor_time(seconds: float) -> None:
-    """End this process with SIGXCPU once it has used so much more processor time."""
+    """End this process with SIGXCPU once it has used ``seconds`` more of processor time."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     cpu = int(used.ru_utime + used.ru_stime + seconds) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
 def _become_child(file: int, parent: int, more_bytes: int) -> None:
-    """Leave everything that belongs to the parent. Connections that it closes must end for their clients."""
+    """Drop everything that belongs to the parent: connections must end when the parent closes them."""
     os.closerange(3, file)
     os.closerange(file + 1, _LARGEST_FILE)
     _LIBC.prctl(_SIGNAL_AT_PARENTS_DEATH, signal.SIGKILL)

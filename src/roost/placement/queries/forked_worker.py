@@ -1,7 +1,7 @@
 """A forked process that stays, and answers one message after another; see `roost.placement.queries.forked`.
 
-It has the memory of its parent as it was at the fork, keeps what it computes for the next message, and ends
-with its parent: the connection ends then.
+It has the memory of its parent as it was at the fork, and keeps its own state between messages. It ends with
+its parent, when the connection ends.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from roost.placement.queries.forked import (
 )
 
 Handler = Callable[[bytes], bytes | None]
-"""Takes a message, and returns the answer to a question, None to others."""
+"""Takes a message, and returns the answer to a request, None to other messages."""
 
 _LENGTH: Final = struct.Struct("!Q")
 _AT_ONCE: Final = 1024 * 1024
@@ -32,11 +32,11 @@ _FILE_BUFFER: Final = 1024 * 1024
 
 
 class ForkedWorker:
-    """A forked process. For use from one event loop; ``begin`` is called in the process, and must need no
-    other thread, no file and no event loop, as the handler that it returns.
+    """A forked process, for use from one event loop.
 
-    ``more_bytes``: memory that the process may allocate beside what it shares. ``seconds``: of processor time
-    that it may take for one message. ``forking``: the seconds for which the fork kept the event loop.
+    ``begin`` is called in the process. It, and the handler that it returns, must use no other thread, no file
+    and no event loop. ``more_bytes``: memory that the process may allocate beside the shared memory.
+    ``seconds``: processor time for one message. ``forking``: seconds for which the fork held the event loop.
 
     Raises: `ForkedUnavailable`.
     """
@@ -64,17 +64,18 @@ class ForkedWorker:
 
     @property
     def ended(self) -> bool:
-        """Whether the process has ended."""
+        """True once the process has ended."""
         return self._end.done()
 
     @property
     def busy(self) -> bool:
-        """Whether a message is under way."""
+        """True while a message is under way."""
         return self._turn.locked()
 
     async def tell(self, message: Callable[[], bytes]) -> None:
-        """Send a message without an answer. It is made when it is its turn. The process is ended if the
-        caller is cancelled.
+        """Send a message that has no answer.
+
+        ``message`` is called when it is its turn. The process is ended if the caller is cancelled.
 
         Raises: `ForkedTooLarge`, `ForkedTooLong`, `ForkedUnavailable`, `ForkedFailed` if it has ended.
         """
@@ -82,10 +83,12 @@ class ForkedWorker:
             await self._send(message())
 
     async def ask(self, message: Callable[[], bytes], seconds: float) -> bytes:
-        """Send a question, and return its answer. It is made when it is its turn. The process is ended if the
-        answer does not come in time, or if the caller is cancelled.
+        """Send a request, and return its answer.
 
-        Raises: `ForkedTooLong` if it does not come in time, and as `tell`.
+        ``message`` is called when it is its turn. The process is ended if the answer does not come within
+        ``seconds``, or if the caller is cancelled.
+
+        Raises: `ForkedTooLong` if the answer does not come in time, and as `tell`.
         """
         async with self._connected():
             try:
@@ -102,7 +105,7 @@ class ForkedWorker:
 
     @contextlib.asynccontextmanager
     async def _connected(self) -> AsyncIterator[None]:
-        """Have the connection alone; whatever goes wrong meanwhile ends the process."""
+        """Hold the connection exclusively during the context. Any error in it ends the process."""
         try:
             async with self._turn:
                 if self.ended:
@@ -118,13 +121,13 @@ class ForkedWorker:
             self._let_go()
 
     async def _reason(self) -> Exception:
-        """Why the process has ended, once it has."""
+        """Wait for the end of the process, and return the error that says why it has ended."""
         await asyncio.wait([self._end])
         error = None if self._end.cancelled() else self._end.exception()
         return error if isinstance(error, Exception) else ForkedUnavailable("its process has ended")
 
     def _let_go(self, *_: object) -> None:
-        """Close the connection if the process has ended, and nobody waits for it."""
+        """Close the connection if the process has ended and no caller uses it."""
         if self.ended and not self.busy:
             self._socket.close()
 
@@ -144,8 +147,8 @@ class ForkedWorker:
 
 
 def _serve(connection: socket.socket, begin: Callable[[], Handler], seconds: float) -> None:
-    """Be the process: answer until the parent ends the connection."""
-    # What the parent has made is never garbage here.
+    """Run as the process: answer messages until the parent ends the connection."""
+    # Objects of the parent are never garbage here.
     gc.freeze()
     gc.enable()
     limit_processor_time(seconds)

@@ -6,19 +6,22 @@ BURST_SECONDS: Final = 0.02
 """Seconds that queries may take at once after a pause."""
 
 MOST_DEBT_SECONDS: Final = 0.1
-"""Seconds that queries wait at most for one that took longer, at a share of 1. Its work is limited: whatever
-took more time than this has stopped the process, and the queries after it are not to blame."""
+"""Largest debt in seconds: the longest wait, at a share of 1, for an earlier query that took too long.
+
+The work of a query is limited, so a longer time means that the process was stopped, which later queries need
+not make up for.
+"""
 
 QUIET_SECONDS: Final = 1.0
-"""Seconds without a write after which no writes are expected, and a query may delay one for longer."""
+"""Seconds without a write after which no write is expected, and a query may take longer in the event loop."""
 
 GRACE_SECONDS: Final = 0.02
-"""Seconds after a write in which queries still leave time to writes: a client that has its answer may be
-about to send its next write."""
+"""Seconds after a write during which queries still leave time for writes: the client that has its answer may
+send its next write."""
 
 QUIET_SHARE: Final = 0.9
-"""The share of queries while no write is under way. The rest is for the first write, which would else wait
-for all queries that arrived before it."""
+"""The share of queries while no write is under way. The rest is for the next write, which would otherwise
+wait for all queries that arrived before it."""
 
 
 class QueryPace(NamedTuple):
@@ -32,11 +35,11 @@ class QueryPace(NamedTuple):
     at: float = 0.0
 
     def wait(self, now: float, share: float) -> float:
-        """The seconds until the next query may start; 0 if it may start now."""
+        """Return the seconds until the next query may start; 0 if it may start now."""
         return max(0.0, -self._saved(now, share) / share)
 
     def spent(self, now: float, seconds: float, share: float) -> "QueryPace":
-        """The pacing after a query that took ``seconds`` and ended at ``now``."""
+        """Return the pace after a query that took ``seconds`` and ended at ``now``."""
         return QueryPace(max(self._saved(now, share) - seconds, -MOST_DEBT_SECONDS), now)
 
     def _saved(self, now: float, share: float) -> float:
@@ -44,10 +47,10 @@ class QueryPace(NamedTuple):
 
 
 def writes_arrive(now: float, last_write: float) -> bool:
-    """Whether writes are to be expected, the last of which was at ``last_write``."""
+    """Return whether further writes are expected after the one at ``last_write``."""
     return now - last_write < QUIET_SECONDS
 
 
 def writer_busy(now: float, last_write: float, waiting: int) -> bool:
-    """Whether queries must share the time with writes: ``waiting`` ones, or one that may follow."""
+    """Return whether queries must leave time for writes: for ``waiting`` ones, or one that may follow."""
     return waiting > 0 or now - last_write < GRACE_SECONDS

@@ -12,20 +12,23 @@ from roost.placement.queries.query_pace import QUIET_SHARE, QueryPace
 from roost.web.admission import Cause, Overloaded
 
 MOST_AT_ONCE: Final = 4
-"""Queries that have waited and have their turn at once. They read the database meanwhile; without a bound, a
-slow read would let many of them be computed one after the other, and writes would wait for all of them."""
+"""Queries that may have their turn at the same time after a wait.
+
+They first read the database. Without a bound many could finish a slow read together and be computed one after
+the other, and writes would wait for all of them.
+"""
 
 _LEAST_WAIT: Final = 0.001
 
 _LONGEST_WAIT: Final = 0.02
-"""After so many seconds the wait is computed again: it is shorter when the writes are done."""
+"""Seconds after which a wait is computed again: it becomes shorter when the writes are done."""
 
 
 class Turns:
     """Lets queries start as `QueryPace` allows.
 
-    ``share``: of the time while the writer is busy. ``most_waiting``: queries that may wait, each for
-    ``most_seconds``. ``busy`` returns whether the writer has commands.
+    ``share``: the share of time of queries while the writer is busy. ``most_waiting``: queries that may wait,
+    each for ``most_seconds``. ``busy`` returns whether the writer has commands.
     """
 
     def __init__(
@@ -41,12 +44,12 @@ class Turns:
         self._timer: asyncio.TimerHandle | None = None
 
     def free(self) -> bool:
-        """Whether a query may start now, without a wait."""
+        """Return whether a query may start now, without a wait."""
         return not self._waiting and not self._pause()
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """The turn of a query, after a wait.
+        """Wait for the turn of a query, and hold it during the context.
 
         Raises `Overloaded` if too many wait already, or if this one has waited for too long.
         """
@@ -57,7 +60,7 @@ class Turns:
             self._started -= 1
 
     def spent(self, seconds: float) -> None:
-        """A query has taken this much time."""
+        """Note that a query has taken this time."""
         self._pacing = self._pacing.spent(time.monotonic(), seconds, self._share())
 
     async def _wait(self) -> None:
@@ -80,7 +83,7 @@ class Turns:
             raise
 
     def _pause(self) -> float:
-        """The seconds until the next query may start."""
+        """Return the seconds until the next query may start."""
         return self._pacing.wait(time.monotonic(), self._share())
 
     def _share(self) -> float:

@@ -8,10 +8,10 @@ from roost.ledger import Ledger, LedgerBusy
 from roost.placement.access import open_authenticator, open_policy
 from roost.placement.options import PlacementOptions
 from roost.placement.queries import QueryBudget
-from roost.placement.v1.follower import Follower
+from roost.placement.v1.follower import ChangeFollower
 from roost.placement.v1.operations import OPERATIONS
 from roost.placement.v1.past import Past
-from roost.placement.v1.service import Service
+from roost.placement.v1.service import V1Service
 from roost.storage import StorageError
 from roost.web.app import Kernel, create_app
 from roost.web.cors import Cors
@@ -22,9 +22,9 @@ from roost.web.operation import Operation
 class V1:
     """The application.
 
-    ``queries``: that of the Placement API beside it, so that they share one budget.
-    ``placement_document`` returns the Placement API's OpenAPI document at a microversion. ``more`` are
-    operations of other applications that the document of ``/v1`` describes too.
+    ``queries``: the budget of the Placement API beside it, so that they share one. ``placement_document``
+    returns the Placement API's OpenAPI document at a microversion. ``more``: operations of other applications
+    that the document of ``/v1`` describes too.
     """
 
     def __init__(
@@ -35,10 +35,10 @@ class V1:
         placement_document: Callable[[int], msgspec.Raw],
         more: Sequence[Operation] = (),
     ) -> None:
-        self.service = Service(
+        self.service = V1Service(
             ledger,
             Past(ledger),
-            Follower(ledger),
+            ChangeFollower(ledger),
             queries,
             placement_document,
             (*OPERATIONS, *more),

@@ -1,4 +1,4 @@
-"""Assignments in the ledger: which parts of the nodes' hardware consumers have."""
+"""Assignments in the ledger: the parts of the nodes' hardware that consumers have."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -10,13 +10,13 @@ from roost.fleet import Fleet
 from roost.model.assignment import Assignment, digest_of_all
 from roost.model.vocabulary import MAX_INT
 from roost.placement.moments import VERSION
-from roost.placement.v1.service import Service
+from roost.placement.v1.service import V1Service
 from roost.placement.wire.uuids import DASHED_UUID, LONGEST_UUID, canonical_uuid, is_uuid_like
 from roost.web.errors import BadRequest
 from roost.web.request import Request, Response
 
 MOST_NODES = 200
-"""Nodes that one request may name. More are refused."""
+"""Nodes that one request may name. A request with more is refused."""
 
 _CONSUMER = 20
 """Units of work of a consumer's assignment that is listed."""
@@ -31,7 +31,7 @@ _Numbers = Annotated[tuple[_Number, ...], Meta(max_length=_MOST_PARTS)]
 _Text = Annotated[str, Meta(max_length=4096, pattern=r"^[^\x00]*\Z")]
 
 
-class WantedCell(msgspec.Struct, forbid_unknown_fields=True):
+class WantedNumaCell(msgspec.Struct, forbid_unknown_fields=True):
     """One NUMA cell of a guest, and the part of a host cell that it has.
 
     `pinned` has pairs: a CPU of the guest, the host's CPU. `reserved` are host CPUs for emulator threads,
@@ -58,20 +58,20 @@ class WantedDevices(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class WantedAssignment(msgspec.Struct, forbid_unknown_fields=True):
-    """What a consumer has of the hardware of one node, whose root provider `node` is.
+    """The assignment of a consumer: its part of the hardware of one node. `node` is the node's root provider.
 
-    No CPU and no PCI address that it has to itself may be another consumer's. `beside` is the digest of the
-    assignments on the node that this one was fitted beside: if they have changed, the request is refused with
-    the code `placement.assignment.changed`. If it is left out, that is not checked.
+    No other consumer may have a CPU or PCI address of which this one has exclusive use. `beside` is the
+    digest of the assignments on the node that this one was fitted beside: if they have changed, the request
+    is refused with the code `placement.assignment.changed`. If it is left out, that is not checked.
     """
 
     node: _Uuid
-    cells: Annotated[tuple[WantedCell, ...], Meta(max_length=_MOST_PARTS)] = ()
+    cells: Annotated[tuple[WantedNumaCell, ...], Meta(max_length=_MOST_PARTS)] = ()
     devices: Annotated[tuple[WantedDevices, ...], Meta(max_length=_MOST_PARTS)] = ()
     beside: Annotated[str, Meta(max_length=255)] | None = None
 
     def assignment(self) -> Assignment:
-        """The assignment."""
+        """Return the assignment as a value of the model."""
         data = msgspec.to_builtins(self)
         del data["beside"]
         return msgspec.convert({**data, "node": canonical_uuid(self.node)}, Assignment)
@@ -89,7 +89,7 @@ class AssignmentsQuery(msgspec.Struct, forbid_unknown_fields=True):
     ]
 
 
-class ShownNode(msgspec.Struct, forbid_unknown_fields=True):
+class ShownNodeAssignments(msgspec.Struct, forbid_unknown_fields=True):
     """The assignments on a node: consumer -> assignment. `digest` is what a claim names as `beside`."""
 
     digest: str
@@ -100,10 +100,10 @@ class ShownAssignments(msgspec.Struct, forbid_unknown_fields=True):
     """The assignments on each node that was asked about, at a version of the ledger."""
 
     version: Annotated[int, Meta(ge=0)]
-    nodes: Mapping[str, ShownNode]
+    nodes: Mapping[str, ShownNodeAssignments]
 
 
-async def list_assignments(service: Service, req: Request, resp: Response) -> msgspec.Raw:
+async def list_assignments(service: V1Service, req: Request, resp: Response) -> msgspec.Raw:
     """List which CPUs, pages and PCI devices of some nodes consumers were assigned.
 
     What is used on a node is what the node reports, and the assignments of consumers that its report does not
@@ -125,13 +125,13 @@ async def list_assignments(service: Service, req: Request, resp: Response) -> ms
         for node in nodes:
             assigned = fleet.assigned.on(node)
             fleet.meter.spend(1 + sum(_CONSUMER + _parts(each) // _PARTS for each in assigned.values()))
-            shown[node] = ShownNode(digest_of_all(assigned), dict(sorted(assigned.items())))
+            shown[node] = ShownNodeAssignments(digest_of_all(assigned), dict(sorted(assigned.items())))
         return msgspec.json.encode(ShownAssignments(fleet.version, shown))
 
     return msgspec.Raw(await service.queries.answer(("assignments", *nodes), check, compute))
 
 
 def _parts(assignment: Assignment) -> int:
-    """The CPUs and devices that an assignment names."""
+    """Return the number of CPUs and devices that an assignment names."""
     cells = sum(len(each.pinned) + len(each.reserved) + len(each.withheld) for each in assignment.cells)
     return cells + sum(len(each.addresses) for each in assignment.devices)

@@ -19,15 +19,15 @@ from roost.placement.wire.microversions import LATEST
 from roost.placement.wire.provider_texts import ProviderTexts
 
 SKIPPED_AT_ONCE = 200
-"""Candidates that `CandidateReader.skip` skips at most, so that the event loop can serve other requests."""
+"""Candidates that one call of `CandidateReader.skip` skips at most: other requests run between the calls."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Page(msgspec.Struct, frozen=True):
+class EncodedPage(msgspec.Struct, frozen=True):
     """A page of candidates as JSON.
 
-    ``number``: of its candidates. ``next``: the offset of the next page, None on the last one.
+    ``number``: the number of its candidates. ``next``: the offset of the next page, None on the last one.
     """
 
     version: int
@@ -37,19 +37,19 @@ class Page(msgspec.Struct, frozen=True):
     summaries: bytes
 
     def packed(self) -> bytes:
-        """The page as bytes, from another process."""
+        """Return the page as bytes, for transfer from another process."""
         return _encode(self)
 
 
-unpacked = msgspec.msgpack.Decoder(Page).decode
-"""The page that `Page.packed` gave."""
+unpacked = msgspec.msgpack.Decoder(EncodedPage).decode
+"""Decodes the bytes of `EncodedPage.packed`."""
 
 
 class CandidateReader:
     """The candidates of one query on one version, in their order, read from ``position`` on.
 
-    They are rows of the fleet, which are quicker to write as JSON, unless one of them may be split. What is
-    read spends from the fleet's meter, and raises `TooMuchWork`: then the reader is of no use any more.
+    Candidates are rows of the fleet, which are quicker to write as JSON, unless the query allows a split.
+    Reading spends units from the fleet's meter, and raises `TooMuchWork`, after which the reader is unusable.
     """
 
     def __init__(self, fleet: Fleet, query: CandidateQuery, offset: int = 0) -> None:
@@ -68,7 +68,7 @@ class CandidateReader:
         self._ahead: list[Choice | Candidate] = []
 
     def describe(self, fleet: Fleet, texts: ProviderTexts, most: int) -> tuple[int, dict[str, msgspec.Raw]]:
-        """The number of the next candidates, ``most`` at most, and the members of an answer with them."""
+        """Read the next candidates, ``most`` at most. Returns their number, and them as JSON members."""
         found = self.read(most)
         if self._split:
             candidates = [each for each in found if isinstance(each, Candidate)]
@@ -77,7 +77,7 @@ class CandidateReader:
         return len(found), describe_candidates(fleet, self._needs, choices, texts, LATEST)
 
     def read(self, most: int) -> list[Choice | Candidate]:
-        """The next candidates, ``most`` at most."""
+        """Read the next candidates, ``most`` at most."""
         page = [*self._ahead, *islice(self._choices, most - len(self._ahead))]
         self._meter.spend(len(page) * self._weight)
         self._ahead = page[most:]
@@ -91,13 +91,13 @@ class CandidateReader:
         return bool(self._ahead)
 
     def skip(self, offset: int) -> bool:
-        """Skip some of the candidates before ``offset``. False if there are no more candidates."""
+        """Skip some of the candidates before ``offset``. Returns False if there are no more candidates."""
         return bool(self.read(min(SKIPPED_AT_ONCE, offset - self.position)))
 
 
-def page_of(reader: CandidateReader, fleet: Fleet, texts: ProviderTexts, limit: int) -> Page:
-    """The next page of a reader. Raises `TooMuchWork`."""
+def page_of(reader: CandidateReader, fleet: Fleet, texts: ProviderTexts, limit: int) -> EncodedPage:
+    """Read the next page of a reader. Raises `TooMuchWork`."""
     number, described = reader.describe(fleet, texts, limit)
     more = reader.position if reader.has_more() else None
     requests, summaries = (bytes(described[name]) for name in ("allocation_requests", "provider_summaries"))
-    return Page(fleet.version, number, more, requests, summaries)
+    return EncodedPage(fleet.version, number, more, requests, summaries)

@@ -13,22 +13,25 @@ from roost.model.request import CandidateQuery
 from roost.placement.known_names import check_query
 from roost.placement.moments import VERSION
 from roost.placement.queries import QueryBudget
-from roost.placement.v1.candidate_reader import CandidateReader, Page, page_of, unpacked
+from roost.placement.v1.candidate_reader import CandidateReader, EncodedPage, page_of, unpacked
 from roost.placement.v1.cursor import Cursor, fingerprint, malformed, read_cursor
-from roost.placement.v1.parameters import Asked
-from roost.placement.v1.past import Moment
-from roost.placement.v1.service import Service
+from roost.placement.v1.parameters import CandidateQueryParameters
+from roost.placement.v1.past import PastVersion
+from roost.placement.v1.service import V1Service
 from roost.process.metrics import catalogue as metrics
 from roost.web.errors import BadRequest, Gone
 from roost.web.query import LARGEST_PAGE
 from roost.web.request import Request, Response
 
 MOST_SKIPPED = 10_000
-"""Candidates before a page that the event loop skips at most, some at once. With more the page is read in a
-process of its own, which has limits of time and memory: parts that are short are a long query together."""
+"""Candidates before a page that are skipped in the event loop at most, a few at a time.
 
-# These types are for the OpenAPI document only. The response is written as text: creating objects of them
-# would be too slow for pages of a thousand candidates.
+With more the page is read in a process of its own, which has limits of time and memory: many short parts
+would together be a long query.
+"""
+
+# These types are for the OpenAPI document only. The response is written as text: creating such objects would
+# be too slow for pages of a thousand candidates.
 
 _Natural = Annotated[int, Meta(ge=0)]
 
@@ -71,14 +74,14 @@ class CandidatePage(msgspec.Struct, forbid_unknown_fields=True):
     next: Annotated[str | None, Meta(description="Cursor of the next page; null on the last one.")]
 
 
-async def list_candidates(service: Service, req: Request, resp: Response) -> dict[str, Any]:
+async def list_candidates(service: V1Service, req: Request, resp: Response) -> dict[str, Any]:
     """List allocation candidates by page, all pages of one version.
 
     The parameters are those of Placement's GET /allocation_candidates at microversion 1.39, and `can_split`
     and `isolated`. All pages together are exactly the candidates of `version`, regardless of concurrent
     writes.
     """
-    asked: Asked = req.query
+    asked: CandidateQueryParameters = req.query
     own = asked.own
     if own.cursor is None:
         page = await first_page(service, asked.query, own.limit)
@@ -88,8 +91,8 @@ async def list_candidates(service: Service, req: Request, resp: Response) -> dic
     return page
 
 
-async def first_page(service: Service, query: CandidateQuery, limit: int) -> dict[str, Any]:
-    """The first ``limit`` candidates at the newest version."""
+async def first_page(service: V1Service, query: CandidateQuery, limit: int) -> dict[str, Any]:
+    """Return the first ``limit`` candidates at the newest version."""
 
     def check(fleet: Fleet) -> None:
         try:
@@ -106,64 +109,64 @@ async def first_page(service: Service, query: CandidateQuery, limit: int) -> dic
     return await _shown(service.ledger, page, name)
 
 
-async def page_at(service: Service, query: CandidateQuery, limit: int, text: str) -> dict[str, Any]:
-    """The page that a cursor names.
+async def page_at(service: V1Service, query: CandidateQuery, limit: int, text: str) -> dict[str, Any]:
+    """Return the page that a cursor names.
 
     Raises:
         BadRequest: The cursor is malformed, altered, or of another query.
         Gone: The cursor's version cannot be rebuilt.
-        TooExpensive: The page takes more time or memory than a query may.
+        TooExpensive: The page exceeds the limit of time or memory of a query.
     """
     cursor = read_cursor(text)
     await _check_signed(service.ledger, cursor, text)
     if fingerprint(query) != cursor.query:
         raise BadRequest("Invalid cursor: it belongs to another query; begin without one.")
-    moment = await service.past.at(cursor.version)
+    past = await service.past.at(cursor.version)
     try:
-        page = await _read_on(service.queries, moment, query, cursor, limit)
+        page = await _read_on(service.queries, past, query, cursor, limit)
     except TooMuchWork:
-        page = await _read_apart(service.queries, moment, query, cursor, limit)
+        page = await _read_apart(service.queries, past, query, cursor, limit)
     return await _shown(service.ledger, page, cursor.query)
 
 
 async def _read_on(
-    queries: QueryBudget, moment: Moment, query: CandidateQuery, cursor: Cursor, limit: int
-) -> Page:
-    """Read a page in the event loop, where the pages before it were read. Raises `TooMuchWork`.
+    queries: QueryBudget, past: PastVersion, query: CandidateQuery, cursor: Cursor, limit: int
+) -> EncodedPage:
+    """Read a page in the event loop, with the reader of the pages before it. Raises `TooMuchWork`.
 
-    The fleet of a moment never changes, so others have their turn between the parts.
+    The fleet of a past version never changes, so other queries can run between the parts.
     """
-    reader = moment.take(cursor.query, cursor.offset)
+    reader = past.take(cursor.query, cursor.offset)
     if reader is None:
-        reader = await queries.on(moment.fleet, lambda fleet: CandidateReader(fleet, query, cursor.offset))
+        reader = await queries.on(past.fleet, lambda fleet: CandidateReader(fleet, query, cursor.offset))
     if cursor.offset - reader.position > MOST_SKIPPED:
-        moment.keep(reader, cursor.query)
+        past.keep(reader, cursor.query)
         raise TooMuchWork("more candidates come before the page than the event loop skips")
     while reader.position < cursor.offset:
-        if not await queries.on(moment.fleet, lambda _: reader.skip(cursor.offset)):
+        if not await queries.on(past.fleet, lambda _: reader.skip(cursor.offset)):
             break
-    page = await queries.on(moment.fleet, lambda fleet: page_of(reader, fleet, moment.texts, limit))
+    page = await queries.on(past.fleet, lambda fleet: page_of(reader, fleet, past.texts, limit))
     if page.next is not None:
-        moment.keep(reader, cursor.query)
+        past.keep(reader, cursor.query)
     return page
 
 
 async def _read_apart(
-    queries: QueryBudget, moment: Moment, query: CandidateQuery, cursor: Cursor, limit: int
-) -> Page:
+    queries: QueryBudget, past: PastVersion, query: CandidateQuery, cursor: Cursor, limit: int
+) -> EncodedPage:
     """Read a page in a process of its own, which skips all pages before it."""
 
     def compute(fleet: Fleet) -> bytes:
         reader = CandidateReader(fleet, query, cursor.offset)
         while reader.position < cursor.offset and reader.skip(cursor.offset):
             pass
-        return page_of(reader, fleet, moment.texts, limit).packed()
+        return page_of(reader, fleet, past.texts, limit).packed()
 
-    return unpacked(await queries.apart_on(moment.fleet, compute))
+    return unpacked(await queries.apart_on(past.fleet, compute))
 
 
-async def _shown(ledger: Ledger, page: Page, name: bytes) -> dict[str, Any]:
-    """A page as clients get it. ``name``: the fingerprint of its query."""
+async def _shown(ledger: Ledger, page: EncodedPage, name: bytes) -> dict[str, Any]:
+    """Return a page as clients get it. ``name``: the fingerprint of its query."""
     metrics.CANDIDATES.observe(page.number)
     following = None
     if page.next is not None:

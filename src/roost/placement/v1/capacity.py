@@ -1,4 +1,4 @@
-"""``/v1/capacity``: how full the cloud is, by resource class, and its fullest providers."""
+"""``/v1/capacity``: capacity and use of the cloud by resource class, and its fullest providers."""
 
 from typing import Annotated
 
@@ -8,11 +8,11 @@ from msgspec import Meta
 from roost.fleet import Fleet
 from roost.fleet.utilisation import class_uses, fullest_providers
 from roost.placement.queries.budget import unchecked
-from roost.placement.v1.service import Service
+from roost.placement.v1.service import V1Service
 from roost.web.request import Request, Response
 
 MOST_PROVIDERS = 1000
-"""The fullest providers in a response at most. A larger number is refused."""
+"""Fullest providers in a response at most. A request for more is refused."""
 
 _Count = Annotated[int, Meta(ge=0)]
 
@@ -51,7 +51,7 @@ class ShownCapacity(msgspec.Struct, forbid_unknown_fields=True):
     fullest: list[ShownProvider]
 
 
-async def show_capacity(service: Service, req: Request, resp: Response) -> msgspec.Raw:
+async def show_capacity(service: V1Service, req: Request, resp: Response) -> msgspec.Raw:
     """Show the capacity and use of each resource class, and the fullest providers."""
     query: CapacityQuery = req.query
 

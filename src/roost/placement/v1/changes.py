@@ -15,7 +15,7 @@ from msgspec import Meta
 from roost.ledger import Ledger
 from roost.ledger.feed import Commit, Stretch, commits_after
 from roost.model.change import Change
-from roost.placement.v1.service import Service
+from roost.placement.v1.service import V1Service
 from roost.storage import StorageError
 from roost.web.errors import BadRequest, Gone, TooMany
 from roost.web.operation import JSON
@@ -61,14 +61,14 @@ class ChangePage(msgspec.Struct, forbid_unknown_fields=True):
     ]
 
 
-class Since(NamedTuple):
-    """A position of a client. ``history``: that of the response with the commit ``after``; None: not told."""
+class FeedPosition(NamedTuple):
+    """The position of a client, after commit ``after``. ``history``: that of the commit; None: unknown."""
 
     after: int
     history: str | None
 
 
-async def list_changes(service: Service, req: Request, resp: Response) -> dict[str, Any] | None:
+async def list_changes(service: V1Service, req: Request, resp: Response) -> dict[str, Any] | None:
     """List every commit in its order.
 
     The response is JSON, or a stream of server-sent events for a client that prefers those. The id of an
@@ -77,7 +77,7 @@ async def list_changes(service: Service, req: Request, resp: Response) -> dict[s
     `gone` ends a stream that is too far behind, or whose history has ended.
     """
     asked = req.query
-    since = Since(asked.after, asked.history)
+    since = FeedPosition(asked.after, asked.history)
     if req.client_prefers((JSON, EVENTS)) == EVENTS:
         await begin_stream(service, resp, _last_event(req, since))
         return None
@@ -91,7 +91,7 @@ async def list_changes(service: Service, req: Request, resp: Response) -> dict[s
     return {"commits": commits, "head": stretch.head, "history": stretch.history}
 
 
-async def _beyond(service: Service, after: int, seconds: float) -> bool:
+async def _beyond(service: V1Service, after: int, seconds: float) -> bool:
     """Wait for a commit after ``after``. Raises `TooMany` as `begin_stream` does."""
     _check_place(service)
     service.polls += 1
@@ -101,7 +101,7 @@ async def _beyond(service: Service, after: int, seconds: float) -> bool:
         service.polls -= 1
 
 
-async def begin_stream(service: Service, resp: Response, since: Since) -> None:
+async def begin_stream(service: V1Service, resp: Response, since: FeedPosition) -> None:
     """Answer with a stream of the commits after ``since``.
 
     Raises:
@@ -116,23 +116,25 @@ async def begin_stream(service: Service, resp: Response, since: Since) -> None:
     resp.cache_control = ("no-store",)
     resp.set_header("x-accel-buffering", "no")
     # A stream whose client is gone before the first event never runs, so it cannot count itself.
-    resp.sse = stream = _stream(service, Since(since.after, first.history), first)
+    resp.sse = stream = _stream(service, FeedPosition(since.after, first.history), first)
     service.streams.add(stream)
 
 
-def _check_place(service: Service) -> None:
+def _check_place(service: V1Service) -> None:
     if len(service.streams) + service.polls >= MOST_STREAMS:
         raise TooMany(f"This worker serves {MOST_STREAMS} streams and long polls already; try again later.")
 
 
-async def _stream(service: Service, since: Since, stretch: Stretch) -> AsyncIterator[falcon.asgi.SSEvent]:
+async def _stream(
+    service: V1Service, since: FeedPosition, stretch: Stretch
+) -> AsyncIterator[falcon.asgi.SSEvent]:
     follower = service.follower
     try:
         # Sent at once, so that the client has the headers; retry: milliseconds before it reconnects.
         yield falcon.asgi.SSEvent(comment="changes", retry=1000)
         while not follower.closed:
             for commit in stretch.commits:
-                since = Since(commit.seq, stretch.history)
+                since = FeedPosition(commit.seq, stretch.history)
                 yield _event(commit, since)
                 if follower.closed:
                     return
@@ -148,8 +150,8 @@ async def _stream(service: Service, since: Since, stretch: Stretch) -> AsyncIter
         return
 
 
-async def _read(ledger: Ledger, since: Since, most: int, most_bytes: int) -> Stretch:
-    """The commits after ``since``. Raises `Gone`, and `BadRequest` if that commit does not exist yet."""
+async def _read(ledger: Ledger, since: FeedPosition, most: int, most_bytes: int) -> Stretch:
+    """Read the commits after ``since``. Raises `Gone`, and `BadRequest` if that commit does not exist yet."""
     after = since.after
     stretch = await ledger.database.read(
         lambda connection: commits_after(connection, after, most, most_bytes)
@@ -170,8 +172,8 @@ async def _read(ledger: Ledger, since: Since, most: int, most_bytes: int) -> Str
     return stretch
 
 
-def _last_event(req: Request, since: Since) -> Since:
-    """Where a stream begins: after the last event of a client that reconnects, else after ``since``."""
+def _last_event(req: Request, since: FeedPosition) -> FeedPosition:
+    """Return the start of a stream: the last event of a client that reconnects, else ``since``."""
     text = req.get_header("last-event-id")
     if not text:
         return since
@@ -180,9 +182,9 @@ def _last_event(req: Request, since: Since) -> Since:
         raise BadRequest(f"Last-Event-ID must be the id of an event of this stream. Got: {text[:80]}")
     if int(number) > LARGEST_SEQ:
         raise BadRequest(f"Last-Event-ID must be at most {LARGEST_SEQ}. Got: {number}")
-    return Since(int(number), history or None)
+    return FeedPosition(int(number), history or None)
 
 
-def _event(commit: Commit, at: Since) -> falcon.asgi.SSEvent:
+def _event(commit: Commit, at: FeedPosition) -> falcon.asgi.SSEvent:
     data = f'{{"seq":{commit.seq},"at":{commit.at},"changes":{commit.changes}}}'
     return falcon.asgi.SSEvent(event="commit", event_id=f"{at.after}@{at.history}", text=data)

@@ -32,17 +32,17 @@ class Cursor(msgspec.Struct, frozen=True):
     query: bytes
 
     def signed(self, token: str) -> str:
-        """The cursor as clients get it: base64, signed with the token of the version's commit."""
+        """Return the cursor as clients get it: base64, signed with the token of the version's commit."""
         body = _FORM.pack(_FIRST_FORM, self.version, self.offset, self.query)
         return base64.urlsafe_b64encode(body + _signature(body, token)).decode()
 
     def is_signed(self, text: str, token: str) -> bool:
-        """Whether ``text``, from which this cursor was read, has a valid signature."""
+        """Return whether ``text``, from which this cursor was read, has a valid signature."""
         return hmac.compare_digest(text, self.signed(token))
 
 
 def read_cursor(text: str) -> Cursor:
-    """Decode a cursor, without a check of its signature. Raises `BadRequest`."""
+    """Decode a cursor without checking its signature. Raises `BadRequest`."""
     if not _TEXT.fullmatch(text):
         raise malformed()
     try:
@@ -55,12 +55,12 @@ def read_cursor(text: str) -> Cursor:
 
 
 def malformed() -> BadRequest:
-    """The error for a cursor that no response contained."""
+    """Return the error for a cursor that no response contained."""
     return BadRequest("Invalid cursor: it is not one that this service gave; begin without one.")
 
 
 def fingerprint(query: CandidateQuery) -> bytes:
-    """A hash of a query in canonical form, 12 bytes, the same in every worker."""
+    """Return a hash of a query in canonical form, 12 bytes, the same in every worker."""
     return hashlib.blake2b(_CANONICAL.encode(query), digest_size=12).digest()
 
 

@@ -1,4 +1,4 @@
-"""``/v1/explain``: why a query has few candidates, and its near misses."""
+"""``/v1/explain``: the reasons why a query has few candidates, and its near misses."""
 
 from typing import Annotated
 
@@ -11,8 +11,8 @@ from roost.fleet.explanation import Explanation, explain_fully
 from roost.fleet.near_misses import NearMiss
 from roost.fleet.removals import Removal
 from roost.placement.known_names import check_query
-from roost.placement.v1.parameters import Asked
-from roost.placement.v1.service import Service
+from roost.placement.v1.parameters import CandidateQueryParameters
+from roost.placement.v1.service import V1Service
 from roost.web.errors import BadRequest
 from roost.web.request import Request, Response
 
@@ -112,9 +112,9 @@ class ShownExplanation(msgspec.Struct, forbid_unknown_fields=True):
     misses: list[ShownMiss]
 
 
-async def explain(service: Service, req: Request, resp: Response) -> msgspec.Raw:
+async def explain(service: V1Service, req: Request, resp: Response) -> msgspec.Raw:
     """Explain why a query has few candidates, and which trees come nearest."""
-    asked: Asked = req.query
+    asked: CandidateQueryParameters = req.query
     if len(constraints_of(asked.query)) > MOST_CONSTRAINTS:
         raise BadRequest(f"Only queries of at most {MOST_CONSTRAINTS} constraints are explained.")
 
@@ -203,7 +203,7 @@ _SENTENCES = {
 
 
 def _inside(fleet: Fleet, miss: NearMiss) -> list[str]:
-    """The aggregates of the constraint that the provider or its root is in."""
+    """Return the aggregates of the constraint that the provider or its root is in."""
     row = fleet.row(miss.root if miss.provider is None else miss.provider)
     around = {*fleet.aggregates_of(row), *fleet.aggregates_of(fleet.root.item(row))}
     return [name for name in miss.constraint.names if name in around]

@@ -14,7 +14,7 @@ LOOK_SECONDS = 0.1
 """Seconds between two polls."""
 
 
-class Follower:
+class ChangeFollower:
     """Follows the head of a ledger until it is closed."""
 
     def __init__(self, ledger: Ledger) -> None:
@@ -26,7 +26,7 @@ class Follower:
         self._looking: asyncio.Task[None] | None = None
 
     def close(self) -> None:
-        """Wake all waiting requests, and let none wait from now on."""
+        """Wake all waiting requests. From now on no request waits."""
         self.closed = True
         self._wake()
 
@@ -51,7 +51,7 @@ class Follower:
     async def _look(self) -> None:
         try:
             while self._waiting and not self.closed:
-                # The database may answer again before the waits end.
+                # The database may answer again before the waits time out.
                 with contextlib.suppress(StorageError):
                     head = (await self._ledger.current()).version
                     if head != self._head:

@@ -12,7 +12,7 @@ from roost.model.vocabulary import MAX_INT
 from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
 from roost.placement.moments import VERSION, headers_of
 from roost.placement.v1.assignments import WantedAssignment
-from roost.placement.v1.service import Service
+from roost.placement.v1.service import V1Service
 from roost.placement.wire.uuids import DASHED_UUID, LONGEST_UUID, canonical_uuid
 from roost.web.request import Request, Response
 
@@ -29,8 +29,8 @@ class WantedCondition(msgspec.Struct, forbid_unknown_fields=True):
     """The server group that a consumer becomes a member of, and the condition of its claim.
 
     `affinity`: the hosts of the claim have a member already, unless the consumer is the first one.
-    `anti-affinity`: no host of the claim has more than `max_server_per_host` members then. The soft policies
-    refuse nothing.
+    `anti-affinity`: after the claim no host of it has more than `max_server_per_host` members. The soft
+    policies refuse nothing.
     """
 
     uuid: _Text
@@ -49,8 +49,8 @@ class WantedAllocations(msgspec.Struct, forbid_unknown_fields=True):
 
     Without any allocations the consumer is deleted. `consumer_generation` is the present one, null for a
     consumer that must not exist yet; if it is left out, it is not checked. Without `group` the consumer keeps
-    the group that it has. Without `assignment` it keeps what it has of a node's hardware, as long as it has
-    allocations in the node's tree; with null it has nothing.
+    its group. Without `assignment` it keeps its assignment, as long as it has allocations in the tree of the
+    assignment's node; null removes the assignment.
     """
 
     allocations: dict[_Uuid, WantedAllocation]
@@ -62,7 +62,7 @@ class WantedAllocations(msgspec.Struct, forbid_unknown_fields=True):
     assignment: WantedAssignment | UnsetType | None = UNSET
 
     def write(self, consumer: str) -> ConsumerWrite:
-        """The write of a consumer."""
+        """Return the write of a consumer."""
         group, wanted = self.group, self.assignment
         return ConsumerWrite(
             consumer=canonical_uuid(consumer),
@@ -91,7 +91,7 @@ class ShownMembers(msgspec.Struct, forbid_unknown_fields=True):
     members: Mapping[str, list[str]]
 
 
-async def write_allocations(service: Service, req: Request, resp: Response) -> None:
+async def write_allocations(service: V1Service, req: Request, resp: Response) -> None:
     """Write the allocations of several consumers, all of them or none, with the conditions of server groups.
 
     A claim whose condition is not met is a 409 with the code `placement.server_group.refused`. The condition
@@ -104,7 +104,7 @@ async def write_allocations(service: Service, req: Request, resp: Response) -> N
     resp.set_headers(headers_of(await service.ledger.execute(WriteAllocations(writes))))
 
 
-async def show_members(service: Service, req: Request, resp: Response, group: str) -> msgspec.Raw:
+async def show_members(service: V1Service, req: Request, resp: Response, group: str) -> msgspec.Raw:
     """Show the consumers that are members of a server group; none for a group that nobody is in."""
 
     def check(fleet: Fleet) -> None:

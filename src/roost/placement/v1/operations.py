@@ -1,6 +1,6 @@
 """The operations under ``/v1``, and the types of their queries."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -17,6 +17,7 @@ from roost.placement.v1.placement_document import VersionQuery, describe_placeme
 from roost.placement.v1.service import describe_api
 from roost.placement.v1.word import Announcement, announce_word
 from roost.web.errors import BadRequest, Conflict, Gone, NotAcceptable, TooMany
+from roost.web.openapi import OpenApi
 from roost.web.operation import JSON, OPEN, Operation
 from roost.web.policy import Rule
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE, Query
@@ -25,7 +26,7 @@ LONGEST_WAIT = 60
 """Seconds that a client may wait for a commit. A longer wait is refused."""
 
 MOST_MISSES = 100
-"""Near misses in an explanation at most. A larger number is refused."""
+"""Near misses in an explanation at most. A request for more is refused."""
 
 
 class CandidatesQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -65,13 +66,6 @@ class ExplainQuery(msgspec.Struct, forbid_unknown_fields=True):
     misses: Annotated[
         int, Meta(ge=0, le=MOST_MISSES, description="Near misses at most, the nearest first.")
     ] = 10
-
-
-class OpenApi(msgspec.Struct):
-    """An OpenAPI document."""
-
-    openapi: str
-    paths: dict[str, Any]
 
 
 OPERATIONS: Final = (

@@ -40,7 +40,7 @@ class _Beyond(msgspec.Struct, forbid_unknown_fields=True):
 _BEYOND = Query(_Beyond)
 
 
-class Asked(msgspec.Struct, frozen=True):
+class CandidateQueryParameters(msgspec.Struct, frozen=True):
     """A query for candidates, and the operation's own parameters as their struct."""
 
     query: CandidateQuery
@@ -48,20 +48,23 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class CandidateQueryReader:
-    """Reads the parameters of Placement's ``GET /allocation_candidates``, those of queries that Placement
-    does not have, and fields of a struct ``own``."""
+    """Reads the query string of an operation on a query for candidates.
+
+    It has the parameters of Placement's ``GET /allocation_candidates``, those of queries that Placement does
+    not have, and as further parameters the fields of the struct ``own``.
+    """
 
     def __init__(self, own: type[msgspec.Struct]) -> None:
         self._own = Query(own)
 
-    def read(self, req: falcon.asgi.Request) -> Asked:
-        """The parameters of a request. Raises `BadRequest`."""
+    def read(self, req: falcon.asgi.Request) -> CandidateQueryParameters:
+        """Read the parameters of a request. Raises `BadRequest`."""
         found = read_parameters(req)
         for name, values in found.items():
             if len(values) > 1 and not _MAY_BE_REPEATED.fullmatch(name):
                 raise DuplicateKey(f"Query parameter '{name}' may be specified only once.")
         own = {name: found.pop(name) for name in self._own.names & found.keys()}
-        return Asked(query_of(found), self._own.convert(own))
+        return CandidateQueryParameters(query_of(found), self._own.convert(own))
 
     def describe(self) -> list[dict[str, Any]]:
         """The parameters as OpenAPI has them."""
@@ -71,7 +74,7 @@ class CandidateQueryReader:
 
 
 def query_of(found: Parameters) -> CandidateQuery:
-    """The query of parameters that were read. Raises `BadRequest`."""
+    """Convert parameters to a query. Raises `BadRequest`."""
     beyond: _Beyond = _BEYOND.convert({name: found.pop(name) for name in _BEYOND.names & found.keys()})
     check_parameters(found, _CANDIDATES, LATEST)
     query = parse_candidate_request(found, LATEST).query
@@ -90,7 +93,7 @@ def _names(text: str | None) -> list[str]:
 
 
 def _check_beyond(query: CandidateQuery) -> None:
-    """Raise `BadRequest` for what cannot be split or isolated."""
+    """Raise `BadRequest` for groups and classes that cannot be split or isolated."""
     unsuffixed = next((group for group in query.groups if not group.granular), RequestGroup())
     for name in query.can_split:
         if name not in SPLITTABLE:
@@ -105,7 +108,7 @@ def _check_beyond(query: CandidateQuery) -> None:
 
 
 def canonical(query: CandidateQuery) -> CandidateQuery:
-    """The query with sorted groups and terms, so that equal queries give candidates in the same order."""
+    """Return the query with sorted groups and terms: equal queries give candidates in the same order."""
     groups = [
         msgspec.structs.replace(
             group,

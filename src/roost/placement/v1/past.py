@@ -1,8 +1,8 @@
 """Past versions of the fleet: forks of it, with the commits since then undone.
 
 A client reads all its pages at one version, while the fleet moves on. Why no fork is kept from the first page
-on: most clients read one page only. So any worker rebuilds the version when a second page is requested, and
-keeps a few for the pages after.
+on: most clients read only one page. So a worker rebuilds the version when a second page is requested, and
+keeps a few versions for further pages.
 """
 
 import asyncio
@@ -18,22 +18,22 @@ from roost.placement.wire.provider_texts import ProviderTexts
 from roost.web.errors import Gone
 
 MOST_VERSIONS = 4
-"""Forks kept; each takes the memory of a fleet."""
+"""Forks that are kept at most. Each takes the memory of a fleet."""
 
 IDLE_SECONDS = 120.0
 """Seconds without a request after which a fork is dropped."""
 
 FARTHEST_COMMITS = 10_000
-"""Commits undone at most to rebuild a version; an older one is a 410."""
+"""Commits that are undone at most to rebuild a version. A request for an older one gets a 410."""
 
 FARTHEST_CHANGES = 500_000
-"""Changes undone at most to rebuild a version, which takes some seconds; an older one is a 410."""
+"""Changes that are undone at most to rebuild a version, in some seconds. An older version is a 410."""
 
 MOST_READERS = 8
-"""Unfinished searches kept on one version."""
+"""Unfinished searches that are kept on one version at most."""
 
 
-class Moment:
+class PastVersion:
     """The fleet as it was at one version; it never changes."""
 
     def __init__(self, fleet: Fleet) -> None:
@@ -43,9 +43,9 @@ class Moment:
         self._readers: OrderedDict[tuple[bytes, int], CandidateReader] = OrderedDict()
 
     def take(self, name: bytes, offset: int) -> CandidateReader | None:
-        """A kept reader of the query with this fingerprint that is not beyond ``offset``; None without one.
+        """Take out a kept reader of the query with this fingerprint that is not beyond ``offset``, or None.
 
-        No other caller gets the same reader before `keep` returns it.
+        No other caller gets the same reader before `keep` gives it back.
         """
         before = [key for key in self._readers if key[0] == name and key[1] <= offset]
         return self._readers.pop(max(before)) if before else None
@@ -62,8 +62,8 @@ class Past:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._moments: OrderedDict[int, Moment] = OrderedDict()
-        self._making: dict[int, asyncio.Task[Moment]] = {}
+        self._versions: OrderedDict[int, PastVersion] = OrderedDict()
+        self._making: dict[int, asyncio.Task[PastVersion]] = {}
         self._turn = asyncio.Lock()
         self._forgetting: asyncio.TimerHandle | None = None
         self._newest: weakref.ref[Fleet] | None = None
@@ -74,50 +74,50 @@ class Past:
             self._forgetting.cancel()
         for task in self._making.values():
             task.cancel()
-        self._moments.clear()
+        self._versions.clear()
 
-    async def at(self, version: int) -> Moment:
-        """The fleet at a version. Raises `Gone` if it cannot be rebuilt."""
+    async def at(self, version: int) -> PastVersion:
+        """Return the fleet at a version. Raises `Gone` if it cannot be rebuilt."""
         await self._follow()
-        moment = self._moments.get(version)
-        if moment is None:
+        past = self._versions.get(version)
+        if past is None:
             if version not in self._making:
                 task = asyncio.create_task(self._make(version))
                 self._making[version] = task
                 task.add_done_callback(lambda made: self._made(version, made))
             # A client that disconnects must not cancel the task that other requests wait for.
-            moment = await asyncio.shield(self._making[version])
+            past = await asyncio.shield(self._making[version])
         else:
-            self._moments.move_to_end(version)
-        moment.last_used = asyncio.get_running_loop().time()
+            self._versions.move_to_end(version)
+        past.last_used = asyncio.get_running_loop().time()
         self._forget_later()
-        return moment
+        return past
 
-    async def _make(self, version: int) -> Moment:
+    async def _make(self, version: int) -> PastVersion:
         async with self._turn:
             newest = await self._follow()
-            later = [kept.fleet for seq, kept in self._moments.items() if seq > version]
+            later = [kept.fleet for seq, kept in self._versions.items() if seq > version]
             fleet = min((newest, *later), key=lambda each: each.version).fork()
             await self._rewind(fleet, version)
             if await self._follow() is not newest:
                 raise Gone("The state was loaded anew meanwhile: begin without a cursor.")
-            self._moments[version] = moment = Moment(fleet)
-            while len(self._moments) > MOST_VERSIONS:
-                self._moments.popitem(last=False)
-            return moment
+            self._versions[version] = past = PastVersion(fleet)
+            while len(self._versions) > MOST_VERSIONS:
+                self._versions.popitem(last=False)
+            return past
 
     async def _follow(self) -> Fleet:
-        """The newest fleet. If it was loaded anew, versions made from the one before are dropped.
+        """Return the newest fleet. If it was reloaded, drop the versions that were made from the former one.
 
-        The database may have been restored from a backup, after which versions name other states.
+        The database may have been restored from a backup, after which version numbers name other states.
         """
         newest = await self._ledger.current()
         if self._newest is None or self._newest() is not newest:
-            self._moments.clear()
+            self._versions.clear()
             self._newest = weakref.ref(newest)
         return newest
 
-    def _made(self, version: int, task: "asyncio.Task[Moment]") -> None:
+    def _made(self, version: int, task: "asyncio.Task[PastVersion]") -> None:
         del self._making[version]
         if not task.cancelled():
             task.exception()  # else asyncio logs it as never retrieved when no request waits
@@ -149,7 +149,7 @@ class Past:
     def _forget(self) -> None:
         self._forgetting = None
         before = asyncio.get_running_loop().time() - IDLE_SECONDS
-        for version in [seq for seq, moment in self._moments.items() if moment.last_used <= before]:
-            del self._moments[version]
-        if self._moments:
+        for version in [seq for seq, past in self._versions.items() if past.last_used <= before]:
+            del self._versions[version]
+        if self._versions:
             self._forget_later()

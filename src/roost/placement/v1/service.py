@@ -1,4 +1,4 @@
-"""What the handlers of ``/v1`` work with, and the OpenAPI document."""
+"""The state that all handlers of ``/v1`` share, and the OpenAPI document."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ import msgspec
 
 from roost.ledger import Ledger
 from roost.placement.queries import QueryBudget
-from roost.placement.v1.follower import Follower
+from roost.placement.v1.follower import ChangeFollower
 from roost.placement.v1.past import Past
 from roost.placement.wire.provider_texts import ProviderTexts
 from roost.web.conventions import Conventions
@@ -19,18 +19,18 @@ from roost.web.request import Request, Response
 
 
 @dataclass
-class Service:
-    """What the handlers work with.
+class V1Service:
+    """The first argument of every handler.
 
     - ``queries`` computes queries, in turn with those of the Placement API.
-    - ``placement_document``: the Placement API's OpenAPI document at a microversion.
-    - ``operations``: those that the document of ``/v1`` describes.
+    - ``placement_document``: returns the Placement API's OpenAPI document at a microversion.
+    - ``operations``: the operations that the document of ``/v1`` describes.
     - ``streams``: the open event streams. ``polls``: the number of requests that wait for a commit.
     """
 
     ledger: Ledger
     past: Past
-    follower: Follower
+    follower: ChangeFollower
     queries: QueryBudget
     placement_document: Callable[[int], msgspec.Raw]
     operations: Sequence[Operation] = ()
@@ -50,6 +50,6 @@ class Service:
         return msgspec.Raw(msgspec.json.encode(document))
 
 
-async def describe_api(service: Service, req: Request, resp: Response) -> msgspec.Raw:
+async def describe_api(service: V1Service, req: Request, resp: Response) -> msgspec.Raw:
     """This document."""
     return service.document

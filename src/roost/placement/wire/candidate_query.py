@@ -33,8 +33,9 @@ class CandidateRequest(msgspec.Struct, frozen=True):
 def parse_candidate_request(parameters: Parameters, version: int) -> CandidateRequest:
     """Convert checked parameters. Raises `BadRequest`.
 
-    Of several limits or group policies the first counts. Several ``required``, ``member_of`` and
-    ``same_subtree`` count together where the version allows it. Of other parameters the last counts.
+    If a parameter is repeated, the first limit and the first group policy count. All ``required``,
+    ``member_of`` and ``same_subtree`` count together if the version allows it. Of other parameters the last
+    counts.
     """
     root_required, root_forbidden = _root_traits(parameters)
     query = CandidateQuery(
@@ -58,7 +59,7 @@ def parse_candidate_request(parameters: Parameters, version: int) -> CandidateRe
 
 
 def _limit(parameters: Parameters) -> int | None:
-    """The limit. One with more digits than any number of candidates counts as none."""
+    """Return the limit. A limit with more digits than any number of candidates counts as None."""
     text = parameters.get("limit", [""])[0]
     return int(text) if 0 < len(text) < _DIGITS_WITHOUT_LIMIT else None
 

@@ -32,16 +32,16 @@ class Shape(Enum):
 SHAPES = ByVersion({0: Shape.LIST, 12: Shape.KEYED, 34: Shape.MAPPED})
 
 _SAID = 8
-"""Amounts and suffixes in the text of a candidate for one unit of work, beside one for each need."""
+"""Amounts and suffixes in the text of a candidate that cost one unit of work; each need costs one more."""
 
 _TEMPLATE = 50
-"""Units of a pattern of candidates, beside eight for each need."""
+"""Units of work of a pattern of candidates, beside eight for each need."""
 
 _GAP = "\0"
 """Marks the place of a uuid in a text. JSON has no unescaped NUL."""
 
 _Part = tuple[str, Callable[[Sequence[str]], Sequence[str]] | None]
-"""A text with ``%s`` for some uuids, and what chooses them from the uuids of all needs; None for no uuid."""
+"""A text with ``%s`` for some uuids, and the function that picks them from the uuids of all needs, if any."""
 
 
 class _Template(NamedTuple):
@@ -56,7 +56,7 @@ class _Template(NamedTuple):
 
 
 def weight_of(needs: Sequence[Need]) -> int:
-    """Units of work of a candidate in an answer, whose text is as long as the needs."""
+    """Return the units of work of a candidate in a response: its text grows with the needs."""
     said = sum(len(need.resources) + len(need.suffixes) for need in needs)
     return len(needs) + said // _SAID
 
@@ -64,9 +64,9 @@ def weight_of(needs: Sequence[Need]) -> int:
 def candidates_text(
     fleet: Fleet, needs: Sequence[Need], found: Iterable[Choice], texts: ProviderTexts, shape: Shape
 ) -> str:
-    """The member ``allocation_requests``, a JSON array. Raises `TooMuchWork`.
+    """Encode the member ``allocation_requests``, a JSON array. Raises `TooMuchWork`.
 
-    The work of the candidates is counted by `weight_of` where they are read, that of a template here.
+    The caller counts the work of the candidates, by `weight_of`; this function counts that of templates.
 
     Consecutive candidates mostly differ only in the last provider. The text of such a candidate is the text
     before it with another uuid.
@@ -81,7 +81,7 @@ def candidates_text(
         if rows[:-1] == before and last not in before:
             described.append(uuid_of(last).join(around_last))
             continue
-        # In most candidates each need has a provider of its own, which is cheaper to see than the pattern.
+        # In most candidates each need has its own provider, which is cheaper to check than the pattern.
         pattern = () if len(set(rows)) == len(rows) else tuple(map(rows.index, rows))
         template = templates.get(pattern)
         if template is None:
@@ -95,7 +95,7 @@ def candidates_text(
 
 
 def _template(needs: Sequence[Need], pattern: tuple[int, ...], shape: Shape) -> _Template:
-    """The template of a pattern, which has for each need the index of the first need with its provider."""
+    """Make the template of a pattern: for each need, the index of the first need with the same provider."""
     text, places = _uncut(needs, pattern, shape)
     first, *others = text.split(_GAP)
     parts: list[_Part] = []
@@ -114,12 +114,12 @@ def _template(needs: Sequence[Need], pattern: tuple[int, ...], shape: Shape) -> 
 def _part(pieces: Sequence[str], chosen: Sequence[int]) -> _Part:
     if not chosen:
         return pieces[0], None
-    # Of one index an itemgetter gives the uuid itself, which `%` takes as well as a tuple.
+    # For one index an itemgetter returns the uuid itself, which `%` takes as well as a tuple.
     return "%s".join(piece.replace("%", "%%") for piece in pieces), itemgetter(*chosen)
 
 
 def _uncut(needs: Sequence[Need], pattern: tuple[int, ...], shape: Shape) -> tuple[str, tuple[int, ...]]:
-    """The text with `_GAP` for each uuid, and for each gap the index of a need with its provider."""
+    """Return the text with `_GAP` for each uuid, and for each gap the index of a need with its provider."""
     allocations: dict[int, Resources] = {}
     mappings: dict[str, list[int]] = {}
     for need, provider in zip(needs, pattern, strict=True):
@@ -151,7 +151,7 @@ def _uncut(needs: Sequence[Need], pattern: tuple[int, ...], shape: Shape) -> tup
 def summaries_text(
     fleet: Fleet, needs: Sequence[Need], found: Iterable[Choice], texts: ProviderTexts, version: int
 ) -> str:
-    """The member ``provider_summaries``, a JSON object.
+    """Encode the member ``provider_summaries``, a JSON object.
 
     It has the providers that candidates allocate from; from 1.29, all providers of their trees.
     """
@@ -164,7 +164,7 @@ def summaries_text(
     taken = [place for place, need in enumerate(needs) if need.resources]
     in_trees = version >= Since.CANDIDATES_IN_TREES and fleet.has_trees
     if in_trees and taken and not len(fleet.sharing()):
-        # Each candidate takes something, and all of it from the tree of its anchor.
+        # Each candidate has allocations, all of them from the tree of its anchor.
         return texts.summaries_of_trees(fleet, sorted({anchor for anchor, _ in found}), content)
     rows: set[int] = set()
     if len(taken) == len(needs):
@@ -180,7 +180,7 @@ def summaries_text(
 def describe_candidates(
     fleet: Fleet, needs: Sequence[Need], found: Sequence[Choice], texts: ProviderTexts, version: int
 ) -> dict[str, msgspec.Raw]:
-    """The members of the answer with candidates at a microversion. Raises `TooMuchWork`."""
+    """Return the members of the response with candidates at a microversion. Raises `TooMuchWork`."""
     texts.bring_to(fleet)
     candidates = candidates_text(fleet, needs, found, texts, SHAPES.at(version))
     summaries = summaries_text(fleet, needs, found, texts, version)
@@ -193,7 +193,7 @@ def describe_candidates(
 def describe_split_candidates(
     fleet: Fleet, found: Sequence[Candidate], texts: ProviderTexts
 ) -> dict[str, msgspec.Raw]:
-    """The same for candidates of a query that allows something to be split, at the latest microversion."""
+    """Return the same for candidates of a query that allows a split, at the latest microversion."""
     texts.bring_to(fleet)
     fleet.meter.spend(sum(CANDIDATE * (1 + len(each.allocations)) for each in found))
     requests = [

@@ -16,27 +16,27 @@ from jsonschema.validators import extend
 Schema = dict[str, Any]
 
 MOST_ERRORS = 100
-"""Errors of a value among which the best match is chosen. Validation ends after so many."""
+"""Errors of a value after which validation ends. The message is that of the best match among them."""
 
 LONGEST_START = 400
 LONGEST_END = 200
-"""Characters kept of a longer message: its start has the value, its end the rule."""
+"""Characters left at start and end of a longer message: its start has the value, its end the rule."""
 
 _Keyword = Callable[[Any, Any, Any, Schema], Iterator[ValidationError]]
 
 
 @cache
 def schema_of(form: Any) -> Schema:
-    """The JSON schema of a type, as Placement writes schemas: without references, names by pattern."""
+    """Return the JSON schema of a type, as Placement writes schemas: without references, names by pattern."""
     [schema], definitions = msgspec.json.schema_components([form], ref_template="{name}")
     readable: Schema = _readable(schema, definitions)
     return readable
 
 
 def describe_error(schema: Schema, value: object) -> str | None:
-    """The message for the most relevant error of a value, in one line; None if the schema finds none.
+    """Return the message for the most relevant error of a value, in one line; None if there is no error.
 
-    Upstream sends one line too, and its command-line client shows no more than the last line of a detail.
+    Upstream sends one line too, and its command-line client shows only the last line of a detail.
     """
     error = best_match(islice(_Validator(schema).iter_errors(value), MOST_ERRORS))
     if error is None:
@@ -47,7 +47,7 @@ def describe_error(schema: Schema, value: object) -> str | None:
     place = f" on instance{_path(error.absolute_path)}" if error.absolute_path else ""
     keyword = error.absolute_schema_path[-1]
     if keyword in ("pattern", "maxLength") and "format" in error.schema:
-        # Here a format is a pattern and a length; upstream's validator judges by the format.
+        # Here a format is a pattern and a length; upstream's validator checks the format.
         keyword = "format"
     schema_path = _path(list(error.absolute_schema_path)[:-1])
     return f"{message}  Failed validating {keyword!r} in schema{schema_path}{place}"
@@ -75,12 +75,12 @@ def _readable(schema: Any, definitions: dict[str, Schema]) -> Any:
 
 
 def _pattern(pattern: str) -> str:
-    """A pattern of Python as JSON schemas write it: they have no ``\\Z``."""
+    """Return a Python pattern as JSON schemas write it: without ``\\Z``."""
     return pattern.replace(r"\Z", "$")
 
 
 def _named(keyword: str) -> _Keyword:
-    """A keyword whose message names the schema's format, if there is one: ``'x' is not a 'uuid'``."""
+    """Return a keyword whose message names the schema's format, if there is one: ``'x' is not a 'uuid'``."""
     check = Draft202012Validator.VALIDATORS[keyword]
 
     def checked(validator: Any, limit: object, instance: object, schema: Schema) -> Iterator[ValidationError]:
@@ -93,7 +93,7 @@ def _named(keyword: str) -> _Keyword:
 
 
 def _unique_items(validator: Any, limit: object, instance: Any, schema: Schema) -> Iterator[ValidationError]:
-    """``uniqueItems`` for texts. That of jsonschema takes quadratic time for items that cannot be sorted."""
+    """Check ``uniqueItems`` of texts. jsonschema's own check is quadratic for items that cannot be sorted."""
     texts = isinstance(instance, list) and all(isinstance(item, str) for item in instance)
     if texts and len(set(instance)) < len(instance):
         yield ValidationError(f"{instance!r} has non-unique elements")

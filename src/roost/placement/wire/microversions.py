@@ -23,7 +23,7 @@ _LONGEST_REMEMBERED = 100
 
 
 class Since:
-    """The first version with each feature that no table of operations, bodies or parameters names."""
+    """The first version of each feature that is in no table of operations, bodies or parameters."""
 
     PROVIDER_TREE = 14
     CACHE_HEADERS = 15
@@ -53,12 +53,12 @@ class ByVersion(Generic[T]):
             self._values.append(starts[version] if version in starts else self._values[-1])
 
     def at(self, version: int) -> T:
-        """The value at a version."""
+        """Return the value at a version."""
         return self._values[version]
 
 
 def parse_version(header: str | None) -> int:
-    """The version in a header ``placement X.Y[, service X.Y...]``; without a header, the oldest.
+    """Read the version from a header ``placement X.Y[, service X.Y...]``; without a header, the oldest.
 
     Raises `BadRequest` for a malformed version, `NotAcceptable` for one that does not exist.
     """
@@ -94,5 +94,5 @@ def _of_this_service(header: str) -> str | None:
 
 
 def version_text(version: int) -> str:
-    """A version as it is written on the wire."""
+    """Return a version as it is written on the wire."""
     return f"1.{version}"

@@ -50,7 +50,7 @@ _REQUIRED: Final = {("/usages", "project_id")}
 
 
 def parameters_of(url: str, version: int) -> list[Parameter]:
-    """The query parameters of GET on a URL of the Placement API at a microversion."""
+    """Return the query parameters of GET on a URL of the Placement API at a microversion."""
     if url == _CANDIDATES:
         return candidate_parameters(version)
     return [
@@ -61,7 +61,7 @@ def parameters_of(url: str, version: int) -> list[Parameter]:
 
 
 def candidate_parameters(version: int) -> list[Parameter]:
-    """The query parameters of GET /allocation_candidates at a microversion."""
+    """Return the query parameters of GET /allocation_candidates at a microversion."""
     described = [
         _parameter(_CANDIDATES, name, str, version)
         for name, since in GROUP_PARAMETERS.items()
@@ -88,7 +88,7 @@ def _parameter(url: str, name: str, kind: Any, version: int) -> Parameter:
 
 
 def _suffixed_groups() -> Parameter:
-    """The parameters of suffixed groups. In OpenAPI only properties have names by pattern."""
+    """Return the parameters of suffixed groups. In OpenAPI only properties have names by pattern."""
     names = "|".join(GROUP_PARAMETERS)
     pattern = f"^({names})[a-zA-Z0-9_-]{{1,{_LONGEST_SUFFIX}}}$"
     return {

@@ -1,8 +1,8 @@
 """A cache of the JSON of provider summaries, written once for each state of a provider.
 
-Why not encode each answer as a whole: the answer with a thousand candidates has a thousand summaries of forty
-traits each, a megabyte, and hardly one of them changes between two requests. Encoding them took most of the
-time of an answer; joining cached texts takes a fifth of a millisecond.
+Why not encode each response as a whole: a response with a thousand candidates has a thousand summaries of
+forty traits each, a megabyte, and hardly any of them changes between two requests. Encoding them took most of
+the time of a response; joining cached texts takes a fifth of a millisecond.
 """
 
 import weakref
@@ -18,7 +18,7 @@ from roost.fleet import Fleet
 from roost.fleet.work import SUMMARY
 
 MAX_ENTRIES = 200_000
-"""Entries of each cache (summaries of about 600 bytes, sets of traits, uuids). Beyond that it is emptied."""
+"""Entries of each cache (summaries of about 600 bytes, sets of traits, uuids). With more, it is emptied."""
 
 
 _AT_ONCE = 256
@@ -32,8 +32,8 @@ _JOINED = 4
 class SummaryContent:
     """The content of a summary, which depends on microversion and query.
 
-    ``classes``: the resource classes to show, None for all that the provider has. ``traits``: whether to
-    show traits; ``tree``: whether to show parent and root.
+    ``classes``: the resource classes to show, None for all of the provider. ``traits``: whether to show
+    traits. ``tree``: whether to show parent and root.
     """
 
     classes: tuple[str, ...] | None
@@ -42,7 +42,7 @@ class SummaryContent:
 
     @property
     def whole(self) -> bool:
-        """Whether the summary shows everything, so that it is the same for every query and can be cached."""
+        """True if the summary shows everything, so that it is the same for every query and can be cached."""
         return self.classes is None and self.traits and self.tree
 
 
@@ -91,18 +91,18 @@ class ProviderTexts:
                 self._summaries.pop(row, None)
                 del self.uuids[row]
             if self._trees:
-                # A provider that leaves a tree changes its old parent, one that joins changes itself.
+                # A provider that leaves a tree changes its old parent; one that joins a tree changes itself.
                 for row in changed:
                     self._trees.pop(row, None)
                     self._trees.pop(fleet.root.item(row), None)
         self._read = fleet.invalidations.end
 
     def summaries(self, fleet: Fleet, rows: Collection[int], content: SummaryContent) -> str:
-        """The member ``provider_summaries``, a JSON object in the order of ``rows``. Raises `TooMuchWork`."""
+        """Encode ``provider_summaries``, a JSON object in the order of ``rows``. Raises `TooMuchWork`."""
         return _object(self._texts_of(fleet, rows, content))
 
     def summaries_of_trees(self, fleet: Fleet, roots: Sequence[int], content: SummaryContent) -> str:
-        """The member ``provider_summaries`` with all providers of some trees, one tree after the other.
+        """Encode ``provider_summaries`` with all providers of some trees, one tree after the other.
 
         Raises `TooMuchWork`.
         """
@@ -119,9 +119,9 @@ class ProviderTexts:
         return _object(parts)
 
     def _texts_of(self, fleet: Fleet, rows: Collection[int], content: SummaryContent) -> list[str]:
-        """The parts of the summaries of ``rows``, one summary after the other.
+        """Return the parts of the summaries of ``rows``, one summary after the other.
 
-        Raises `TooMuchWork`. What has been written by then is kept, so that the next answer needs less work.
+        Raises `TooMuchWork`. Summaries written by then stay cached, so the next request needs less work.
         """
         kept = self._summaries if content.whole else {}
         count = fleet.meter.keep if content.whole else fleet.meter.spend
@@ -177,10 +177,10 @@ def _below(fleet: Fleet, root: int) -> list[int]:
 
 
 def quoted(text: str) -> str:
-    """A text as a JSON string."""
+    """Return a text as a JSON string."""
     return msgspec.json.encode(text).decode()
 
 
 def _object(members: list[str]) -> str:
-    """Members, each followed by a comma, joined into one JSON object in a single step."""
+    """Join members, each followed by a comma, into one JSON object in a single step."""
     return "".join(["{", *members[:-1], *[last.removesuffix(",") for last in members[-1:]], "}"])

@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from roost.model.allocation import Resources
 from roost.placement.errors import BadRequest
 from roost.placement.wire.microversions import Since
-from roost.placement.wire.request import Request
+from roost.placement.wire.request import PlacementRequest
 from roost.placement.wire.uuids import DASHED_UUID, is_uuid_like
 from roost.web.query import Parameters, read_parameters
 
@@ -64,7 +64,7 @@ _LONGEST_AMOUNT = 20
 """Characters of an amount. A longer one is refused: it fits nowhere and is costly to convert."""
 
 
-def parse_parameters(req: Request) -> Parameters:
+def parse_parameters(req: PlacementRequest) -> Parameters:
     """Return the parameters of a request, checked against `PARAMETERS`. Raises `BadRequest`."""
     found = read_parameters(req)
     check_parameters(found, req.uri_template or "", req.version)
@@ -85,12 +85,12 @@ def check_parameters(found: Parameters, url: str, version: int) -> None:
 
 
 def last(parameters: Mapping[str, list[str]], name: str) -> str | None:
-    """The last value of a parameter, which is the one that counts; None without the parameter."""
+    """Return the last value of a parameter, which is the one that counts; None without the parameter."""
     return parameters[name][-1] if name in parameters else None
 
 
 def parse_resources(text: str) -> Resources:
-    """``CLASS:amount,...``. Raises `BadRequest`."""
+    """Parse ``CLASS:amount,...``. Raises `BadRequest`."""
     expected = (
         "Badly formed resources parameter. Expected resources query string parameter in form: "
         "?resources=VCPU:2,MEMORY_MB:1024."
@@ -111,7 +111,7 @@ def parse_resources(text: str) -> Resources:
 
 
 def parse_required(values: list[str], version: int) -> TraitTerms:
-    """``required``: ``A,B``, from 1.22 ``!C``, from 1.39 ``in:A,B`` and repeated. Raises `BadRequest`."""
+    """Parse ``required``: ``A,B``; from 1.22 ``!C``; from 1.39 ``in:A,B``, repeated. Raises `BadRequest`."""
     if version < Since.ANY_TRAITS:
         values = values[-1:]
     required: list[frozenset[str]] = []
@@ -127,7 +127,7 @@ def parse_required(values: list[str], version: int) -> TraitTerms:
 
 
 def parse_root_required(value: str) -> tuple[frozenset[str], frozenset[str]]:
-    """``root_required``: traits required and forbidden. Raises `BadRequest`."""
+    """Parse ``root_required``: traits required and forbidden. Raises `BadRequest`."""
     if value.startswith("in:"):
         _any_of(value, 0)
     required, forbidden = _all_of(value, True)
@@ -135,8 +135,10 @@ def parse_root_required(value: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def parse_member_of(values: list[str], version: int, suffix: str = "") -> TraitTerms:
-    """``member_of``: ``U``, ``in:U,V``; from 1.24 repeated, from 1.32 ``!U``, ``!in:U,V``. Raises
-    `BadRequest`."""
+    """Parse ``member_of``: ``U``, ``in:U,V``; from 1.24 repeated, from 1.32 ``!U``, ``!in:U,V``.
+
+    Raises `BadRequest`.
+    """
     if len(values) > 1 and version < Since.MEMBER_OF_REPEATED:
         raise BadRequest(f"Multiple member_of{suffix} parameters are not supported")
     required: list[frozenset[str]] = []
@@ -156,7 +158,7 @@ def parse_member_of(values: list[str], version: int, suffix: str = "") -> TraitT
 
 
 def parse_in_tree(value: str) -> str:
-    """``in_tree``: the uuid of a provider. Raises `BadRequest`."""
+    """Parse ``in_tree``: the uuid of a provider. Raises `BadRequest`."""
     if not is_uuid_like(value.strip()):
         raise BadRequest(
             "Invalid query string parameters: Expected 'in_tree' parameter to be a format of uuid. "
@@ -182,7 +184,7 @@ def _any_of(value: str, version: int) -> frozenset[str]:
 
 
 def _all_of(value: str, forbidding: bool) -> tuple[list[str], list[str]]:
-    """The required and the forbidden traits of ``A,!B``. Several ``!`` count as one, as upstream."""
+    """Return the required and the forbidden traits of ``A,!B``. Several ``!`` count as one, as upstream."""
     parts = [part.strip() for part in value.split(",")]
     required = [part for part in parts if not part.startswith("!")]
     forbidden = [part.lstrip("!") for part in parts if part.startswith("!")]
@@ -218,14 +220,14 @@ def _aggregates(value: str, whole: str) -> frozenset[str]:
 
 @cache
 def _form(url: str, version: int) -> type[msgspec.Struct]:
-    """The type of a query string, without the parameters of granular groups."""
+    """Return the type of a query string, without the parameters of granular groups."""
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = [
         (name, kind) if name in _REQUIRED.get(url, ()) else (name, kind | UnsetType, UNSET)
         for name, (since, kind) in PARAMETERS[url].items()
         if since <= version
     ]
     if url == _CANDIDATES and not _suffix(version):
-        # Before granular groups there was one group, which had to have resources.
+        # Before granular groups there was one group, and it had to have resources.
         fields += [
             (name, str) if name == "resources" else (name, str | UnsetType, UNSET)
             for name in _group_parameters(version)

@@ -6,7 +6,7 @@ from roost.web.dispatch import Message
 Response = request.Response
 
 
-class Request(request.Request):
+class PlacementRequest(request.Request):
     """A request with its microversion: ``version_asked``, None until the header is read or if it is wrong."""
 
     __slots__ = ("version_asked",)

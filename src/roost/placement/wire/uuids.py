@@ -16,7 +16,7 @@ _CANONICAL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def is_uuid_like(text: str) -> bool:
-    """Whether a text is a UUID, with its dashes or without."""
+    """Return whether a text is a UUID, with its dashes or without."""
     return len(text) <= LONGEST_UUID and _LIKE.match(text) is not None
 
 

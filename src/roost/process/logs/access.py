@@ -9,7 +9,7 @@ from roost.process.logs.format import MARK
 
 
 def make_access_log() -> Callable[[dict[str, Any]], None]:
-    """Return a function that logs a request, whose values it gets.
+    """Return a function that logs one request; its argument has the values of the line.
 
     It makes the record by itself: structlog and the standard library's logger would look for the line of code
     that logs, which costs as much as the rest of the line.

@@ -1,4 +1,4 @@
-"""Where log records go, and from which level on."""
+"""The configuration of logging: the handlers of log records, and their lowest levels."""
 
 import logging
 import logging.config
@@ -18,27 +18,27 @@ ACCESS_LOGGER = "roost.access"
 """The logger of the access lines."""
 
 REPORT_LOGGER = "roost.process.report"
-"""The logger of the reports that an operator asks for by a signal. They are written at every level."""
+"""The logger of the reports that an operator requests by a signal. They are written at every level."""
 
 QUIET = (
     "aiohttp", "alembic", "asyncio", "dogpile", "hpack", "httpcore", "httpx", "keystoneauth",
     "keystonemiddleware", "oslo_policy", "sqlalchemy", "stevedore", "urllib3",
 )  # fmt: skip
-"""The libraries of which only warnings and errors are logged, unless the options say otherwise."""
+"""Libraries whose records are logged only from warnings on, unless the options say otherwise."""
 
 _ERRORS_ONLY = ("oslo_config", "psycopg")
-"""The libraries of which only errors are logged, unless the options say otherwise.
+"""Libraries of which only errors are logged, unless the options say otherwise.
 
-oslo.config calls an option deprecated that is taken from the group where upstream has it.
+oslo.config warns that an option is deprecated if it is read from the group where upstream has it.
 
-psycopg warns of each pipeline that an error has ended. The error itself is raised, and is logged or answered:
-most often it is a commit that another process was faster with, of which there are hundreds an hour.
+psycopg warns of each pipeline that an error has ended. The error itself is raised, and is logged or answered.
+Most often another process has committed first, which happens hundreds of times an hour.
 """
 
 _SILENT = ("sushy",)
-"""The libraries of which nothing is logged, unless the options say otherwise.
+"""Libraries of which nothing is logged, unless the options say otherwise.
 
-sushy logs each request that fails. It raises the error as well, and a trouble of a BMC is told once.
+sushy logs each request that fails. It raises the error as well, and Roost logs the failure of a BMC once.
 """
 
 _SYSLOG = "/dev/log"
@@ -53,14 +53,15 @@ class _Syslog(logging.handlers.SysLogHandler):
 
 
 class LogOptions(msgspec.Struct, frozen=True):
-    """How a process logs.
+    """The options of logging of one process.
 
     - ``debug``: whether all messages are logged, or only warnings and errors.
     - ``levels``: pairs of a logger and its level.
-    - ``file``: a path; None: no file. ``stderr``: also to standard error, which gets the records that go
-      nowhere else. ``syslog_facility``: the facility of syslog, such as ``daemon``; None: not to syslog.
-    - ``as_json``: JSON in place of text. ``date_format``: of the local time, for strftime; None: ISO 8601.
-    - ``access``: whether each request has a line.
+    - ``file``: a path; None: no file.
+    - ``stderr``: whether records also go to standard error; without any other target they always do.
+    - ``syslog_facility``: the facility of syslog, such as ``daemon``; None: not to syslog.
+    - ``as_json``: JSON in place of text. ``date_format``: for strftime, of the local time; None: ISO 8601.
+    - ``access``: whether each request has an access line.
     """
 
     debug: bool = False

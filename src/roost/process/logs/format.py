@@ -15,7 +15,7 @@ from roost.model.secrets import safe_message
 from roost.process.logs.request_ids import RequestIds, current_requests
 
 SHOWN_REQUESTS = 8
-"""Requests of a shared commit whose ids stand in a line. Of further ones the line has the number."""
+"""Request ids of a shared commit that a line shows. Of further ones it has only the number."""
 
 BLOCK = "block"
 """The key of a value that the text format writes as indented lines after the record's own line."""
@@ -28,7 +28,7 @@ class LineFormatter(logging.Formatter):
     """The formatter of all log records, those of structlog and of libraries.
 
     structlog's own formatter makes a second record of each, which doubles the cost of a line.
-    ``date_format``: of the local time, for strftime. None: UTC with milliseconds, by ISO 8601.
+    ``date_format``: for strftime, of the local time. None: UTC with milliseconds, by ISO 8601.
     """
 
     def __init__(self, as_json: bool = False, date_format: str | None = None) -> None:

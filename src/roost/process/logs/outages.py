@@ -1,4 +1,4 @@
-"""Lines about what fails with every request while something is away, as many as a person can read."""
+"""Log lines about outages: a few for each outage, instead of one for each request that fails."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ SILENT_SECONDS: Final = 60.0
 """Seconds between two lines while an outage lasts."""
 
 QUIET_SECONDS: Final = 5.0
-"""Seconds without a failure before a success is the end of an outage: some requests succeed in between."""
+"""Seconds without a failure after which a success ends an outage: some requests succeed during one."""
 
 
 @dataclass
@@ -26,8 +26,8 @@ class _Outage:
 class OutageLines:
     """Logs one line when an outage begins, one a minute with a count while it lasts, and one at its end.
 
-    ``logger``: the name of the module. ``fails``, ``works``: the events. ``level``: of the former; the end is
-    a warning. ``clock``: seconds.
+    ``logger``: the name of the module. ``fails``, ``works``: the events of failure and of recovery.
+    ``level``: the level of the failures; recovery is a warning. ``clock``: seconds.
     """
 
     def __init__(
@@ -47,7 +47,10 @@ class OutageLines:
         self._outages: dict[str, _Outage] = {}
 
     def failed(self, subject: str = "", **values: object) -> None:
-        """Something failed. ``subject``: what is away, as there may be several. ``values``: of the line."""
+        """Count a failure, and log it if a line is due.
+
+        ``subject``: the thing that is away, if there may be several. ``values``: further values of the line.
+        """
         now = self._clock()
         outage = self._outages.get(subject)
         if outage is None:
@@ -62,7 +65,7 @@ class OutageLines:
             outage.told, outage.untold = now, 0
 
     def succeeded(self, subject: str = "", **values: object) -> bool:
-        """The same as failed before has succeeded. Whether that is the end of an outage."""
+        """Note a success of a subject. Returns whether it ends an outage."""
         outage = self._outages.get(subject)
         if outage is None or self._clock() - outage.failed < QUIET_SECONDS:
             return False

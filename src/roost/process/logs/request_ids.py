@@ -40,7 +40,7 @@ enter, leave = _current.set, _current.reset
 
 @contextmanager
 def serving(*requests: RequestIds) -> Iterator[None]:
-    """Attach the ids of these requests to everything that is logged in the context."""
+    """Attach the ids of these requests to all records that are logged in the context."""
     token = _current.set(requests)
     try:
         yield
@@ -51,8 +51,8 @@ def serving(*requests: RequestIds) -> Iterator[None]:
 def new_request_ids(header: str | None) -> RequestIds:
     """Return the ids of a new request.
 
-    ``header``: the value of the header X-Openstack-Request-Id. A value that has not the form of an id does
-    not count. Source: oslo.middleware's ``request_id``.
+    ``header``: the value of the header X-Openstack-Request-Id. A value without the form of an id is
+    ignored. Source: oslo.middleware's ``request_id``.
     """
     return RequestIds(_new_id(), header if header and _FORM.fullmatch(header) else None)
 

@@ -1,20 +1,22 @@
-"""Metrics: what is counted and measured, and how Prometheus gets it.
+"""Metrics: counters, gauges and histograms of all processes, and their publication to Prometheus.
 
     instruments  counters, gauges and histograms, in the memory of one process
-    catalogue    every metric of Roost, as a row: name, help, labels, and what to do
-    publishing   a process publishes its values once a second
+    catalogue    every metric of Roost, as a row: name, help, labels, and the advice to operators
+    publisher    publishes the values of one process once a second
     folder       the folder that the processes of a service publish to
     endpoint     the address at which Prometheus gets the values of all processes together
-    enabling     metrics on or off
+    switch       metrics on or off
     process      the metrics of the process itself
     page         the page that lists all metrics
 
 A room counts at its border, in the thread of the event loop: ``metrics.COMMITS.inc()``, with ``from
-roost.process.metrics import catalogue as metrics``. That changes a number in memory, and nothing before
-`start_counting`. Only publishing uses prometheus_client, so a process without metrics never imports it.
+roost.process.metrics import catalogue as metrics``. That changes a number in memory, and does nothing before
+`start_counting`. Only ``publisher`` and ``endpoint`` use prometheus_client, so a process without metrics
+never imports it.
 
 Why not the counters of prometheus_client: in its multiprocess mode each increment writes to a mapped file
 under a lock and takes 2 to 5 µs, and a claim makes a dozen of them.
 
-To add a metric: a row in ``catalogue``; count where it happens; write the page with ``roost metrics``.
+To add a metric: add a row to ``catalogue``, count where the event happens, and write the page with ``roost
+metrics``.
 """

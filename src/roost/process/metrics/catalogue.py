@@ -1,4 +1,4 @@
-"""Every metric of Roost, as a row: name, help, what to do, labels.
+"""Every metric of Roost, as a row: name, help, advice to operators, labels.
 
 The page docs/metrics.md is made from these rows. Label values come from sets that do not grow with the cloud:
 no uuid, no host, no project, no text of a user.

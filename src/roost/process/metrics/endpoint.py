@@ -33,7 +33,7 @@ StartResponse = Callable[..., Any]
 
 
 class _Handler(WSGIRequestHandler):
-    """Serves one connection. A client that is silent for `CLIENT_SECONDS` is cut off."""
+    """Serves one connection, and closes it after `CLIENT_SECONDS` of silence."""
 
     timeout = CLIENT_SECONDS
 
@@ -45,7 +45,7 @@ class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
 
     def server_bind(self) -> None:
-        # Without the look-up of the host's name that WSGIServer makes: it may wait for a name server.
+        # WSGIServer would look up the host's name here, and might wait for a name server.
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
@@ -88,7 +88,7 @@ def _listen(host: str, port: int) -> _Server:
 
 
 def _application(folder: Path) -> Callable[[Environ, StartResponse], Iterable[bytes]]:
-    """The WSGI application: prometheus_client's at `PATH`, 404 elsewhere."""
+    """Return the WSGI application: that of prometheus_client at `PATH`, 404 elsewhere."""
     registry = CollectorRegistry()
     MultiProcessCollector(registry, path=str(folder))  # type: ignore[no-untyped-call]
     metrics = make_wsgi_app(registry)

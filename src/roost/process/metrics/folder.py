@@ -6,7 +6,8 @@ prometheus_client's multiprocess mode under this number. A successor continues t
 Why not the process id: the counts of dead processes must be kept, so a service whose workers are often
 replaced would leave more and more files.
 
-A lock on a file tells who lives. The kernel releases it with the process, however that ends.
+A process lives while it holds the lock on its file. The kernel releases the lock with the process, however
+that ends.
 """
 
 import contextlib
@@ -20,8 +21,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _LOOKING = threading.Lock()
-"""Held while this process looks who lives or chooses its number, and during a fork. A worker that inherited
-one of the locks that are tried meanwhile would keep the number of a dead process taken."""
+"""Held while this process looks for living processes or chooses its number, and during a fork.
+
+A worker that is forked meanwhile would inherit the locks that are being tried, and would keep the number of a
+dead process taken.
+"""
 
 os.register_at_fork(
     before=_LOOKING.acquire, after_in_parent=_LOOKING.release, after_in_child=_LOOKING.release
@@ -30,8 +34,10 @@ os.register_at_fork(
 _PREFIX = "roost-metrics-"
 _OWNER = "owner.lock"
 _CHOICE = "choice.lock"
-"""Held by a process that chooses its number, and by one that looks who lives: its trials of the locks would
-seem to be living processes, and a successor would take a number beyond them."""
+"""Lock file of a process that chooses its number or looks for living processes.
+
+Trying the locks makes dead processes seem alive, so a successor would meanwhile take too high a number.
+"""
 
 
 @contextlib.contextmanager
@@ -70,7 +76,7 @@ class ProcessNumber:
 
 @contextlib.contextmanager
 def dead_processes(folder: Path) -> Iterator[list[int]]:
-    """The numbers that no living process has. None of them is given to a process during the context."""
+    """Yield the numbers that no living process has. No process gets one of them during the context."""
     numbers = [int(path.stem.removeprefix("process-")) for path in folder.glob("process-*.lock")]
     with _choosing(folder):
         locks = {number: _locked(_lock_file(folder, number)) for number in numbers}
@@ -84,7 +90,7 @@ def dead_processes(folder: Path) -> Iterator[list[int]]:
 
 @contextlib.contextmanager
 def _choosing(folder: Path) -> Iterator[None]:
-    """Keep the numbers as they are: against other processes, and against forks of this one."""
+    """Keep other processes, and forks of this one, from changing the numbers during the context."""
     with _LOOKING:
         descriptor = os.open(folder / _CHOICE, os.O_CREAT | os.O_RDWR, 0o600)
         try:
@@ -99,7 +105,7 @@ def _lock_file(folder: Path, number: int) -> Path:
 
 
 def _locked(path: Path) -> int | None:
-    """An open file descriptor that holds the lock on a file; None if another holds it."""
+    """Return an open file descriptor that holds the lock on a file; None if another process holds it."""
     descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -112,13 +118,13 @@ def _locked(path: Path) -> int | None:
 def _remove_abandoned() -> None:
     """Remove the folders of this user whose owner no longer lives."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        # Another user, or a process that removes its folder now, may be faster.
+        # Another process may remove the folder at the same time.
         with contextlib.suppress(OSError):
             about = folder.lstat()
             if about.st_uid != os.geteuid() or not stat.S_ISDIR(about.st_mode):
                 continue
             if not (folder / _OWNER).exists():
-                # Its owner has not got as far as the lock, or was killed in between. It is empty.
+                # Its owner has not made the lock yet, or was killed before it could. It is empty.
                 continue
             lock = _locked(folder / _OWNER)
             if lock is not None:

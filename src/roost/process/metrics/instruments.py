@@ -9,7 +9,7 @@ from itertools import product
 from typing import ClassVar, Final, Generic, Literal, NamedTuple, TypeVar
 
 OTHER: Final = "other"
-"""The label value that stands for all that a label does not have."""
+"""The label value that stands for all values beyond those of the label."""
 
 MOST_SERIES = 500
 """Series of one metric at most. Further label values are counted under `OTHER`."""
@@ -18,7 +18,7 @@ _counting = False
 
 
 class Label(NamedTuple):
-    """A label. ``values``: all of them; None if they are known only at run time. ``text``: what they are."""
+    """A label. ``values``: all of its values; None if known only at run time. ``text``: their meaning."""
 
     name: str
     text: str
@@ -43,12 +43,12 @@ class Count:
         self.value = 0.0
 
     def numbers(self) -> tuple[float, ...]:
-        """What is published."""
+        """Return the numbers to publish: the value."""
         return (self.value,)
 
 
 class Level:
-    """The value of a gauge for one combination of label values. ``value``: None before it is set."""
+    """The value of a gauge for one combination of label values. ``value``: None until it is set."""
 
     __slots__ = ("_read", "value")
 
@@ -62,7 +62,7 @@ class Level:
             self.value = value
 
     def follow(self, read: Callable[[], float]) -> None:
-        """Have the value read when it is published. A later source replaces an earlier one."""
+        """Read the value from ``read`` at each publication. A later source replaces an earlier one."""
         if _counting:
             self._read = read
 
@@ -71,7 +71,7 @@ class Level:
         self.value = self._read = None
 
     def numbers(self) -> tuple[float, ...]:
-        """What is published: nothing before there is a value."""
+        """Return the numbers to publish: the value, or nothing before there is one."""
         if self._read is not None:
             self.value = self._read()
         return () if self.value is None else (self.value,)
@@ -80,7 +80,7 @@ class Level:
 class Distribution:
     """The values that a histogram observed for one combination of label values.
 
-    ``counts``: observations up to each bound and above the one before, and those above the last bound.
+    ``counts``: for each bound the observations up to it and above the one before; then those above the last.
     """
 
     __slots__ = ("_bounds", "counts", "sum")
@@ -102,21 +102,21 @@ class Distribution:
         self.sum = 0.0
 
     def numbers(self) -> tuple[float, ...]:
-        """What is published: the counts and the sum."""
+        """Return the numbers to publish: the counts and the sum."""
         return (*self.counts, self.sum)
 
 
 S = TypeVar("S", Count, Level, Distribution)
 
 
-class Metric(Generic[S]):
+class MetricFamily(Generic[S]):
     """A metric: a series of values for each combination of its labels' values.
 
     Args:
         name: by Prometheus' conventions: prefix ``roost_``, base unit at the end, ``_total`` after it for
             counters.
         help: what the value means, in one sentence.
-        advice: what to do with it, for the page.
+        advice: what operators do with it, for the page.
         labels: the labels; the number of their combinations is bounded by `MOST_SERIES`.
     """
 
@@ -131,10 +131,9 @@ class Metric(Generic[S]):
         self.series: dict[tuple[str, ...], S] = {}
 
     def labels(self, *values: str) -> S:
-        """The series of these label values; keep it where it is used often.
+        """Return the series of these label values. Callers on hot paths keep it.
 
-        A value that its label does not have counts as `OTHER`, and so does each new one after `MOST_SERIES`
-        series.
+        A value beyond those of its label counts as `OTHER`; so does each new one after `MOST_SERIES` series.
         """
         found = self.series.get(values)
         return self._add(values) if found is None else found
@@ -153,7 +152,7 @@ class Metric(Generic[S]):
         raise NotImplementedError
 
 
-class Counter(Metric[Count]):
+class Counter(MetricFamily[Count]):
     """A number that only grows."""
 
     kind = "counter"
@@ -166,8 +165,8 @@ class Counter(Metric[Count]):
         return Count()
 
 
-class Gauge(Metric[Level]):
-    """A number that goes up and down. ``across``: how the values of several processes make one."""
+class Gauge(MetricFamily[Level]):
+    """A number that goes up and down. ``across``: the function that joins the values of several processes."""
 
     kind = "gauge"
 
@@ -188,14 +187,14 @@ class Gauge(Metric[Level]):
         self.labels().set(value)
 
     def follow(self, read: Callable[[], float]) -> None:
-        """Have the value of a gauge without labels read when it is published."""
+        """Read the value of a gauge without labels from ``read`` at each publication."""
         self.labels().follow(read)
 
     def _new(self) -> Level:
         return Level()
 
 
-class Histogram(Metric[Distribution]):
+class Histogram(MetricFamily[Distribution]):
     """The distribution of values. ``bounds``: upper bounds of the buckets, ascending, without infinity."""
 
     kind = "histogram"
@@ -214,8 +213,10 @@ class Histogram(Metric[Distribution]):
         return Distribution(self.bounds)
 
 
-def start_counting(metrics: Sequence[Metric[Count] | Metric[Level] | Metric[Distribution]]) -> None:
-    """Count from now on, from zero: a process may have inherited the numbers of its parent.
+def start_counting(
+    metrics: Sequence[MetricFamily[Count] | MetricFamily[Level] | MetricFamily[Distribution]],
+) -> None:
+    """Start counting at zero: a forked process may have inherited the numbers of its parent.
 
     Series whose label values are all known exist at once, so that their first increase shows in a rate.
     """
@@ -237,5 +238,5 @@ def stop_counting() -> None:
 
 
 def counting() -> bool:
-    """Whether metrics are counted in this process."""
+    """Return whether metrics are counted in this process."""
     return _counting

@@ -17,7 +17,7 @@ SECTIONS: Final = {
     "roost_records_": "Records",
     "roost_": "Processes",
 }
-"""The section of each metric, by the first prefix that its name has."""
+"""The section of each metric, by prefix of its name. The first prefix that matches counts."""
 
 _ACROSS: Final = {"sum": "the sum", "max": "the largest", "min": "the smallest"}
 

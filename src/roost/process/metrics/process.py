@@ -24,7 +24,7 @@ class ProcessMetrics:
         metrics.BUILD_INFO.labels(roost.__version__, platform.python_version()).set(1)
 
     def sample(self) -> None:
-        """Read the present values from /proc."""
+        """Set the metrics to the present values from /proc."""
         self._memory.set(int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE)
         self._files.set(sum(1 for _ in Path("/proc/self/fd").iterdir()))
         used = time.process_time()

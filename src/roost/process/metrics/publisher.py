@@ -1,4 +1,4 @@
-"""A process publishes the values of its metrics, in files of prometheus_client's multiprocess mode."""
+"""The publisher of a process's metrics, to files of prometheus_client's multiprocess mode."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ _FILE_BYTES = {
     **{f"gauge_live{how}": 2**16 for how in ("sum", "min")},
     "gauge_livemax": 2**18,
 }
-"""Files, and the bytes that each has room for."""
+"""Files, each with its size in bytes."""
 
 _EMPTY_HEADER = struct.pack("ii", 8, 0)
 """The header of a file without values: the number of bytes in use."""
@@ -46,7 +46,7 @@ class Publisher:
         self._folder = folder
         self._claimed = ProcessNumber(folder)
         self.number = number = self._claimed.number
-        # The gauges of the process that had the number before.
+        # Removes the gauges of the process that had the number before.
         mark_process_dead(number, str(folder))  # type: ignore[no-untyped-call]
         for name, size in _FILE_BYTES.items():
             _allocate(folder / f"{name}_{number}.db", size)
@@ -88,7 +88,7 @@ class Publisher:
         self._claimed.release()
 
     def _open(self, metric: AnyMetric, labels: tuple[str, ...]) -> list[Any]:
-        """The values in the files that a series has, in the order of its numbers."""
+        """Return the values of a series in the files, in the order of its numbers."""
         name, names = metric.name, metric.label_names
         if isinstance(metric, Histogram):
             bounds = (*metric.bounds, float("inf"))
@@ -132,7 +132,7 @@ async def _keep_publishing(publisher: Publisher, process: ProcessMetrics) -> Non
         try:
             process.sample()
             publisher.publish()
-        except Exception as error:  # values that stand still would look alive
+        except Exception as error:  # without this line, values that no longer change would look alive
             if not failing:
                 _log.warning("metrics cannot be published", error=repr(error))
             failing = True

@@ -7,7 +7,7 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def exposed(host: str, port: int | None) -> Iterator[Path | None]:
-    """Serve metrics during the context, if a port is given. The value is the folder to publish to, or None.
+    """Serve metrics during the context, if a port is given. Yields the folder to publish to, or None.
 
     Raises:
         OperatorError: the address is taken, or not one of this machine.

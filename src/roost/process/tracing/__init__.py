@@ -4,6 +4,9 @@ Rooms mark their work with `span`. Until `start` is called that does nothing, an
 is imported. `start` imports `roost.process.tracing.opentelemetry`, which sends the spans to a collector. The
 context of a trace travels between processes as the W3C's ``traceparent``.
 
+opentelemetry  the tracer that uses OpenTelemetry's SDK
+options        the options of tracing
+
 Source: https://www.w3.org/TR/trace-context/
 """
 
@@ -22,7 +25,7 @@ Here = Any
 
 
 class TracingOptions(msgspec.Struct, frozen=True):
-    """How traces are sent. None leaves a value to OpenTelemetry's variables ``OTEL_…``.
+    """The options of tracing. None leaves a value to OpenTelemetry's variables ``OTEL_…``.
 
     - ``endpoint``: the URL of a collector that takes OTLP over HTTP.
     - ``ratio``: the share of traces that are recorded, from 0 to 1, if the client has not decided it.
@@ -35,7 +38,7 @@ class TracingOptions(msgspec.Struct, frozen=True):
 
 
 class Tracer(Protocol):
-    """What records spans while tracing is on; see the functions of the same names."""
+    """Records spans while tracing is on. Its methods are documented at the functions of the same names."""
 
     def span(
         self, name: str, kind: Kind, parent: Mapping[str, str] | None, attributes: Mapping[str, Attribute]
@@ -63,8 +66,9 @@ _tracer: Tracer | None = None
 
 
 def start(options: TracingOptions) -> None:
-    """Record spans in this process from now on, if the options say so. For the process that does the work:
-    threads, which send the spans, do not survive a fork.
+    """Record spans in this process from now on, if the options say so.
+
+    Call it in the process that does the work, after any fork: the threads that send spans do not survive one.
 
     Raises:
         OperatorError: OpenTelemetry is not installed, or it refuses the options.
@@ -88,13 +92,13 @@ def check(options: TracingOptions) -> None:
 
 
 def use(tracer: Tracer | None) -> None:
-    """Record spans with this tracer from now on; None: no longer."""
+    """Record spans with this tracer from now on; None: record none."""
     global _tracer
     _tracer = tracer
 
 
 def stop() -> None:
-    """Send what is recorded, and record nothing from now on. Waits for `STOP_SECONDS` at most."""
+    """Record nothing from now on, and send the recorded spans. Waits for `STOP_SECONDS` at most."""
     tracer = _tracer
     use(None)
     if tracer is not None:
@@ -146,5 +150,5 @@ def fail() -> None:
 
 
 def is_on() -> bool:
-    """Whether spans are recorded in this process."""
+    """Return whether spans are recorded in this process."""
     return _tracer is not None

@@ -1,5 +1,7 @@
-"""The tracer of OpenTelemetry. Importing this module imports its SDK, so only `roost.process.tracing.start`
-does."""
+"""The tracer of OpenTelemetry.
+
+Importing this module imports OpenTelemetry's SDK, so only `roost.process.tracing` does, when tracing is on.
+"""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +33,7 @@ _PROPAGATOR = TraceContextTextMapPropagator()
 
 
 def open_exporter(options: TracingOptions) -> OTLPSpanExporter:
-    """Return what sends spans. It connects to nothing yet.
+    """Return the exporter, which sends spans. It opens no connection yet.
 
     Raises:
         OperatorError: OpenTelemetry refuses the options or variables.
@@ -57,8 +59,10 @@ def open_tracer(options: TracingOptions) -> "OpenTelemetryTracer":
 
 
 class OpenTelemetryTracer:
-    """Records spans with a provider of OpenTelemetry, which is stopped with it. See
-    `roost.process.tracing`."""
+    """Records spans with a provider of OpenTelemetry, and stops the provider with itself.
+
+    See `roost.process.tracing` for the methods.
+    """
 
     def __init__(self, provider: TracerProvider) -> None:
         self._provider = provider

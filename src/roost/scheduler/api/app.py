@@ -10,12 +10,12 @@ from roost.scheduler.api.conventions import SchedulingConventions
 from roost.scheduler.api.document import DOCUMENT
 from roost.scheduler.api.kept_answers import SchedulerAnswers
 from roost.scheduler.api.operations import DEFAULT_RULES, OPERATIONS
-from roost.scheduler.api.service import Service
+from roost.scheduler.api.service import SchedulerService
 from roost.storage import StorageError
 from roost.web.app import Kernel
 from roost.web.app import create_app as create_web_app
 from roost.web.auth import Authenticator
-from roost.web.auth.rules import Rules
+from roost.web.auth.rules import PolicyRules
 from roost.web.cors import Cors
 from roost.web.forwarded import through_proxies
 from roost.web.idempotency import KeptAnswers
@@ -24,24 +24,24 @@ from roost.web.request import Request
 
 
 def default_rules() -> list[RuleDefault]:
-    """The rules without a policy file."""
+    """Return the policy rules that apply without a policy file."""
     return [RuleDefault(name, check, scope_types=["project"]) for name, check in DEFAULT_RULES.items()]
 
 
 def create_app(
-    service: Service,
+    service: SchedulerService,
     authenticator: Authenticator,
-    rules: Rules | None = None,
+    rules: PolicyRules | None = None,
     options: PlacementOptions | None = None,
     *,
     answers: KeptAnswers | None = None,
     documented: bool = False,
 ) -> falcon.asgi.App:  # type: ignore[type-arg]
-    """The API of a scheduler.
+    """Return the API of a scheduler.
 
-    ``rules`` are by default those without a policy file. ``answers``: where those to requests with a key are
-    kept, by default in memory. ``documented``: it has the OpenAPI document of these operations, as in a
-    process that serves nothing else.
+    ``rules``: by default `default_rules`. ``answers``: the store of answers to requests with a key, by
+    default in memory. ``documented``: the API has the OpenAPI document of these operations, as in a process
+    that serves nothing else.
     """
     operations = (*OPERATIONS, DOCUMENT) if documented else OPERATIONS
     options = options or PlacementOptions()
@@ -49,7 +49,7 @@ def create_app(
     kernel = Kernel(
         service,
         authenticator,
-        Policy(rules or Rules(default_rules(), None, True)),
+        Policy(rules or PolicyRules(default_rules(), None, True)),
         SchedulingConventions("scheduler"),
         unavailable=(LedgerBusy, StorageError, RecordsUnavailable),
         request_type=Request if proxies is None else through_proxies(Request, proxies),

@@ -1,4 +1,4 @@
-"""``/v1/scheduler/check``: whether a request can be served at all, and what of it has no effect."""
+"""``/v1/scheduler/check``: checks that a request can be served at all, and finds keys without effect."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import msgspec
 
 from roost.model.spec import Operation
 from roost.scheduler.api.refusals import as_http
-from roost.scheduler.api.service import Service
+from roost.scheduler.api.service import SchedulerService
 from roost.scheduler.api.wire.answers import CheckedRequest
 from roost.scheduler.api.wire.language import language_of
 from roost.web.request import Request, Response
@@ -19,11 +19,11 @@ class ToCheck(msgspec.Struct, forbid_unknown_fields=True):
     operation: Operation | None = None
 
 
-async def check(service: Service, req: Request, resp: Response) -> CheckedRequest:
-    """Check that a request can be served on some hosts, and tell which of its keys have no effect.
+async def check(service: SchedulerService, req: Request, resp: Response) -> CheckedRequest:
+    """Check that a request can be served on some hosts, and list its keys that have no effect.
 
-    A request that can never be served, or with a key that can only be a mistake, is refused. Whether there is
-    room for it is not checked: nothing is claimed, and nothing is recorded.
+    A request that can never be served, or with a key that can only be a mistake, is refused. Free room is not
+    checked: nothing is claimed, and nothing is recorded.
     """
     wanted: ToCheck = req.body
     with as_http(req.viewer):

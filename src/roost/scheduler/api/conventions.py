@@ -1,4 +1,4 @@
-"""The form of errors of the scheduler's operations: as under ``/v1``, and an error of a run names the run."""
+"""The form of errors of the scheduler's operations: as under ``/v1``, with the id of the run that failed."""
 
 import falcon
 import msgspec
@@ -16,11 +16,11 @@ from roost.web.request import Request, Response
 class RunError(Error, forbid_unknown_fields=True, omit_defaults=True):
     """One error of a response.
 
-    If a run of the scheduler found no host, `run` is its id, `steps` have the hosts that each step left, and
-    `reasons` explain it, if that could be had in time. Who may not read the records of all projects gets no
-    steps, and the reasons without what is of the hosts. If no alternate can be used, `tried` has those that
-    were passed over. If others have moved the claim, `generation` is the present one of the consumer.
-    `warnings` are the keys of the request that had no effect.
+    If a run of the scheduler found no host, `run` is its id, `steps` have the number of hosts that each step
+    left, and `reasons` explain the refusal, if they were found in time. A user who may not read the records
+    of all projects gets no steps, and the reasons without details of hosts. If no alternate can be used,
+    `tried` lists the alternates that were passed over. If others have moved the claim, `generation` is the
+    present one of the consumer. `warnings` are the keys of the request that had no effect.
     """
 
     run: str | None = None

@@ -1,4 +1,4 @@
-"""``/v1/select_destinations`` and ``/v1/use_alternate``: hosts are chosen and claimed."""
+"""``/v1/select_destinations`` and ``/v1/use_alternate``: choose hosts and claim them."""
 
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ from roost.placement.errors import ConcurrentUpdate
 from roost.placement.wire.uuids import DASHED_UUID, LONGEST_UUID, canonical_uuid
 from roost.scheduler.api.refusals import BadSpec, as_http
 from roost.scheduler.api.repeated import recorded
-from roost.scheduler.api.service import Service
+from roost.scheduler.api.service import SchedulerService
 from roost.scheduler.api.standing_claims import recorded_claims, standing_claims
 from roost.scheduler.api.wire.answers import ShownDestinations, ShownReplacement
 from roost.scheduler.api.wire.language import language_of
@@ -20,16 +20,16 @@ from roost.scheduler.errors import NoValidHost
 from roost.web.request import Request, Response
 
 MOST_INSTANCES = 1000
-"""Instances of one request at most. A larger count is refused."""
+"""Most instances of one request. A larger count is refused."""
 
 MOST_ALTERNATES = 100
-"""Alternates of one instance at most. A larger number is refused."""
+"""Most alternates of one instance. A larger number is refused."""
 
 LONGEST_REASON = 8192
-"""Characters of the reason of a failure at most. A longer one is refused."""
+"""Most characters of the reason of a failure. A longer one is refused."""
 
 FLUSH_SECONDS = 5.0
-"""Seconds that the search for a run in the records waits until they are written."""
+"""Most seconds that the search for a run in the records waits until they are written."""
 
 _Uuid = Annotated[str, Meta(pattern=DASHED_UUID, max_length=LONGEST_UUID)]
 _Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, pattern=r"^[^\x00]*\Z")]
@@ -45,20 +45,20 @@ _Selection = Annotated[dict[str, Any], Meta(description="A selection, in the lan
 class WantedDestinations(msgspec.Struct, forbid_unknown_fields=True):
     """A request for hosts for `count` equal instances.
 
-    `instances` are their uuids, which are made up if they are left out. Both are by default what Nova's
-    RequestSpec says, else one instance. If fewer than `min_count` can be placed (by default `count`), none
-    is. `num_alternates` are found for each. `generations` are those of the instances that hold something
-    already: what they hold counts as free for them, and is replaced. `operation` says what the host is
-    chosen for, if the request spec does not, as Nova's. `request_id` is that of the user's request, for the
-    records, by default the one of this request.
+    `instances` are their uuids, which are made up if they are left out. The default of both comes from Nova's
+    RequestSpec, else it is one instance. If fewer than `min_count` can be placed (by default `count`), none
+    is. `num_alternates` alternates are found for each. `generations` are those of the instances that hold
+    something already: their holdings count as free for them, and are replaced. `operation` is the purpose of
+    the host, if the request spec does not have it, as Nova's does not. `request_id` is that of the user's
+    request, for the records, by default the one of this request.
 
-    `run` is the id of the run, by which the same request may be sent again when its response was lost, then
-    with `repeated`. The response is that of the run, from memory or the records. If nobody knows the run, it
-    is decided under a new id; a 409 with the code `placement.concurrent_update` then says that an instance
-    holds something: free it before you ask under another id. Such a request names its `instances`.
+    `run` is the id of the run. If the response was lost, the same request may be sent again with this id and
+    `repeated`. The response is then that of the run, from memory or the records. If the run is unknown, the
+    request is decided under a new id. A 409 with the code `placement.concurrent_update` then means that an
+    instance holds something: free it before you ask under another id. Such a request names its `instances`.
 
-    A request with the header Idempotency-Key needs no `run` to be sent again. If it names no `instances`, the
-    key names them.
+    A request with the header Idempotency-Key needs no `run` to be sent again. If it names no `instances`,
+    their uuids are derived from the key.
     """
 
     request_spec: _Spec
@@ -87,7 +87,7 @@ class WantedAlternate(msgspec.Struct, forbid_unknown_fields=True):
 
     `alternates` are those that are left, best first. `reason` says why the host failed. `run` is the id of
     the run that chose the hosts, `request_id` that of the user's request. `attempt` is the number of the
-    attempt that failed, from 1, which Nova's selections do not say.
+    attempt that failed, from 1; Nova's selections do not have it.
     """
 
     request_spec: _Spec
@@ -102,19 +102,20 @@ class WantedAlternate(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def same_request(wanted: WantedDestinations) -> WantedDestinations:
-    """The part of a request for hosts that is the same when the request is sent again."""
+    """Return the part of a request for hosts that is the same when the request is sent again."""
     return msgspec.structs.replace(wanted, repeated=False)
 
 
-async def select_destinations(service: Service, req: Request, resp: Response) -> ShownDestinations:
+async def select_destinations(service: SchedulerService, req: Request, resp: Response) -> ShownDestinations:
     """Choose hosts for equal instances and claim them in placement.
 
     Each destination has the selected host, which is claimed, and alternates in the same cell, which are not.
-    The response to a request that comes to nothing names the run, the hosts that each step left, and why.
+    The response to a request that finds no hosts names the run, the number of hosts that each step left, and
+    the reasons.
     """
     wanted: WantedDestinations = req.body
-    # A conductor of before warnings names its run, has no key, and refuses answers with a field it does
-    # not know. Schedulers are exchanged before conductors.
+    # A conductor of a version before warnings names its run, has no key, and refuses answers with a field it
+    # does not know. Schedulers are upgraded before conductors.
     warn = wanted.run is None or req.idempotency_key is not None
     with as_http(req.viewer, warn=warn):
         language = language_of(wanted.request_spec, service.scheduler.table)
@@ -163,17 +164,17 @@ async def select_destinations(service: Service, req: Request, resp: Response) ->
 
 
 async def _claimed_once(
-    service: Service,
+    service: SchedulerService,
     spec: RequestSpec,
     names: tuple[str, ...],
     least: int,
     decide: Callable[[str | None], Coroutine[Any, Any, tuple[Destination, ...]]],
 ) -> tuple[Destination, ...]:
-    """Return the outcome of a request whose consumers are named by its key: its claims are made once."""
+    """Return the outcome of a request whose consumers are derived from its key. Its claims are made once."""
     try:
         return await decide(None)
     except (ConcurrentUpdate, NoValidHost):
-        # The same request, sent before, may hold what this one wants, or have taken the last room itself.
+        # The same request, sent before, may hold these claims already, or have taken the last room itself.
         held = {} if service.placement is None else await service.placement.holdings(names)
         if service.placement is None or not held:
             raise
@@ -187,13 +188,13 @@ async def _claimed_once(
 
 
 async def _once(
-    service: Service,
+    service: SchedulerService,
     run: str,
     names: tuple[str, ...],
     repeated: bool,
     decide: Callable[[str | None], Coroutine[Any, Any, tuple[Destination, ...]]],
 ) -> tuple[Destination, ...]:
-    """What comes of a run that the caller named; see `roost.scheduler.api.repeated`."""
+    """Return the outcome of a run that the caller named; see `roost.scheduler.api.repeated`."""
 
     async def found() -> tuple[Destination, ...]:
         if not repeated:
@@ -204,7 +205,7 @@ async def _once(
     return await service.repeats.once(run, found)
 
 
-async def use_alternate(service: Service, req: Request, resp: Response) -> ShownReplacement:
+async def use_alternate(service: SchedulerService, req: Request, resp: Response) -> ShownReplacement:
     """Claim the next alternate of an instance in place of the host that failed it.
 
     Each alternate is judged again on the present state. The swap is one write: the instance holds something

@@ -23,7 +23,7 @@ DOCUMENT: Final = Operation("GET", "/v1/openapi.json", OPEN, describe_scheduler_
 
 @cache
 def document() -> msgspec.Raw:
-    """The document as JSON."""
+    """Return the document as JSON."""
     described = describe(
         (*OPERATIONS, DOCUMENT, *DOCUMENTED),
         SchedulingConventions("scheduler"),

@@ -1,4 +1,4 @@
-"""``/v1/scheduler/explain``: what would come of a request, and why."""
+"""``/v1/scheduler/explain``: explains the outcome that a request would have."""
 
 from typing import Annotated, Any
 
@@ -10,13 +10,13 @@ from roost.model.spec import Operation
 from roost.model.unread import UnreadKey
 from roost.model.visibility import seen, seen_by_project
 from roost.scheduler.api.refusals import as_http
-from roost.scheduler.api.service import Service
+from roost.scheduler.api.service import SchedulerService
 from roost.scheduler.api.wire.language import language_of
 from roost.web.errors import Unavailable
 from roost.web.request import Request, Response
 
 MOST_INSTANCES = 100
-"""Instances of an explained request at most."""
+"""Most instances of an explained request."""
 
 
 class ToExplain(msgspec.Struct, forbid_unknown_fields=True):
@@ -28,7 +28,7 @@ class ToExplain(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ExplainedRequest(Reasons, frozen=True, kw_only=True, omit_defaults=True):
-    """What would come of a request, and why. `warnings` are the keys of the request that have no effect."""
+    """The outcome that a request would have, with reasons. `warnings` are its keys that have no effect."""
 
     warnings: tuple[UnreadKey, ...] = ()
 
@@ -39,11 +39,11 @@ def _explained(found: ExplainedRequest) -> ExplainedRequest:
     return ExplainedRequest(**msgspec.structs.asdict(seen(Reasons(**fields))), warnings=found.warnings)
 
 
-async def explain(service: Service, req: Request, resp: Response) -> ExplainedRequest:
-    """Explain what would come of a request: the whole funnel, near misses, and changes with which it fits.
+async def explain(service: SchedulerService, req: Request, resp: Response) -> ExplainedRequest:
+    """Explain the outcome of a request: hosts left by each step, near misses, changes that make it fit.
 
-    The request is really decided, on a copy of the state: nothing is claimed, and nothing is recorded. Of a
-    request that fits, the response has what the best hosts weigh.
+    The request is really decided, on a copy of the state: nothing is claimed, and nothing is recorded. For a
+    request that fits, the response has the weights of the best hosts.
     """
     wanted: ToExplain = req.body
     with as_http(req.viewer):

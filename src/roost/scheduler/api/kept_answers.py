@@ -10,10 +10,10 @@ from roost.state.api_database.kept_answers import StoredAnswers
 from roost.storage import Database, StorageError
 
 MOST_KEPT = 1_000
-"""Answers that a process keeps in memory. The oldest goes first."""
+"""Most answers that a process keeps in memory. Beyond, the oldest are dropped."""
 
 MOST_BYTES = 64 * 2**20
-"""Bytes of these answers together. One for a thousand instances with alternates has some megabytes."""
+"""Most bytes of these answers together. One for a thousand instances with alternates has some megabytes."""
 
 _log = structlog.get_logger()
 
@@ -21,9 +21,9 @@ _log = structlog.get_logger()
 class SchedulerAnswers:
     """Keeps answers in memory and, beside the request, in the API database where there is one.
 
-    Claims are in another database, or in a placement service. What keeps them from being made twice is that
-    a request with a key always names the same consumers. So an answer need not be durable before it is given,
-    and a decision neither waits for the API database nor fails with it.
+    Claims are in another database, or in a placement service. They are not made twice, because a request with
+    a key always names the same consumers. So an answer need not be durable before it is sent, and a decision
+    neither waits for the API database nor fails with it.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class SchedulerAnswers:
         self._storing: set[asyncio.Task[None]] = set()
 
     async def find(self, key: IdempotencyKey) -> KeyedAnswer | None:
-        """The answer that is kept for a key, None if none is or the API database is away."""
+        """Return the answer that is kept for a key; None without one, or if the API database is away."""
         known = self._known.get(key.id)
         if known is not None or self._stored is None:
             return known
@@ -65,5 +65,5 @@ class SchedulerAnswers:
 
 
 def _size(answer: KeyedAnswer | None) -> int:
-    """Bytes of the body of an answer."""
+    """Return the bytes of the body of an answer."""
     return 0 if answer is None or answer.body is None else len(answer.body)

@@ -24,9 +24,9 @@ from roost.scheduler.api.refusals import (
     OF_ALTERNATES,
     OF_RUNS,
     BadSpec,
-    Fault,
     PlacementAway,
     PlacementRefuses,
+    SchedulerFailed,
 )
 from roost.scheduler.api.results import EndedAttempt, HasEnded, end_attempt
 from roost.scheduler.api.what_if import Supposed, what_if
@@ -38,7 +38,7 @@ from roost.web.policy import PROJECT_READER, Rule
 from roost.web.query import Query
 
 SERVICE: Final = "role:admin or role:service"
-"""The check of rules for administrators and services."""
+"""The check string of rules for administrators and services."""
 
 DEFAULT_RULES: Final = {
     "scheduler:select_destinations": SERVICE,
@@ -50,15 +50,15 @@ DEFAULT_RULES: Final = {
     "scheduler:records": f"{PROJECT_READER} or role:service",
     "scheduler:records:all_projects": SERVICE,
 }
-"""The policy rules as they are without a policy file."""
+"""The policy rules that apply without a policy file."""
 
 PATHS: Final = ("/v1/select_destinations", "/v1/use_alternate", "/v1/scheduler")
 """The paths of a scheduler: these, and all below them."""
 
 
 def _rule(verb: str) -> Rule:
-    """The rule of an operation. What its answer tells of hosts is for those who see the records of all
-    projects."""
+    """Return the rule of an operation. Only users who see the records of all projects get details of hosts in
+    its response."""
     return Rule(f"scheduler:{verb}", all_projects="scheduler:records:all_projects")
 
 
@@ -71,7 +71,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         _rule("select_destinations"),
         select_destinations,
         body=WantedDestinations,
-        takes=(),  # curl -d says that its data is a form
+        takes=(),  # any content type, because curl -d declares its data as a form
         answer=ShownDestinations,
         raises=(*OF_RUNS, ConcurrentUpdate),
         creates=Creation(atomic=False, canonical=same_request),
@@ -94,7 +94,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         body=ToExplain,
         takes=(),
         answer=ExplainedRequest,
-        raises=(BadSpec, Fault, Unavailable),
+        raises=(BadSpec, SchedulerFailed, Unavailable),
     ),
     Operation(
         "POST",
@@ -104,7 +104,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         body=ToCheck,
         takes=(),
         answer=CheckedRequest,
-        raises=(BadSpec, Fault, PlacementRefuses, PlacementAway),
+        raises=(BadSpec, SchedulerFailed, PlacementRefuses, PlacementAway),
     ),
     Operation(
         "POST",
@@ -114,7 +114,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         body=Supposed,
         takes=(),
         answer=WhatIf,
-        raises=(BadSpec, Fault, Unavailable),
+        raises=(BadSpec, SchedulerFailed, Unavailable),
     ),
     Operation(
         "POST",

@@ -8,13 +8,13 @@ from msgspec import Meta
 from roost.model.visibility import seen, seen_by_project
 from roost.model.vocabulary import MAX_NAME
 from roost.records import RunWithAttempts, Search, SearchableRecords, UnknownRun
-from roost.scheduler.api.service import Service
+from roost.scheduler.api.service import SchedulerService
 from roost.web.errors import BadRequest, Forbidden, NotFound
 from roost.web.query import DEFAULT_PAGE, LARGEST_PAGE, Moment, Uuid
 from roost.web.request import Request, Response
 
 OWN_SECONDS = 1.0
-"""Seconds that a search waits for the records that this process has made and not written yet."""
+"""Most seconds that a search waits until the records of this process are written."""
 
 _Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, pattern=r"^[^\x00]*\Z")]
 
@@ -61,11 +61,10 @@ def _of_project(page: RecordPage) -> RecordPage:
     return RecordPage([seen(each) for each in page.records], page.next)
 
 
-async def list_records(service: Service, req: Request, resp: Response) -> RecordPage:
+async def list_records(service: SchedulerService, req: Request, resp: Response) -> RecordPage:
     """List runs of the scheduler with their attempts by page, the last one first.
 
-    Administrators and services see all of them. A project sees its own, without hosts and what is counted of
-    them.
+    Administrators and services see all runs. A project sees its own runs, without hosts and numbers of hosts.
     """
     query: RecordsQuery = req.query
     own = query.project_id
@@ -91,19 +90,19 @@ async def list_records(service: Service, req: Request, resp: Response) -> Record
     return RecordPage(page, following)
 
 
-async def show_record(service: Service, req: Request, resp: Response, run: str) -> RunWithAttempts:
-    """Show a run of the scheduler with its attempts; a project sees less of it, as in the list."""
+async def show_record(service: SchedulerService, req: Request, resp: Response, run: str) -> RunWithAttempts:
+    """Show a run of the scheduler with its attempts; a project sees it without hosts, as in the list."""
     found = await find(service, Search(run=run), 1)
     if not found or not req.projects.include(found[0].run.project_id):
         raise NotFound(f"no run {run} is recorded")
     return found[0]
 
 
-async def find(service: Service, search: Search, limit: int) -> list[RunWithAttempts]:
-    """Find runs in the records, those included that this process has just made.
+async def find(service: SchedulerService, search: Search, limit: int) -> list[RunWithAttempts]:
+    """Find runs in the records, including runs that this process has just made.
 
     Raises:
-        BadRequest: the records cannot be searched so.
+        BadRequest: the records cannot be searched by these criteria.
     """
     await service.records.flush(OWN_SECONDS)
     backend = service.records.backend

@@ -10,7 +10,7 @@ HTTPError
 │   ├── HoldsNothing       409  the instance whose host is to be replaced holds nothing
 │   ├── MovedByOthers      409  the claim of the instance was moved by others since it was read
 │   └── NoWeight           409  a host that the request may use has no weight, and the options forbid that
-├── Fault                  500  a filter, a weigher or the scheduler failed
+├── SchedulerFailed        500  a filter, a weigher or the scheduler failed
 ├── PlacementRefuses       502  placement refuses what the scheduler asks: an operator has to act
 ├── PlacementAway          503  placement cannot be reached, or failed: try again
 └── OutcomeUncertain       503  placement has not answered a claim: it may still be made
@@ -45,9 +45,9 @@ class NoZone(BadSpec):
 class NoHost(Conflict):
     """No host, or not enough of them, can take the request. Nothing is claimed.
 
-    ``run`` is the id of the run, and ``steps`` have the hosts that each of its steps left. ``reasons`` is the
-    explanation, None if it could not be had in time. ``warnings`` are the keys of the request that had no
-    effect.
+    ``run`` is the id of the run, and ``steps`` have the number of hosts that each of its steps left.
+    ``reasons`` is the explanation, None if it was not found in time. ``warnings`` are the keys of the request
+    that had no effect.
     """
 
     code = "scheduler.no_valid_host"
@@ -105,7 +105,7 @@ class NoWeight(Conflict):
     code = "scheduler.cannot_weigh"
 
 
-class Fault(HTTPError):
+class SchedulerFailed(HTTPError):
     """A filter, a weigher or the scheduler itself failed; the log has the error. Nothing is claimed."""
 
     status = 500
@@ -113,7 +113,7 @@ class Fault(HTTPError):
 
 
 class PlacementRefuses(HTTPError):
-    """Placement refuses what the scheduler asks, for its token say, or does not speak the Placement API."""
+    """Placement refuses the scheduler's request, because of its token for example, or is no Placement API."""
 
     status = 502
     code = "scheduler.placement_refused"
@@ -131,13 +131,13 @@ _KINDS: tuple[tuple[type[errors.SchedulerError], type[HTTPError]], ...] = (
     (errors.BadRequestSpec, BadSpec),
     (errors.NothingClaimed, HoldsNothing),
     (errors.CannotWeigh, NoWeight),
-    (errors.PlacementFailed, Fault),
+    (errors.PlacementFailed, SchedulerFailed),
     (errors.PlacementUnavailable, PlacementAway),
     (errors.PlacementRefused, PlacementRefuses),
-    (errors.SchedulerError, Fault),
+    (errors.SchedulerError, SchedulerFailed),
 )
 
-OF_RUNS = (BadSpec, NoHost, NoWeight, Fault, PlacementRefuses, PlacementAway)
+OF_RUNS = (BadSpec, NoHost, NoWeight, SchedulerFailed, PlacementRefuses, PlacementAway)
 """The errors that a run can end with."""
 
 OF_ALTERNATES = (
@@ -145,7 +145,7 @@ OF_ALTERNATES = (
     NoAlternateLeft,
     HoldsNothing,
     MovedByOthers,
-    Fault,
+    SchedulerFailed,
     PlacementRefuses,
     PlacementAway,
 )
@@ -169,12 +169,12 @@ def _no_weight(refusal: NoWeight) -> NoWeight:
     return NoWeight("a host that the request may use has no weight")
 
 
-shown_whole(BadSpec, NoZone, HoldsNothing, MovedByOthers, Fault, PlacementRefuses, PlacementAway)
+shown_whole(BadSpec, NoZone, HoldsNothing, MovedByOthers, SchedulerFailed, PlacementRefuses, PlacementAway)
 
 
 @contextmanager
 def as_http(viewer: Viewer, *, warn: bool = True) -> Iterator[None]:
-    """Raise the errors of the scheduler as those of HTTP, with what the viewer may see of a refusal.
+    """Raise the errors of the scheduler as those of HTTP, a refusal with the details that ``viewer`` may see.
 
     ``warn``: a refusal has the keys of the request that had no effect.
     """

@@ -1,10 +1,10 @@
 """Requests for hosts that are sent again, because the response to the first was lost.
 
-Whoever asks cannot tell whether a request without a response has claimed anything. So it names the run, and
-sends the same request again: whoever still knows the run responds as it would have then. A process knows the
-runs of its own that have ended last, and those under way, which a lost connection does not end. Another
-process finds the run in the records. Where nobody knows it, it is decided under a new id: if the first one
-has claimed, that is a conflict of consumers, and who asks has to free the claims first.
+A client without a response cannot tell if its request has claimed anything. So it names the run, and sends
+the same request again; a process that knows the run gives the response of the first request. A process knows
+its own runs that ended last, and those under way, which a lost connection does not end. Another process finds
+the run in the records. An unknown run is decided under a new id: if the first run has claimed something, that
+is a conflict of consumers, and the client has to free the claims first.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from roost.records.records import Records
 from roost.scheduler import NoValidHost
 
 MOST_KEPT = 1_000
-"""Runs of which a process keeps the response. The one that was asked for first goes first."""
+"""Most runs whose response a process keeps. Beyond, the runs that were requested first are dropped."""
 
 Found = tuple[Destination, ...]
 
@@ -28,16 +28,16 @@ _log = structlog.get_logger()
 
 
 class Repeats:
-    """The runs of this process that were named by who asked, under way or ended."""
+    """The runs of this process with an id from the client, under way or ended."""
 
     def __init__(self, most: int = MOST_KEPT) -> None:
         self._most = most
         self._runs: OrderedDict[str, asyncio.Task[Found]] = OrderedDict()
 
     async def once(self, run: str, decide: Callable[[], Coroutine[Any, Any, Found]]) -> Found:
-        """What comes of a run; it is decided by ``decide`` only if it is not known here.
+        """Return the outcome of a run; ``decide`` is called only if this process does not know the run.
 
-        Raises: as ``decide``. Nothing is kept of a run that decided nothing.
+        Raises: as ``decide``. A run that decided nothing is not kept.
         """
         task = self._runs.get(run)
         if task is None:
@@ -54,7 +54,7 @@ class Repeats:
 
 
 async def recorded(records: Records, run: str, instances: tuple[str, ...]) -> Found | None:
-    """What came of a run by the records; None if they do not know it, or it decided nothing.
+    """Return the outcome of a run by the records; None if they do not have it, or it decided nothing.
 
     Raises: `NoValidHost` if the run was refused.
     """

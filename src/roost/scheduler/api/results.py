@@ -1,4 +1,4 @@
-"""``POST /v1/scheduler/results``: a platform without Roost's conductors says how a build ended."""
+"""``POST /v1/scheduler/results``: a platform without Roost's conductors reports the result of a build."""
 
 from typing import Annotated, Literal
 
@@ -10,12 +10,12 @@ from roost.model.vocabulary import MAX_NAME
 from roost.placement.wire.uuids import DASHED_UUID, LONGEST_UUID, canonical_uuid
 from roost.records import RunWithAttempts, Search
 from roost.scheduler.api.records import find
-from roost.scheduler.api.service import Service
+from roost.scheduler.api.service import SchedulerService
 from roost.web.errors import Conflict, NotFound, Unavailable
 from roost.web.request import Request, Response
 
 FLUSH_SECONDS = 5.0
-"""How long an operation waits until records are written."""
+"""Most seconds that an operation waits until records are written."""
 
 _Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, pattern=r"^[^\x00]*\Z")]
 
@@ -27,11 +27,11 @@ class HasEnded(Conflict):
 
 
 class EndedAttempt(msgspec.Struct, forbid_unknown_fields=True):
-    """How an attempt to build an instance ended.
+    """The result of an attempt to build an instance.
 
     `run` is the id of the run that chose the host, `instance` the instance. `ordinal` or `host` name the
-    attempt: its number from 1, as the selected host has it, or the host's name; of several attempts on one
-    host, the one that is pending, else the last. `reason` says why a build failed or was abandoned.
+    attempt: its number from 1, as the selected host has it, or the host's name. A name stands for the pending
+    attempt on this host, else for the last one. `reason` says why a build failed or was abandoned.
     """
 
     run: _Name
@@ -48,14 +48,14 @@ class EndedAttempt(msgspec.Struct, forbid_unknown_fields=True):
             raise ValueError(f"a result {self.result} has {'a' if self.reason is None else 'no'} reason")
 
 
-async def end_attempt(service: Service, req: Request, resp: Response) -> Attempt:
-    """Record how the attempt to build an instance on its host ended; it is pending until then.
+async def end_attempt(service: SchedulerService, req: Request, resp: Response) -> Attempt:
+    """Record the result of an attempt to build an instance on its host; the attempt is pending until then.
 
     The response has the attempt. The first result counts: the same one may be sent again, another one is
-    refused. Only the record changes: the claim is freed or moved by operations of its own.
+    refused. Only the record changes: other operations free or move the claim.
     """
     wanted: EndedAttempt = req.body
-    # The run may be a moment old: what this process has of it is written first.
+    # The run may be a moment old: the records of this process are written first.
     await _written(service)
     found = await _attempt(service, wanted)
     if found.result == PENDING:
@@ -64,7 +64,7 @@ async def end_attempt(service: Service, req: Request, resp: Response) -> Attempt
         )
         service.records.put([], [ended])
         await _written(service)
-        # Another process may have been first.
+        # Another process may have recorded a result meanwhile.
         found = await _attempt(service, msgspec.structs.replace(wanted, ordinal=found.ordinal))
     if found.result == PENDING:
         raise Unavailable("the result is not recorded: records are being dropped; try again")
@@ -73,12 +73,12 @@ async def end_attempt(service: Service, req: Request, resp: Response) -> Attempt
     return found
 
 
-async def _written(service: Service) -> None:
+async def _written(service: SchedulerService) -> None:
     if not await service.records.flush(FLUSH_SECONDS):
         raise Unavailable("records cannot be written at the moment: try again")
 
 
-async def _attempt(service: Service, wanted: EndedAttempt) -> Attempt:
+async def _attempt(service: SchedulerService, wanted: EndedAttempt) -> Attempt:
     runs = await find(service, Search(run=wanted.run), 1)
     if not runs:
         raise NotFound(f"no run {wanted.run} is recorded")
@@ -93,7 +93,7 @@ async def _attempt(service: Service, wanted: EndedAttempt) -> Attempt:
 
 
 def _of(run: RunWithAttempts, instance: str) -> list[Attempt]:
-    """The attempts of an instance in their order."""
+    """Return the attempts of an instance in their order."""
     own = [each for each in run.attempts if each.instance == instance]
     return sorted(own, key=lambda each: each.ordinal)
 

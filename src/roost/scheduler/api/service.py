@@ -1,4 +1,4 @@
-"""What the handlers of the scheduler's operations work with."""
+"""The objects that the handlers of the scheduler's operations use."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -12,21 +12,21 @@ from roost.scheduler.api.repeated import Repeats
 
 
 async def _as_it_is() -> None:
-    """The node table is kept up to date by its owner."""
+    """Do nothing: the owner of the node table keeps it up to date."""
 
 
 @dataclass(frozen=True)
-class Service:
-    """What the handlers work with.
+class SchedulerService:
+    """The objects that the handlers use.
 
     - ``scheduler``: it has the node table.
-    - ``records``: its queue, whose ``backend`` reads records.
-    - ``options``: those that the scheduler was made with.
-    - ``ledger``: that of this process; None if placement is reached over HTTP.
+    - ``records``: the queue of records; its ``backend`` reads them.
+    - ``options``: the options that the scheduler was made with.
+    - ``ledger``: the ledger of this process; None if placement is reached over HTTP.
     - ``refresh``: brings the node table up to date before a decision.
     - ``clock``: seconds since the epoch.
     - ``repeats``: the runs that callers have named.
-    - ``placement``: where consumers and what they hold are read; None: nowhere.
+    - ``placement``: reads consumers and their holdings; None: they are not read.
     """
 
     scheduler: Scheduler

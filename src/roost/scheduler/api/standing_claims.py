@@ -1,9 +1,9 @@
 """The answer to a request with a key whose claims were made by the same request, sent before.
 
-A request with a key names its consumers by it, unless it names instances itself. So if these hold something,
-the same request has claimed it, and its answer was lost: with the process, or because the database did not
-answer in time. The claims are not made again. The answer is that of the records; where they do not have it,
-what the consumers hold tells it, without alternates.
+The consumers of a request with a key are derived from the key, unless it names instances itself. So if these
+consumers hold something, the same request has claimed it, and its answer was lost: with the process, or
+because the database did not answer in time. The claims are not made again. The answer comes from the records;
+if they do not have it, it is made of the consumers' allocations, without alternates.
 """
 
 import re
@@ -31,16 +31,16 @@ _log = structlog.get_logger()
 
 
 class ClaimedBefore(Conflict):
-    """The request with this key has claimed hosts, and its answer is not known any more.
+    """The request with this key has claimed hosts, and its answer is lost.
 
-    The text names the consumers: free them, and take a new key.
+    The text names the consumers: free them, and use a new key.
     """
 
     code: ClassVar[str] = "scheduler.claimed_before"
 
 
 async def recorded_claims(records: Records, instances: tuple[str, ...]) -> tuple[Destination, ...] | None:
-    """The destinations of the run that placed these instances; None if none of the last is recorded."""
+    """Return the destinations of the run that placed these instances; None if the last runs have none."""
     if not isinstance(records, SearchableRecords):
         return None
     try:
@@ -60,12 +60,14 @@ async def standing_claims(
     least: int,
     zone: str,
 ) -> tuple[Destination, ...]:
-    """The destinations of the instances that hold something, by what they hold.
+    """Return the destinations of the instances that hold allocations, made of these.
 
-    ``held``: that, by instance. ``least``: how many must hold something. ``zone``: that of hosts without one.
+    ``held``: the allocations by instance. ``least``: the number of instances that must hold some. ``zone``:
+    the zone of hosts without one.
 
     Raises:
-        ClaimedBefore: fewer hold something, or what they hold does not tell which request group it serves.
+        ClaimedBefore: fewer instances hold something, or the request group that an allocation serves is
+            ambiguous.
     """
     roots = await _roots(placement, {provider for each in held.values() for provider in each.allocations})
     run, found = new_run_id(), []
@@ -97,6 +99,6 @@ async def standing_claims(
 
 
 async def _roots(placement: Placement, providers: set[str]) -> dict[str, str]:
-    """The root of each of the providers that exist."""
+    """Return the root of each provider that exists."""
     known = [await placement.provider(uuid) for uuid in sorted(providers)]
     return {each.uuid: each.root for each in known if each is not None}

@@ -1,4 +1,4 @@
-"""``/v1/scheduler/what-if``: how many more instances of a request fit."""
+"""``/v1/scheduler/what-if``: counts the further instances of a request that fit."""
 
 from typing import Annotated, Any
 
@@ -9,25 +9,25 @@ from roost.model.spec import Operation
 from roost.model.vocabulary import MAX_NAME
 from roost.model.what_if import MoreHosts, Scenario, WhatIf
 from roost.scheduler.api.refusals import as_http
-from roost.scheduler.api.service import Service
+from roost.scheduler.api.service import SchedulerService
 from roost.scheduler.api.wire.language import language_of
 from roost.web.errors import Unavailable
 from roost.web.request import Request, Response
 
 MOST_INSTANCES = 10_000
-"""Instances that are placed at most."""
+"""Most instances that are placed."""
 MOST_NAMES = 1_000
-"""Hosts that a question drains at most, by name."""
+"""Most hosts that a request drains, by name."""
 MOST_KINDS = 10
-"""Hosts that added ones may be like, at most."""
+"""Most hosts that serve as models of added ones."""
 MOST_ADDED = 1_000
-"""Added hosts of one kind at most."""
+"""Most added hosts of one kind."""
 
 _Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
 
 
-class AddedHosts(msgspec.Struct, forbid_unknown_fields=True):
-    """`number` hosts more that are as the host `like`, without its use."""
+class AddedHostsBody(msgspec.Struct, forbid_unknown_fields=True):
+    """`number` additional hosts that are empty copies of the host `like`."""
 
     like: _Name
     number: Annotated[int, Meta(ge=1, le=MOST_ADDED)] = 1
@@ -36,22 +36,22 @@ class AddedHosts(msgspec.Struct, forbid_unknown_fields=True):
 class Supposed(msgspec.Struct, forbid_unknown_fields=True):
     """A request, in the language of Roost or of Nova, of which up to `limit` instances are placed.
 
-    Hosts of `drained` are not offered, those of `added` are there. A name is that of a compute service (all
-    of its nodes), that of a node, or the uuid of a node's root provider.
+    Hosts of `drained` are not used, hosts of `added` are there in addition. A name is that of a compute
+    service (all of its nodes), that of a node, or the uuid of a node's root provider.
     """
 
     request_spec: dict[str, Any]
     limit: Annotated[int, Meta(ge=1, le=MOST_INSTANCES)] = 1_000
     drained: Annotated[tuple[_Name, ...], Meta(max_length=MOST_NAMES)] = ()
-    added: Annotated[tuple[AddedHosts, ...], Meta(max_length=MOST_KINDS)] = ()
+    added: Annotated[tuple[AddedHostsBody, ...], Meta(max_length=MOST_KINDS)] = ()
     operation: Operation | None = None
 
 
-async def what_if(service: Service, req: Request, resp: Response) -> WhatIf:
-    """Say how many more instances of a request fit, where, and what keeps the next one away.
+async def what_if(service: SchedulerService, req: Request, resp: Response) -> WhatIf:
+    """Count the further instances of a request that fit, with their hosts and the reasons against one more.
 
     The instances are really placed one after another, on a copy of the state, with hosts drained and added
-    as asked: nothing is claimed, and nothing is recorded.
+    as requested: nothing is claimed, and nothing is recorded.
     """
     wanted: Supposed = req.body
     scenario = Scenario(wanted.drained, tuple(MoreHosts(each.like, each.number) for each in wanted.added))

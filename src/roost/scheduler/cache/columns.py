@@ -1,4 +1,4 @@
-"""The numbers of the weighers that have something to say on a request, by place."""
+"""The numbers of the weighers that apply to a request, by place."""
 
 from typing import Protocol
 
@@ -6,20 +6,19 @@ import numpy as np
 
 from roost.fleet.columns import Float64
 from roost.scheduler.cache.block_scores import BlockScores
-from roost.scheduler.cache.layout import Layout
+from roost.scheduler.cache.layout import PlaceLayout
 
 
-class Columns(Protocol):
-    """One column for each such weigher, in the order of the weighers.
+class WeigherColumns(Protocol):
+    """One column for each weigher that returns numbers, in the order of the weighers.
 
-    ``names``: of the weighers; ``raws``: numbers as they are normalised, float64[places]; ``multipliers``: a
-    number, or one for each place; ``minvals``: the number that is normalised to 0, -inf where it is the
-    least.
-    ``joint``: weights by the first ``leading`` columns, which are the board's.
+    ``names``: of the weighers; ``raws``: numbers before normalisation, float64[places]; ``multipliers``: a
+    number, or float64[places]; ``minvals``: the number that is normalised to 0, -inf where it is the least.
+    ``block_scores``: weights by the first ``leading`` columns, which are those of the host index.
     """
 
-    layout: Layout
-    joint: BlockScores
+    layout: PlaceLayout
+    block_scores: BlockScores
     leading: int
     names: list[str]
     raws: list[Float64]
@@ -27,24 +26,25 @@ class Columns(Protocol):
     minvals: list[float]
 
     def numbers(self, place: int) -> list[float]:
-        """The numbers of one host."""
+        """Return the numbers of one host."""
 
 
 class MoreColumns:
-    """The columns of a board with those that one request has beside them.
+    """The columns of a host index together with those of one request.
 
-    ``origins``: for each column its number on the board, -1 for one that is not there.
+    ``origins``: for each column its number in the host index, -1 if it is not there.
     """
 
-    def __init__(self, base: Columns, ranks: list[int], more: list["OwnColumn"]) -> None:
-        """``ranks``: for each column of the board the number of its weigher among all weighers, ascending."""
+    def __init__(self, base: WeigherColumns, weigher_ranks: list[int], more: list["OwnColumn"]) -> None:
+        """``weigher_ranks``: for each column of the host index the number of its weigher among all,
+        ascending."""
         self.layout = base.layout
         self._base = base
         self.own = more
-        found = [(rank, number, None) for number, rank in enumerate(ranks)]
+        found = [(rank, number, None) for number, rank in enumerate(weigher_ranks)]
         every = sorted([*found, *((one.rank, -1, one) for one in more)], key=lambda each: each[0])
         self.origins = [number for _, number, _ in every]
-        self.joint = base.joint
+        self.block_scores = base.block_scores
         self.leading = self.origins.index(-1) if -1 in self.origins else len(self.origins)
         self.names = [base.names[n] if one is None else one.name for _, n, one in every]
         self.raws = [base.raws[n] if one is None else one.raw for _, n, one in every]
@@ -52,9 +52,9 @@ class MoreColumns:
         self.minvals = [base.minvals[n] if one is None else one.minval for _, n, one in every]
 
     def numbers(self, place: int) -> list[float]:
-        known = self._base.numbers(place)
+        shared = self._base.numbers(place)
         return [
-            known[origin] if origin >= 0 else raw.item(place)
+            shared[origin] if origin >= 0 else raw.item(place)
             for origin, raw in zip(self.origins, self.raws, strict=True)
         ]
 

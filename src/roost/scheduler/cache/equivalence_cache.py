@@ -1,4 +1,4 @@
-"""The shapes that are kept, and which decisions may use them."""
+"""The equivalence classes of a scheduler, and the decisions that may use them."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -9,7 +9,7 @@ from roost.fleet import Fleet
 from roost.model.request import CandidateQuery
 from roost.scheduler.cache.cached_pool import CachedPool
 from roost.scheduler.cache.equivalence_class import EquivalenceClass
-from roost.scheduler.cache.excluded_hosts import ClassWithoutHosts, excluding
+from roost.scheduler.cache.excluded_hosts import ClassWithoutHosts, class_without_hosts
 from roost.scheduler.cache.flat_feasibility import by_roots_alone
 from roost.scheduler.cache.host_index import HostIndex
 from roost.scheduler.cache.narrowed import Narrowed
@@ -24,81 +24,91 @@ from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.request.places import is_forced
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
-MOST_SHAPES = 256
+MOST_CLASSES = 256
+"""Equivalence classes kept; one more drops the least recently used one."""
 _MOST_PLACES = 32_000_000
-"""Of all shapes together; each place of a shape takes up to 9 bytes, and mostly little more than one."""
+"""Places of all classes together. Each takes up to 9 bytes, mostly little more than one."""
 
 _MOST_ENCODED = 256
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class EquivalenceCache:
-    """What a scheduler with these plugins keeps from one decision to the next."""
+    """The cached results of a scheduler with these plugins, from one decision to the next."""
 
     def __init__(self, filters: Sequence[Filter], weighers: Sequence[Weigher]) -> None:
         self._filters = filters
         self._weighers = weighers
-        self._judging = PluginParts(filters, weighers)
+        self._plugin_parts = PluginParts(filters, weighers)
         self._ordering = (
             [each for each in filters if hasattr(each, "narrow")],
             [each for each in weighers if hasattr(each, "rank")],
         )
-        # Queries of late, encoded: most requests come with the same few objects.
+        # Recent queries, encoded: most requests come with the same few objects.
         self._encoded: dict[int, tuple[CandidateQuery, bytes]] = {}
-        self._board: HostIndex | None = None
+        self._host_index: HostIndex | None = None
         self._verdicts: Verdicts | None = None
-        self._shapes: dict[tuple[Hashable, ...], EquivalenceClass] = {}
+        self._classes: dict[tuple[Hashable, ...], EquivalenceClass] = {}
 
-    def field(self, fleet: Fleet, request: SchedulingRequest, table: NodeTable) -> CachedPool | None:
-        """The field for a question on the fleet as it is now; None if nothing can be kept for it.
+    def pool(self, fleet: Fleet, request: SchedulingRequest, table: NodeTable) -> CachedPool | None:
+        """Return the host pool of a request on the fleet as it is now; None if the request cannot use the
+        cache.
 
-        Raises: `SchedulerFault` if a plugin cannot tell its key.
+        Raises: `SchedulerFault` if a plugin cannot return its key.
         """
         if is_forced(request.spec) or not len(table):
             return None
         if any(place.step in ("force_hosts", "force_nodes") for place in request.places):
-            # Placement is asked for the trees of a few hosts: a shape for these would serve nobody else.
+            # The query is for the trees of a few hosts: no other request would use its class.
             return None
-        board = self._current_board(fleet, request, table)
-        if board is None:
+        host_index = self._current_host_index(fleet, request, table)
+        if host_index is None:
             return None
-        parts = self._judging.parts(request)
+        parts = self._plugin_parts.parts(request)
         asked = tuple((self._encode(each), by_roots_alone(fleet, each)) for each in request.queries)
         key = (*asked, *parts.key)
-        shape = self._shapes.pop(key, None)
+        equivalence_class = self._classes.pop(key, None)
         try:
-            if shape is None or not shape.catch_up(request):
-                shape = EquivalenceClass(board, request, parts.judged)
+            if equivalence_class is None or not equivalence_class.catch_up(request):
+                equivalence_class = EquivalenceClass(host_index, request, parts.filter_roles)
         except SchedulerFault:
             return None
-        self._shapes[key] = shape
-        if len(self._shapes) > min(MOST_SHAPES, 1 + _MOST_PLACES // len(board.layout)):
-            del self._shapes[next(iter(self._shapes))]
+        self._classes[key] = equivalence_class
+        if len(self._classes) > min(MOST_CLASSES, 1 + _MOST_PLACES // len(host_index.layout)):
+            del self._classes[next(iter(self._classes))]
         order = CandidateOrder(*self._ordering, request)
         progress = progress_at_start(request, table, fleet)
-        pool = self._narrowed(board, shape, request, parts, progress)
-        return None if pool is None else CachedPool(board, pool, request, parts.again, order, progress)
+        hosts = self._narrowed(host_index, equivalence_class, request, parts, progress)
+        return None if hosts is None else CachedPool(host_index, hosts, request, parts.again, order, progress)
 
     def _narrowed(
         self,
-        board: HostIndex,
-        shape: EquivalenceClass,
+        host_index: HostIndex,
+        equivalence_class: EquivalenceClass,
         request: SchedulingRequest,
         parts: Parts,
         progress: GroupPlacement,
     ) -> EquivalenceClass | Narrowed | ClassWithoutHosts | None:
-        """The shape, or if something is to be asked for this request alone the shape narrowed for it; None if
-        a filter fails on some host: whether on one that is in play is the run's to find out."""
-        if not (parts.asking or parts.own or request.spec.ignore_hosts or request.places):
-            return shape
-        verdicts = self._verdicts = self._verdicts or Verdicts(board)
+        """Return the class, narrowed if some filters or weighers are asked for this request alone.
+
+        None: a filter fails on some host. The run finds out whether it meets that host.
+        """
+        if not (parts.asks_filters or parts.own or request.spec.ignore_hosts or request.places):
+            return equivalence_class
+        verdicts = self._verdicts = self._verdicts or Verdicts(host_index)
 
         def narrow(first: GroupPlacement) -> Narrowed:
-            own = OwnColumns(board, parts.own, request)
-            return Narrowed(board, shape, verdicts, request, parts.judged, own, progress, first)
+            own = OwnColumns(host_index, parts.own, request)
+            return Narrowed(
+                host_index, equivalence_class, verdicts, request, parts.filter_roles, own, progress, first
+            )
 
         try:
-            few = None if parts.own else excluding(board, shape, request, parts.judged, progress, narrow)
+            few = None
+            if not parts.own:
+                few = class_without_hosts(
+                    host_index, equivalence_class, request, parts.filter_roles, progress, narrow
+                )
             return narrow(progress) if few is None else few
         except SchedulerFault:
             return None
@@ -108,40 +118,41 @@ class EquivalenceCache:
         if found is None:
             if len(self._encoded) == _MOST_ENCODED:
                 self._encoded.clear()
-            # The query is kept as well: as long as it lives no other one has its id.
+            # The query is kept alive with its encoding, so that no other query gets its id.
             found = self._encoded[id(query)] = query, _encode(query)
         return found[1]
 
-    def _current_board(self, fleet: Fleet, request: SchedulingRequest, table: NodeTable) -> HostIndex | None:
-        """The board, brought up to date or made anew; None if not every host has a weight, or a plugin
-        fails on some host.
+    def _current_host_index(
+        self, fleet: Fleet, request: SchedulingRequest, table: NodeTable
+    ) -> HostIndex | None:
+        """Return the host index, caught up or rebuilt; None if a host has no weight or a plugin fails on one.
 
-        The board asks weighers for all hosts of the table, a run only for those that it may use: whether the
-        request must fail is the run's to find out.
+        The host index asks weighers about all hosts of the table, a run only about those that it may use. The
+        run finds out whether the request must fail.
         """
-        board, self._board = self._board, None
+        host_index, self._host_index = self._host_index, None
         verdicts, self._verdicts = self._verdicts, None
         try:
             if (
-                board is None
-                or board.fleet is not fleet
-                or board.table is not table
-                or board.options is not request.options
-                or not board.sync(request)
+                host_index is None
+                or host_index.fleet is not fleet
+                or host_index.table is not table
+                or host_index.options is not request.options
+                or not host_index.sync(request)
             ):
-                self._shapes.clear()
+                self._classes.clear()
                 if not _sound(request):
                     return None
-                board = HostIndex(fleet, table, self._filters, self._weighers, request)
+                host_index = HostIndex(fleet, table, self._filters, self._weighers, request)
         except (CannotWeigh, SchedulerFault):
-            self._shapes.clear()
+            self._classes.clear()
             return None
-        if self._shapes:
+        if self._classes:
             self._verdicts = verdicts
-        self._board = board
-        return board
+        self._host_index = host_index
+        return host_index
 
 
 def _sound(request: SchedulingRequest) -> bool:
-    """Whether weights are numbers."""
+    """Return whether all multipliers are finite numbers."""
     return all(map(math.isfinite, request.options.multipliers.values()))

@@ -1,7 +1,8 @@
-"""Which hosts can serve a query: of all hosts, and again for those of which something has changed.
+"""Feasibility of hosts for a query: of all hosts, and again of those that have changed.
 
-`FlatFeasibility` is for trees that are served by their root alone: the fleet has no others, and no sharing
-provider that has anything the query asks for; see `by_roots_alone`. `TreeHostFeasibility` is for all others.
+`FlatFeasibility` is for a query that root providers serve alone: the fleet has no other providers in its
+trees, and no sharing provider with anything that the query requests; see `by_roots_alone`.
+`TreeHostFeasibility` is for all other queries.
 """
 
 from collections.abc import Iterator
@@ -20,24 +21,24 @@ from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
 from roost.model.vocabulary import MAX_INT
 from roost.scheduler.cache.host_entry import HostEntry, Room, Rooms
-from roost.scheduler.cache.totals import KeptTotals, room_at
+from roost.scheduler.cache.totals import CachedTotals, room_at
 from roost.scheduler.nodes.tree_providers import that_fit
 
 _UNKNOWN: Room = (0, 0, 0, 0, 0)
-"""Stands for no room that has been looked at."""
+"""Marks a resource class whose inventory was not read yet."""
 _MOST_GROUPS = 64
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 _IN_CACHE = 65_536
-"""Places judged at once: so that what is worked out in between stays in the processor's cache."""
+"""Places judged at once, so that intermediate results stay in the processor's cache."""
 
 
 def by_roots_alone(fleet: Fleet, query: CandidateQuery) -> bool:
-    """Whether each host is served by its root alone, if at all."""
+    """Return whether each host that serves a query does so by its root provider alone."""
     return len(query.groups) <= _MOST_GROUPS and is_flat(fleet, query)
 
 
 class FlatFeasibility:
-    """Judges hosts, by the rows of their root providers, for one query.
+    """Judges hosts, by the rows of their root providers, for one query that roots serve alone.
 
     ``alone``: no other host's claim takes anything from a host.
     """
@@ -62,22 +63,22 @@ class FlatFeasibility:
         )
 
     def catch_up(self) -> None:
-        """Nothing is kept here that a change could make wrong."""
+        """Do nothing: no state is kept here that a change of the fleet could invalidate."""
 
     def flips(self) -> set[int]:
-        """The rows of roots that are served now and were not, or the other way round: see
-        `TreeHostFeasibility`."""
+        """Return no rows: feasibility is never cached here; see `TreeHostFeasibility`."""
         return set()
 
     def candidates(self, fleet: Fleet, row: int, claiming: bool) -> Iterator[Candidate]:
-        """The one candidate of a host that is served. ``claiming``: the run has claimed hosts already."""
+        """Yield the one candidate of a feasible host. ``claiming``: the run has claimed hosts already."""
         if not claiming or self.fits(fleet, row, {}):
             uuid = fleet.uuid(row)
             mappings = {suffix: [uuid] for suffix in self._suffixes}
             yield Candidate(uuid, {uuid: self._resources.copy()}, mappings)
 
     def fits(self, fleet: Fleet, row: int, rooms: Rooms) -> bool:
-        """Whether a host has room. ``rooms``: what is known of the room in it, or empty; more is put in."""
+        """Return whether a host has room. ``rooms``: inventories of the host read so far; further ones are
+        added."""
         for name, amount in self._amounts:
             room = rooms.get(name, _UNKNOWN)
             if room is _UNKNOWN:
@@ -86,17 +87,17 @@ class FlatFeasibility:
                 return False
         return True
 
-    def serves(self, fleet: Fleet, known: HostEntry) -> bool:
-        """Whether a host is served."""
-        if known.row < 0 or self._impossible or not self.fits(fleet, known.row, known.rooms):
+    def serves(self, fleet: Fleet, entry: HostEntry) -> bool:
+        """Return whether a host can serve the query."""
+        if entry.row < 0 or self._impossible or not self.fits(fleet, entry.row, entry.rooms):
             return False
-        meets = known.meets.get(self._conditions)
+        meets = entry.meets.get(self._conditions)
         if meets is None:
-            meets = known.meets[self._conditions] = self._meets(fleet, known.row)
+            meets = entry.meets[self._conditions] = self._meets(fleet, entry.row)
         return meets
 
     def _meets(self, fleet: Fleet, row: int) -> bool:
-        """Whether a host meets all conditions but room."""
+        """Return whether a host meets all conditions but room."""
         for any_of in self._required:
             if not any(row in fleet.with_trait(trait) for trait in any_of):
                 return False
@@ -112,7 +113,7 @@ class FlatFeasibility:
         return all(fleet.find_row(root) == row for root in self._in_trees)
 
     def serve(self, fleet: Fleet, rows: Rows) -> Bools:
-        """Which of some hosts are served: bool[len(rows)]."""
+        """Return which of some hosts can serve the query: bool[len(rows)]."""
         served: Bools = np.full(len(rows), not self._impossible)
         for name, amount in self._amounts:
             columns = fleet.inventory_columns(name)
@@ -127,11 +128,11 @@ class FlatFeasibility:
             served &= rows == fleet.find_row(root)
         return served
 
-    def all(self, fleet: Fleet, totals: KeptTotals, place_at_row: Rows, homeless: Rows) -> Bools:
-        """Which hosts are served: bool[places]. ``homeless``: places without a row.
+    def all(self, fleet: Fleet, totals: CachedTotals, place_at_row: Rows, homeless: Rows) -> Bools:
+        """Return which of all hosts can serve the query: bool[places]. ``homeless``: places without a row.
 
-        A million hosts are looked through in the order of their places, and only those that lack something
-        are sought by row: a gather costs many times what a comparison costs.
+        A million hosts are judged in the order of their places. Only the rows that lack a trait or are
+        outside of an aggregate are looked up: a gather costs many times as much as a comparison.
         """
         served = None if self._in_trees or self._member_of else self._by_place(fleet, totals)
         if served is None:
@@ -147,13 +148,13 @@ class FlatFeasibility:
                 has[fleet.with_trait(trait).rows()] = True
             lacking.append(np.flatnonzero(~has))
         for rows in lacking:
-            # A spare last place takes what is no host's.
+            # Rows of no host have place -1, which is the spare last element.
             served[place_at_row[rows]] = False
         served[homeless] = False
         return served[:-1]
 
-    def _by_place(self, fleet: Fleet, totals: KeptTotals) -> Bools | None:
-        """Which hosts have room, with one place more; None if the units differ from host to host."""
+    def _by_place(self, fleet: Fleet, totals: CachedTotals) -> Bools | None:
+        """Return which hosts have room, bool[places + 1]; None if the units differ from host to host."""
         places = len(totals.index)
         served = np.full(places + 1, not self._impossible)
         for name, amount in self._amounts:
@@ -163,7 +164,7 @@ class FlatFeasibility:
                 return served
             if not totals.any_takes(name, amount):
                 return None
-            # The units allow the amount everywhere: room alone is ten times as quick to judge.
+            # The units allow the amount everywhere, and comparing room alone is ten times as fast.
             room = totals.room(name)
             for start in range(0, places, _IN_CACHE):
                 some = slice(start, min(start + _IN_CACHE, places))
@@ -172,8 +173,10 @@ class FlatFeasibility:
 
 
 class TreeHostFeasibility:
-    """Judges hosts, by the rows of their root providers, for one query that trees serve together or with
-    sharing providers. What is known of trees is kept beside the fleet."""
+    """Judges hosts, by the rows of their root providers, for one query that trees or sharing providers serve.
+
+    The feasibility of trees is cached beside the fleet.
+    """
 
     alone = False
 
@@ -182,12 +185,14 @@ class TreeHostFeasibility:
         self._at: int | None = None
 
     def catch_up(self) -> None:
-        """Take in how the fleet has changed. Until this is called again the answers stay as they are."""
+        """Apply the changes of the fleet. Until the next call the answers stay as they are."""
         self._feasibility.catch_up()
 
     def flips(self) -> set[int] | None:
-        """The rows of roots that are served now and were not, or the other way round, since `all` or this was
-        called; None if too many are to be looked at."""
+        """Return the rows of roots whose feasibility has changed since the last call of `all` or of this.
+
+        None: too many are to be judged again.
+        """
         if self._at is None:
             return None
         flips = self._feasibility.flips.since(self._at)
@@ -195,21 +200,21 @@ class TreeHostFeasibility:
         return flips
 
     def candidates(self, fleet: Fleet, row: int, claiming: bool) -> Iterator[Candidate]:
-        """The candidates of a host that still fit, in placement's order."""
+        """Yield the candidates of a host that still fit, in placement's order."""
         feasibility = self._feasibility
         found = feasibility.local_at(row)
         return that_fit(fleet, found, lambda: feasibility.splits_at(row)) if claiming else found
 
-    def serves(self, fleet: Fleet, known: HostEntry) -> bool:
-        """Whether a host is served."""
-        return known.row >= 0 and self._feasibility.is_local(known.row)
+    def serves(self, fleet: Fleet, entry: HostEntry) -> bool:
+        """Return whether a host can serve the query."""
+        return entry.row >= 0 and self._feasibility.is_local(entry.row)
 
     def serve(self, fleet: Fleet, rows: Rows) -> Bools:
-        """Which of some hosts are served: bool[len(rows)]."""
+        """Return which of some hosts can serve the query: bool[len(rows)]."""
         return self._feasibility.are_local(rows)
 
-    def all(self, fleet: Fleet, totals: KeptTotals, place_at_row: Rows, homeless: Rows) -> Bools:
-        """Which hosts are served: bool[places]."""
+    def all(self, fleet: Fleet, totals: CachedTotals, place_at_row: Rows, homeless: Rows) -> Bools:
+        """Return which of all hosts can serve the query: bool[places]."""
         served = np.zeros(len(totals.index), dtype=np.bool_)
         places = place_at_row[self._feasibility.local_roots()]
         served[places[places >= 0]] = True

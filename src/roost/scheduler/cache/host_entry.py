@@ -1,18 +1,19 @@
-"""What is known of a single host until it is touched again."""
+"""Cached values of a single host, valid until it changes."""
 
 Room = tuple[int, int, int, int, int]
-"""What one host has of a class: used, capacity, min_unit, max_unit, step_size."""
+"""Inventory of a host in one class: used, capacity, min_unit, max_unit, step_size."""
 
 Rooms = dict[str, Room | None]
-"""The room in one host by class, as far as somebody has asked; None if it has none of it."""
+"""Cached inventory of a host by resource class; None: the host lacks the class."""
 
 
 class HostEntry:
-    """One host, which the shapes look at one after the other: in plain Python numbers, because to get each
-    of them out of a column again for each shape costs more than what is done with it.
+    """One host in plain Python numbers, shared by all equivalence classes.
 
-    ``row``: the fleet's, -1 if there is none. ``numbers``: what each weigher that has something to say says.
-    ``meets``: what was found out about conditions other than room, by the conditions.
+    Reading each number from a column again for each class would cost more than its use.
+
+    ``row``: in the fleet, -1 if there is none. ``numbers``: of each weigher with a column. ``meets``: whether
+    the host meets conditions other than room, by the conditions.
     """
 
     __slots__ = ("meets", "numbers", "rooms", "row")

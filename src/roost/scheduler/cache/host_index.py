@@ -1,4 +1,4 @@
-"""What is known of every host, whatever is asked, kept current with fleet and node table."""
+"""Host index: the state of all hosts that every equivalence class shares, kept current."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -11,9 +11,9 @@ from roost.fleet.invalidation_log import InvalidationLog
 from roost.model.allocation import Candidate
 from roost.scheduler.cache.block_scores import BlockScores
 from roost.scheduler.cache.host_entry import HostEntry, Rooms
-from roost.scheduler.cache.layout import Layout
-from roost.scheduler.cache.roles import is_kept
-from roost.scheduler.cache.totals import KeptTotals, rows_at
+from roost.scheduler.cache.layout import PlaceLayout
+from roost.scheduler.cache.roles import is_cacheable
+from roost.scheduler.cache.totals import CachedTotals, rows_at
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.declarations import free_of_class, is_keyed, looks_at, looks_at_trees, minval_of
@@ -24,25 +24,30 @@ from roost.scheduler.pool.weights import clean_numbers, multiplier_of
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 ONE_BY_ONE = 16
-"""Up to so many hosts are looked at again one by one; more by vector operations, which cost more to begin
-with."""
-_MOST_KNOWN = 1_000
-"""Hosts of which more is kept than columns: many times what is touched between two decisions of one shape.
-Each is half a dozen objects that the garbage collector goes through."""
+"""Changed hosts that are computed again one by one; more by vector operations, which cost more to start."""
+_MOST_ENTRIES = 1_000
+"""Hosts with a `HostEntry`: many times as many as change between two decisions of one class.
+
+Each entry is half a dozen objects for the garbage collector.
+"""
 
 
 class HostIndex:
-    """Columns by place (see `Layout`), for one fleet, one table and the options of one scheduler.
+    """Columns by place (see `PlaceLayout`), for one fleet, one table and the options of one scheduler.
 
     ``row_at``: intp[places], the fleet's row of each host's root provider, or -1; ``place_at_row``:
     intp[rows], with room to spare, or -1; ``homeless``: the places without a row.
-    ``raws``: of each weigher that has something to say (``names``) the numbers, float64[places], which for a
-    weigher of what is free are the column of ``totals``; ``multipliers``: a number, or one for each place;
-    ``minvals``: the number that is normalised to 0, -inf where it is the least.
-    ``joint``: what all hosts weigh together, see `BlockScores`.
-    ``masks``: for each filter that does not look at the request whom it lets pass, bool[places] or None for
-    all.
-    ``invalidations`` has the places where something has changed, ``reported`` those where a report has.
+
+    ``raws``: the numbers of each weigher with a column (``names``), float64[places]; for a weigher of free
+    amounts it is the column of ``totals``. ``multipliers``: a number, or float64[places]; ``minvals``: the
+    number that is normalised to 0, -inf where it is the least; ``weigher_ranks``: the number of each column's
+    weigher among all. ``block_scores``: weights by all columns together, see `BlockScores`.
+
+    ``masks``: for each filter that does not look at the request the hosts that it passes, bool[places], None
+    for all.
+
+    ``invalidations`` has the places where anything has changed, ``reported`` those whose host reported a
+    change.
     """
 
     def __init__(
@@ -62,30 +67,30 @@ class HostIndex:
         self._at = (fleet.invalidations.end, table.invalidations.end)
         self._structure = table.structure
         self._roster = fleet.provider_set_version
-        self.layout = Layout(table.cell[: table.size], len(table.cells), table.tie_rank)
+        self.layout = PlaceLayout(table.cell[: table.size], len(table.cells), table.tie_rank)
         index = self.layout.index_at
         host_at_row = table.indexes_of_rows(fleet, np.arange(fleet.n_rows))
         self.row_at: Rows = rows_at(fleet, index, host_at_row)
         self.row_at[self.layout.spare] = -1
         self.homeless: Rows = np.flatnonzero(self.row_at < 0)
         self.place_at_row: Rows = np.full(fleet.n_rows, -1, dtype=np.intp)
-        known = np.flatnonzero(self.row_at >= 0)
-        self.place_at_row[self.row_at[known]] = known
-        self.totals = KeptTotals(fleet, index, self.row_at)
+        places = np.flatnonzero(self.row_at >= 0)
+        self.place_at_row[self.row_at[places]] = places
+        self.totals = CachedTotals(fleet, index, self.row_at)
         view = HostView(table, self.totals)
         self.names: list[str] = []
         self.raws: list[Float64] = []
         self.multipliers: list[Float64 | float] = []
         self.minvals: list[float] = []
-        # For each column the number of its weigher among all.
-        self.ranks: list[int] = []
+        # For each column the number of its weigher among all weighers.
+        self.weigher_ranks: list[int] = []
         self._numbered: list[Weigher] = []
         self._free_of: list[tuple[Weigher, str | None]] = []
-        # Weighers to be asked again, each with the number of its column, None if it has nothing to say.
+        # Weighers to be asked again, each with the number of its column; None: it returns no numbers.
         self._of_reports: list[tuple[Weigher, int | None]] = []
         self._of_trees: list[tuple[Weigher, int | None]] = []
         for rank, weigher in enumerate(weighers):
-            if not is_kept(weigher):
+            if not is_cacheable(weigher):
                 continue
             free_of = free_of_class(weigher, table)
             self._free_of.append((weigher, free_of))
@@ -101,27 +106,27 @@ class HostIndex:
             if raw is not None:
                 if free_of is None:
                     raw = clean_numbers(np.array(raw, dtype=np.float64), minval)
-                self.ranks.append(rank)
+                self.weigher_ranks.append(rank)
                 self.names.append(weigher.name)
                 self.raws.append(raw)
                 self.minvals.append(minval)
                 self.multipliers.append(multiplier_of(view, weigher, request))
                 self._numbered.append(weigher)
-        self.joint = BlockScores(self.layout, self.raws, self.invalidations)
+        self.block_scores = BlockScores(self.layout, self.raws, self.invalidations)
         self.leading = len(self.raws)
         self.masks: dict[str, Bools | None] = {}
-        self._filters = [each for each in filters if is_kept(each) and not is_keyed(each)]
+        self._filters = [each for each in filters if is_cacheable(each) and not is_keyed(each)]
         self._of_trees_filters = [each for each in self._filters if looks_at_trees(each)]
         for plugin in self._filters:
             self.masks[plugin.name] = ask_filter(plugin, view, request, GroupPlacement())
-        self._known: dict[int, HostEntry] = {}
+        self._entries: dict[int, HostEntry] = {}
         self._bounds: tuple[Float64, Float64] | None = None
         self._loose: set[int] = set()
-        # Places whose host has another row than before, until they have been looked at again.
+        # Places whose host has another row than before, until they are computed again.
         self._rehomed: set[int] = set()
 
     def sync(self, request: SchedulingRequest) -> bool:
-        """Catch up with fleet and table; False if it is better to begin anew."""
+        """Catch up with fleet and table; False if building the index anew is cheaper."""
         fleet, table = self.fleet, self.table
         table.seen_since(request.oldest_heartbeat)
         if self._structure != table.structure:
@@ -143,45 +148,47 @@ class HostIndex:
             return False
         for place in fresh:
             self.reported.append(place)
-        # Only now: what a plugin raises must not leave half of it done and be taken for all.
+        # Last: after an error of a plugin the same changes must be read again.
         self._at, self._roster = ends, fleet.provider_set_version
         self._rehomed.clear()
         return True
 
     @property
     def masks_follow_trees(self) -> bool:
-        """Whether ``masks`` change with more than reports."""
+        """Return whether changes of trees can change ``masks``, not only reports."""
         return bool(self._of_trees_filters)
 
-    def known(self, place: int) -> HostEntry:
-        """What is known of a host until it is touched: all shapes ask for the same."""
-        known = self._known.get(place)
-        if known is None:
-            known = self._know(place, {})
-        if not known.numbers:
-            known.numbers = [raw.item(place) for raw in self.raws]
-        return known
+    def entry(self, place: int) -> HostEntry:
+        """Return the cached values of a host, which are valid until it changes."""
+        entry = self._entries.get(place)
+        if entry is None:
+            entry = self._new_entry(place, {})
+        if not entry.numbers:
+            entry.numbers = [raw.item(place) for raw in self.raws]
+        return entry
 
     def places_of(self, candidate: Candidate) -> list[int]:
-        """The places of the hosts whose trees a candidate takes something from."""
+        """Return the places of the hosts from whose trees a candidate takes something."""
         row = self.fleet.row
         places = (self._place(row(provider)) for provider in candidate.allocations)
         return [place for place in places if place >= 0]
 
     def places_at(self, indexes: Iterable[int]) -> list[int]:
-        """The places of the hosts that have one among some indexes of the table."""
+        """Return the places of some hosts, by their indexes in the table; unknown indexes are left out."""
         place_of = self.layout.place_of
         return [place_of.item(index) for index in indexes if 0 <= index < len(place_of)]
 
     def numbers(self, place: int) -> list[float]:
-        """What each weigher says of a host."""
-        return self.known(place).numbers
+        """Return the number of each weigher for a host."""
+        return self.entry(place).numbers
 
     def bounds(self) -> tuple[Float64, Float64]:
-        """Of each weigher's numbers the greatest and the least in each block: float64[weighers, blocks].
+        """Return the greatest and the least number of each weigher in each block: float64[weighers, blocks]
+        each.
 
-        Without the homeless, which no request is ever allowed: the spare places at the end of each cell
-        have 0 of everything, and each shape would begin by finding out that the least is not there.
+        Homeless places are left out, because no request may use them: the spare places at the end of each
+        cell have 0 of everything, and each class would begin by finding out that none of them has the least
+        number.
         """
         if self._bounds is None:
             of_all = [self._bounds_of(raw, slice(None)) for raw in self.raws]
@@ -196,7 +203,7 @@ class HostIndex:
         return self._bounds
 
     def _bounds_of(self, raw: Float64, blocks: slice | list[int]) -> tuple[Float64, Float64]:
-        """The greatest and the least number in some blocks; of no host -inf and inf."""
+        """Return the greatest and the least number in some blocks; -inf and inf for a block without hosts."""
         shape = (-1, self.layout.size)
         homeless = self.row_at.reshape(shape)[blocks] < 0
         some = raw.reshape(shape)[blocks]
@@ -204,18 +211,18 @@ class HostIndex:
         least: Float64 = np.where(homeless, math.inf, some).min(axis=1)
         return greatest, least
 
-    def _know(self, place: int, rooms: Rooms) -> HostEntry:
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        known = self._known[place] = HostEntry(self.row_at.item(place), rooms)
-        return known
+    def _new_entry(self, place: int, rooms: Rooms) -> HostEntry:
+        if len(self._entries) >= _MOST_ENTRIES:
+            self._entries.clear()
+        entry = self._entries[place] = HostEntry(self.row_at.item(place), rooms)
+        return entry
 
     def _place(self, row: int) -> int:
-        """The place of the host in whose tree a row stands."""
+        """Return the place of the host in whose tree a row is."""
         return self.place_at_row.item(self.fleet.root.item(row))
 
     def _find_rows(self, touched: Iterable[int]) -> None:
-        """Find the rows of hosts again, after providers came or went. ``touched``: the rows concerned."""
+        """Find the rows of hosts again after providers came or went. ``touched``: the changed rows."""
         fleet, table = self.fleet, self.table
         self.place_at_row = grown(self.place_at_row, fleet.n_rows, -1)
         rehomed: dict[int, int] = {}
@@ -236,19 +243,21 @@ class HostIndex:
             self.homeless = np.flatnonzero(self.row_at < 0)
 
     def _look_again(self, touched: set[int], reported: set[int], request: SchedulingRequest) -> bool:
-        """Sum up again at places that were touched, ask about those that were reported on, and weigh both
-        again; False if one of the weighers has numbers now and had none, or the other way round."""
+        """Sum up trees that changed, ask plugins about hosts that reported, and weigh both again.
+
+        Returns False if a weigher returns numbers now and did not before, or the other way round.
+        """
         places = touched | reported if reported else touched
         if len(places) > ONE_BY_ONE:
             self.totals.refresh([*touched])
             for place in places:
-                self._known.pop(place, None)
+                self._entries.pop(place, None)
         else:
             for place in places:
-                self._know(place, self.totals.refresh_one(place) if place in touched else {})
+                self._new_entry(place, self.totals.refresh_one(place) if place in touched else {})
         if self._of_trees_filters and places:
             self._ask_filters(self._of_trees_filters, [*places], request)
-        if reported and any(free_of_class(each, self.table) != known for each, known in self._free_of):
+        if reported and any(free_of_class(each, self.table) != before for each, before in self._free_of):
             return False
         if reported and not self._ask_about(reported, request):
             return False
@@ -260,7 +269,7 @@ class HostIndex:
         return True
 
     def _ask_about(self, reported: Collection[int], request: SchedulingRequest) -> bool:
-        """Ask those again who look at what hosts report."""
+        """Ask the plugins that look at reports about some hosts again."""
         self._ask_filters(self._filters, [*reported], request)
         places = np.array([*reported], dtype=np.intp)
         view = HostView(self.table, self.totals, places)
@@ -284,7 +293,7 @@ class HostIndex:
         weighers: Sequence[tuple[Weigher, int | None]],
         request: SchedulingRequest,
     ) -> bool:
-        """Ask weighers again; False if one has numbers now and had none, or the other way round."""
+        """Ask weighers again; False if one returns numbers now and did not before, or the other way round."""
         chosen = np.array(places, dtype=np.intp)
         view = HostView(self.table, self.totals, chosen)
         for weigher, number in weighers:
@@ -299,7 +308,7 @@ class HostIndex:
 def put_mask(
     column: Bools | None, places: Rows | Sequence[int], mask: Bools | None, size: int
 ) -> Bools | None:
-    """A filter's column with its new answer for some places; None stands for all true."""
+    """Return a filter's mask with its new result for some places; None stands for all true."""
     if column is None and mask is not None and not mask.all():
         column = np.ones(size, dtype=np.bool_)
     if column is not None:

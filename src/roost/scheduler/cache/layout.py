@@ -1,19 +1,22 @@
-"""Where each host stands in columns that are kept."""
+"""The place of each host in cached columns."""
 
 import numpy as np
 
 from roost.fleet.columns import Bools, Int32, Rows
 
 _LARGEST_BLOCK = 512
+"""Places of the largest block."""
 SMALLEST_BLOCK = 16
+"""Places of the smallest block."""
 
 
-class Layout:
+class PlaceLayout:
     """A *place* for each host: its position in columns of ``blocks`` × ``size``, a power of two (``shift``).
 
-    Cells stand one after the other, each from the start of a block on, and in each cell the hosts in the
-    order that breaks ties: so the best host of a cell is sought in some blocks in a row.
-    ``index_at`` and ``rank_at``: intp[places], the host at each place and its `NodeTable.tie_rank`; the spare
+    Cells stand one after the other, each beginning with a new block; within a cell the hosts are in the order
+    that breaks ties. So the best host of a cell is in consecutive blocks.
+
+    ``index_at`` and ``rank_at``: intp[places], the host at each place and its `NodeTable.tie_rank`. The spare
     places at the end of a cell repeat its last host, and ``spare`` marks them. ``place_of``: intp[hosts].
     ``of_cell``: the first block of each cell and the one after its last.
     """
@@ -41,22 +44,27 @@ class Layout:
         self._in_tie_order: Rows = self.place_of[np.argsort(tie_rank)]
 
     def in_tie_order(self, chosen: Bools) -> Rows:
-        """The places that are chosen, bool[places], in the order that breaks ties between their hosts: in one
-        cell the order of the places. Spare places cannot be chosen.
+        """Return the chosen places, given bool[places], in the order that breaks ties between their hosts.
 
-        The order of all is kept. To sort a hundred thousand for each request takes longer than all else.
+        In one cell that is the order of the places. Spare places cannot be chosen.
+
+        The order of all places is kept, because sorting a hundred thousand of them for each request would
+        take longer than the rest of the decision.
         """
         if len(self.of_cell) == 1:
             return np.flatnonzero(chosen)
         return self._in_tie_order[chosen[self._in_tie_order]]
 
     def __len__(self) -> int:
-        """The number of places."""
+        """Return the number of places."""
         return len(self.index_at)
 
 
 def _size(hosts: int, cells: int) -> int:
-    """About as many places in a block as there are blocks; but not so many that cells are mostly spare."""
+    """Return the block size: about as many places in a block as there are blocks.
+
+    It is smaller where cells would be mostly spare places.
+    """
     size = SMALLEST_BLOCK
     while size < _LARGEST_BLOCK and size * size < hosts and 2 * size * cells <= hosts:
         size *= 2

@@ -1,4 +1,4 @@
-"""What part each filter has in a request: whether it is asked, and whether its answers are kept."""
+"""The role of a filter in a request: whether it is asked, and whether its results are cached."""
 
 from collections.abc import Hashable
 from enum import Enum
@@ -10,20 +10,20 @@ from roost.scheduler.plugins.plugins import Filter, Weigher
 
 
 class Role(Enum):
-    """The part of a filter in one request."""
+    """The role of a filter in one request."""
 
     SILENT = "silent"
-    """It has nothing to say."""
-    KEPT = "kept"
-    """Its answers are part of the shape."""
+    """The filter does not apply."""
+    CACHED = "cached"
+    """Its results are part of the equivalence class."""
     VARIED = "varied"
-    """Its answers are kept, by a key that has too many values for shapes to hang on it (a project)."""
+    """Its masks are cached by a key with too many values for a class each, such as a project."""
     ASKED = "asked"
-    """It is asked for this request."""
+    """The filter is asked for this request."""
 
 
-class Judged(NamedTuple):
-    """A filter with its part in one request. ``again``: it is asked after each claim, too."""
+class FilterRole(NamedTuple):
+    """A filter with its role in one request. ``again``: it is applied after each claim, too."""
 
     plugin: Filter
     role: Role
@@ -31,11 +31,11 @@ class Judged(NamedTuple):
     again: bool
 
 
-def is_kept(plugin: Filter | Weigher) -> bool:
-    """Whether a plugin's answer on a host holds until the host changes; others are asked at each decision.
+def is_cacheable(plugin: Filter | Weigher) -> bool:
+    """Return whether a plugin's result for a host is valid until the host changes.
 
-    A weigher that looks at the request is asked at each decision that it judges: one column of numbers for
-    each key would cost as much memory as a shape.
+    Other plugins are asked at each decision. So is a weigher that looks at the request: a column of numbers
+    for each of its keys would take as much memory as an equivalence class.
     """
     looks = looks_at(plugin)
     if looks is None or Looks.MEMBERS in looks or has_domain(plugin) or names_hosts(plugin):

@@ -9,9 +9,9 @@ from roost.model.reasons import WeigherNumber
 
 
 class Scale:
-    """How one weigher's numbers count: (number - least) / span × multiplier.
+    """The normalisation of one weigher's numbers: (number - least) / span × multiplier.
 
-    ``number``: which weigher's. ``multiplier``: a number, or one for each place. ``plain``: it is 1.
+    ``number``: of the weigher's column. ``multiplier``: a number, or float64[places]. ``plain``: it is 1.
     """
 
     __slots__ = ("least", "multiplier", "number", "plain", "span")
@@ -24,29 +24,31 @@ class Scale:
         self.plain = isinstance(multiplier, float) and multiplier == 1.0
 
     def of_one(self, number: float, place: int) -> float:
-        """What a number adds to the weight of the host at a place."""
+        """Return the part that a number adds to the weight of the host at a place."""
         part = (number - self.least) / self.span
         if not self.plain:
             multiplier = self.multiplier
             part *= multiplier if isinstance(multiplier, float) else multiplier.item(place)
         return part
 
-    def told(self, weigher: str, number: float, place: int) -> WeigherNumber:
-        """What a weigher says of the host at a place, by its number."""
+    def weigher_number(self, weigher: str, number: float, place: int) -> WeigherNumber:
+        """Return the number of a weigher for the host at a place, as explanations show it."""
         multiplier = self.multiplier
         one = multiplier if isinstance(multiplier, float) else multiplier.item(place)
         return WeigherNumber(weigher, number, (number - self.least) / self.span, one)
 
 
-def told(
+def weigher_numbers(
     scales: Sequence[Scale], weighers: Sequence[str], numbers: Sequence[float], place: int
 ) -> tuple[WeigherNumber, ...]:
-    """What makes up the weight of one host, from its number for each weigher."""
-    return tuple(scale.told(weighers[scale.number], numbers[scale.number], place) for scale in scales)
+    """Return the numbers that make up the weight of one host, given its number for each weigher."""
+    return tuple(
+        scale.weigher_number(weighers[scale.number], numbers[scale.number], place) for scale in scales
+    )
 
 
 def weigh_one(scales: Sequence[Scale], numbers: Sequence[float], place: int) -> float:
-    """The weight of one host, from its number for each weigher."""
+    """Return the weight of one host, given its number for each weigher."""
     total: float | None = None
     for scale in scales:
         number = numbers[scale.number]
@@ -62,10 +64,10 @@ def weigh_blocks(
     out: Float64,
     leading: Float64 | None = None,
 ) -> None:
-    """The weights of all hosts of some blocks, with the arithmetic of `weigh_one`, to the last bit.
+    """Write the weights of all hosts of some blocks, by the arithmetic of `weigh_one`, to the last bit.
 
-    ``raws``: the numbers for each weigher, float64[blocks, size]; ``out``: of the shape of those chosen.
-    ``leading``: what the weighers before ``scales`` give already, float64[blocks, size].
+    ``raws``: the numbers for each weigher, float64[blocks, size]; ``out``: as many blocks as are chosen, ×
+    size. ``leading``: the sums of the weighers before ``scales``, float64[blocks, size].
     """
     if leading is not None:
         out[:] = leading[blocks]
@@ -85,7 +87,7 @@ def weigh_blocks(
 
 
 def most_of_blocks(scale: Scale, greatest: Float64, least: Float64, size: int) -> Float64 | float:
-    """What no host of a block gets from a weigher, given its greatest and its least number in each block."""
+    """Return an upper bound of a weigher's part in each block, given its greatest and least numbers."""
     multiplier = scale.multiplier
     if isinstance(multiplier, float):
         if multiplier == 0.0:

@@ -1,11 +1,11 @@
-"""The weights of the hosts that one kind of request may go to, worked out only where the best may be.
+"""Score index: weights of the allowed hosts of an equivalence class, exact only where the best host may be.
 
-The weights are those of `roost.scheduler.pool.weights`, to the last bit. Why not keep one for each host:
-each hangs on the least and the greatest number of all hosts, and a claim on the emptiest host often changes
-the greatest. So only a bound is kept for each block of hosts, which no weight in it exceeds: what a host
-would weigh that had the block's best number for every weigher. As rounding keeps order, the same arithmetic
-on the bounds of the numbers gives a bound of the weights. The block with the highest bound is *opened*, that
-is its hosts are weighed, until the block with the highest bound is an open one: that has the best host.
+The weights are those of `roost.scheduler.pool.weights`, to the last bit. Why not keep one for each host: each
+depends on the least and the greatest number of all hosts, and a claim on the emptiest host often changes the
+greatest. So each block of hosts has an upper bound only: the weight of a host with the block's best number
+for every weigher. As rounding keeps order, the same arithmetic on the bounds of the numbers gives a bound of
+the weights. The block with the highest bound is *opened*, that is its hosts are weighed, until the block with
+the highest bound is an open one. That block has the best host.
 """
 
 import math
@@ -17,41 +17,43 @@ import numpy.typing as npt
 
 from roost.fleet.columns import Bools, Float64, Int64
 from roost.scheduler.cache.block_scores import Weighed
-from roost.scheduler.cache.columns import Columns
-from roost.scheduler.cache.scales import Scale, most_of_blocks, told, weigh_blocks, weigh_one
-from roost.scheduler.cache.value_range import ValueRange, extremes_of_few
+from roost.scheduler.cache.columns import WeigherColumns
+from roost.scheduler.cache.scales import Scale, most_of_blocks, weigh_blocks, weigh_one, weigher_numbers
+from roost.scheduler.cache.value_range import ValueRange, value_range_of_few
 from roost.scheduler.pool.host_pool import Numbers
 
 Stages = npt.NDArray[np.uint8]
 
 Touched = tuple[int, list[float] | None]
-"""A host that was allowed or is: its place, and its numbers, one for each weigher; None if it is not now."""
+"""A host that was or is allowed: its place, and its number for each weigher; None: it is not allowed now."""
 
 AT_ONCE = 2_048
-"""Hosts weighed at once when the first block that was opened does not have the best; then `MORE` times as
-many. Mostly the best is in the first, or weights are new and it may be in any."""
+"""Hosts weighed at once if the first opened block does not have the best host; then `MORE` times as many.
+
+Mostly the best host is in the first block, or the weights are new and it may be in any.
+"""
 MORE = 4
 FEW = 16
-"""Where fewer than one place in so many is allowed, bounds are worked out for their blocks alone."""
+"""Where fewer than one place in this many is allowed, bounds are computed for the blocks of these alone."""
 
 
 class ScoreIndex:
-    """ScoreIndex the hosts whose ``stage`` (uint8[places]) is ``full``: these are *allowed*.
+    """Finds the best of the hosts whose ``stage`` (uint8[places]) is ``full``: these are *allowed*.
 
-    The number of allowed hosts is told by the caller: a host that is alone is not weighed.
+    The caller counts the allowed hosts; a single host is not weighed.
     """
 
     def __init__(
         self,
-        columns: Columns,
+        columns: WeigherColumns,
         stage: Stages,
         full: int,
         allowed: int,
-        extremes: ValueRange,
+        value_range: ValueRange,
         like: "ScoreIndex | None" = None,
     ) -> None:
-        """``extremes``: of these columns and stages. ``like``: ranks of more hosts, whose bounds hold for
-        fewer if both are normalised alike."""
+        """``value_range``: of these columns and stages. ``like``: the index of more hosts, whose bounds hold
+        for fewer if both have the same normalisation."""
         layout = columns.layout
         self._columns = columns
         self._layout = layout
@@ -64,64 +66,66 @@ class ScoreIndex:
         self._many_cells = len(layout.of_cell) > 1
         self._rank_at = layout.rank_at.reshape(-1, layout.size)
         self._first: Int64 = self._rank_at[:, 0]
-        # Of an open block what is true, of others the most that may be: weight and tie rank of the best host.
+        # Weight and tie rank of the best host of each block: exact for opened blocks, bounds for the others.
         self._bound: Float64 = np.zeros(blocks)
         self._lead: Int64 = self._first.copy()
         self._best: list[int] = [0] * blocks
-        # The weights in each open block. One column for all blocks would be touched here and there, and the
-        # system would hand it out in pages of 2 MiB, each filled with zeros first: 5 ms for a million hosts.
+        # The weights in each open block. One column for all blocks would be written in few spots, and the
+        # system would allocate it in pages of 2 MiB, each filled with zeros first: 5 ms for a million hosts.
         self._open: dict[int, Float64] = {}
         self._scales: list[Scale] = []
         # Whether a multiplier is not the same for all hosts.
         self._of_columns = not all(isinstance(one, float) for one in columns.multipliers)
         self._away: dict[int, float] = {}
-        # The places left out until `let_in`, by block, and of those in open blocks the weight.
+        # The places left out until `let_in`, by block, and the weights of those in open blocks.
         self._without: dict[int, list[int]] = {}
         self._hidden: dict[int, float] = {}
-        # Blocks that are open in the ranks of more hosts that these began with, until a host in them changes.
+        # Blocks that are open in the index ``like``, until a host in them changes.
         self._opened: dict[int, Float64] = {}
         self._touched: set[int] = set()
         self._several = allowed > 1
-        extremes.settle()
-        self._extremes = extremes
+        value_range.settle()
+        self._value_range = value_range
         if like is None or not like._weighs_like(self):
             self._renormalise()
         else:
             self._scales, self._bound, self._lead = like._scales, like._bound.copy(), like._lead.copy()
             self._opened = like._open
 
-    def narrowed(self, columns: Columns, origins: Sequence[int], stage: Stages, allowed: int) -> "ScoreIndex":
-        """The ranks where fewer hosts are allowed, and perhaps with more columns; these stay as they are.
+    def narrowed(
+        self, columns: WeigherColumns, origins: Sequence[int], stage: Stages, allowed: int
+    ) -> "ScoreIndex":
+        """Return the index for fewer allowed hosts, perhaps with more columns; this one stays as it is.
 
         ``origins``: the number here of each of ``columns``, -1 for those that are not here.
         """
         grid = stage.reshape(-1, self._layout.size)
         if allowed * FEW < len(stage):
-            extremes = extremes_of_few(columns, grid, self._full)
+            value_range = value_range_of_few(columns, grid, self._full)
         else:
-            extremes = self._extremes.narrowed(columns, origins, grid)
-        return ScoreIndex(columns, stage, self._full, allowed, extremes, self)
+            value_range = self._value_range.narrowed(columns, origins, grid)
+        return ScoreIndex(columns, stage, self._full, allowed, value_range, self)
 
     def _weighs_like(self, other: "ScoreIndex") -> bool:
-        """Whether a host weighs the same in both."""
+        """Return whether a host has the same weight in both."""
         return (
             self._several == other._several
             and len(self._raws) == len(other._raws)
-            and self._extremes.spans() == other._extremes.spans()
+            and self._value_range.spans() == other._value_range.spans()
         )
 
-    # What is asked
+    # Queries
 
     def best(self) -> int | None:
-        """The place of the best host; of equal ones that with the lowest tie rank."""
+        """Return the place of the best host; of equal ones the one with the lowest tie rank."""
         return self._seek(0, self._layout.blocks)
 
     def best_of(self, cell: int) -> int | None:
-        """The place of the best host of a cell; of equal ones that with the lowest tie rank."""
+        """Return the place of the best host of a cell; of equal ones the one with the lowest tie rank."""
         return self._seek(*self._layout.of_cell[cell])
 
     def weight(self, place: int) -> float:
-        """The weight of an allowed host, whether or not it is left out."""
+        """Return the weight of an allowed host, left out or not."""
         weight = self._away.get(place)
         if weight is not None:
             return weight
@@ -131,11 +135,13 @@ class ScoreIndex:
         return weigh_one(self._scales, self._columns.numbers(place), place)
 
     def numbers(self, place: int) -> Numbers:
-        """What makes up the weight of an allowed host. Scales and lists of numbers are replaced, not changed;
-        columns of multipliers are changed."""
+        """Return the numbers that make up the weight of an allowed host.
+
+        Scales and lists of numbers are replaced, never changed; columns of multipliers are changed in place.
+        """
         columns = self._columns
         raws = [raw.item(place) for raw in columns.raws]
-        numbers = partial(told, self._scales, columns.names, raws, place)
+        numbers = partial(weigher_numbers, self._scales, columns.names, raws, place)
         if self._of_columns:
             found = numbers()
             return lambda: found
@@ -154,15 +160,15 @@ class ScoreIndex:
         self._note_best(block, weights)
 
     def put_back(self) -> None:
-        """Let all hosts back in that were taken."""
+        """Let in all hosts that were taken."""
         self._restore(self._away)
 
     def leave_out(self, places: Sequence[int], allowed: int) -> bool:
-        """Leave hosts out until `let_in`; False if that would change weights, and then they are not.
+        """Leave hosts out until `let_in`. Returns False, and leaves none out, if that would change weights.
 
-        It costs more only for those whose block is opened. ``allowed``: how many hosts are left.
+        Only hosts in opened blocks cost more than a note. ``allowed``: how many hosts are left.
         """
-        if (allowed > 1) != self._several or not self._extremes.stay_without(places):
+        if (allowed > 1) != self._several or not self._value_range.stay_without(places):
             return False
         for place in places:
             self._without.setdefault(place >> self._shift, []).append(place)
@@ -171,7 +177,7 @@ class ScoreIndex:
         return True
 
     def let_in(self) -> None:
-        """Let all hosts back in, those taken and those left out."""
+        """Let in all hosts that were taken or left out."""
         self._restore(self._away)
         self._restore(self._hidden)
         self._without.clear()
@@ -184,7 +190,7 @@ class ScoreIndex:
         weights.clear()
 
     def _hide(self, block: int) -> None:
-        """Leave those hosts of an open block out that are to be left out."""
+        """Apply `leave_out` to an open block."""
         weights = self._open[block]
         for place in self._without[block]:
             at = place & self._within
@@ -192,13 +198,13 @@ class ScoreIndex:
             weights[at] = -math.inf
         self._note_best(block, weights)
 
-    # What has changed
+    # Changes
 
     def settle(self, touched: Sequence[Touched], allowed: int) -> None:
-        """Take in what has changed of some hosts; ``allowed`` hosts are allowed now."""
-        extremes = self._extremes
+        """Apply the changes of some hosts; ``allowed`` hosts are allowed now."""
+        value_range = self._value_range
         for place, numbers in touched:
-            extremes.change(place, numbers)
+            value_range.change(place, numbers)
         if self._spans_changed(allowed):
             self._renormalise()
             return
@@ -218,8 +224,8 @@ class ScoreIndex:
                 self._raise(block, at, weight)
 
     def settle_blocks(self, blocks: Int64, allowed: int) -> None:
-        """Take in that much has changed in some blocks; ``allowed`` hosts are allowed now."""
-        self._extremes.change_blocks(blocks)
+        """Apply changes of many hosts in some blocks; ``allowed`` hosts are allowed now."""
+        self._value_range.change_blocks(blocks)
         if self._spans_changed(allowed):
             self._renormalise()
             return
@@ -229,14 +235,14 @@ class ScoreIndex:
         self._bound[blocks] = self._bounds()[blocks]
 
     def _spans_changed(self, allowed: int) -> bool:
-        """Whether numbers are normalised between other ends than before, or only now or no longer."""
+        """Return whether the normalisation has changed: its ends, or whether there is one."""
         several = allowed > 1
-        changed = self._extremes.settle() or several != self._several
+        changed = self._value_range.settle() or several != self._several
         self._several = several
         return changed
 
     def _raise(self, block: int, at: int, weight: float) -> None:
-        """A host of an open block weighs ``weight`` now; all others as before."""
+        """Apply the weight of one host of an open block; the others are as before."""
         bound = self._bound.item(block)
         if weight > bound or (weight == bound and at < self._best[block]):
             self._bound[block] = weight
@@ -252,11 +258,12 @@ class ScoreIndex:
         return highest
 
     def _renormalise(self) -> None:
-        """Least and greatest have changed, and so all weights."""
-        columns, extremes = self._columns, self._extremes
+        """Compute the scales and bounds anew: a least or greatest number has changed, and so have all
+        weights."""
+        columns, value_range = self._columns, self._value_range
         self._scales = [
             Scale(number, least, greatest - least, columns.multipliers[number])
-            for number, (least, greatest) in enumerate(extremes.spans())
+            for number, (least, greatest) in enumerate(value_range.spans())
             if self._several and least < greatest
         ]
         self._open.clear()
@@ -264,44 +271,48 @@ class ScoreIndex:
         self._lead[:] = self._first
         self._bound = self._bounds()
 
-    def _bounds(self, joint: Weighed | None = None) -> Float64:
-        """What no weight in a block exceeds: float64[blocks].
+    def _bounds(self, leading_weights: Weighed | None = None) -> Float64:
+        """Return an upper bound of the weights in each block: float64[blocks].
 
-        ``joint``: what the leading columns give; each weigher counts alone if it is None.
+        ``leading_weights``: the weights by the leading columns; None: each weigher is bounded alone.
         """
-        extremes = self._extremes
-        bound: Float64 = np.zeros(self._layout.blocks) if joint is None else joint.most.copy()
-        for scale in self._scales if joint is None else self._trailing():
-            greatest, least = extremes.greatest[scale.number], extremes.least[scale.number]
+        value_range = self._value_range
+        bound: Float64 = (
+            np.zeros(self._layout.blocks) if leading_weights is None else leading_weights.most.copy()
+        )
+        for scale in self._scales if leading_weights is None else self._trailing():
+            greatest, least = value_range.greatest[scale.number], value_range.least[scale.number]
             bound += most_of_blocks(scale, greatest, least, self._layout.size)
-        bound[extremes.empty] = -math.inf
+        bound[value_range.empty] = -math.inf
         return bound
 
     def _trailing(self) -> list[Scale]:
-        """The scales of columns that come after the leading ones."""
+        """Return the scales of the columns after the leading ones."""
         return [scale for scale in self._scales if scale.number >= self._columns.leading]
 
-    def _lower(self, *, known: bool) -> Weighed | None:
-        """Lower the bounds of closed blocks to what the leading columns give together, and return this.
+    def _lower(self, *, cached_only: bool) -> Weighed | None:
+        """Lower the bounds of closed blocks by the weights of the leading columns together, and return these.
 
-        ``known``: only if it is known of all hosts already.
+        ``cached_only``: only if these weights are cached.
         """
         columns = self._columns
         leading = [scale for scale in self._scales if scale.number < columns.leading]
-        joint = columns.joint.of(leading, known=known) if len(leading) > 1 else None
-        if joint is not None:
+        leading_weights = (
+            columns.block_scores.of(leading, cached_only=cached_only) if len(leading) > 1 else None
+        )
+        if leading_weights is not None:
             opened = [*self._open]
             true = self._bound[opened]
-            np.minimum(self._bound, self._bounds(joint), out=self._bound)
+            np.minimum(self._bound, self._bounds(leading_weights), out=self._bound)
             self._bound[opened] = true
-        return joint
+        return leading_weights
 
     # Opening
 
     def _seek(self, first: int, end: int) -> int | None:
         bound = self._bound[first:end]
         tried, lowered = 0, 0
-        joint: Weighed | None = None
+        leading_weights: Weighed | None = None
         while len(bound):
             block = int(bound.argmax())
             highest = bound.item(block)
@@ -320,15 +331,15 @@ class ScoreIndex:
                 self._open_one(block)
                 continue
             count = self._at_once * MORE ** (tried - 2)
-            # To lower the bounds costs as much as to open all blocks, but not if they are known.
+            # Lowering the bounds costs as much as opening all blocks, unless the weights are cached.
             lower = 2 if count * MORE >= end - first else 1
             if lowered < lower:
                 lowered = lower
-                joint = self._lower(known=lower == 1)
+                leading_weights = self._lower(cached_only=lower == 1)
                 if self._bound.item(block) < highest:
                     tried -= 1
                     continue
-            self._open_many(first, end, count, joint)
+            self._open_many(first, end, count, leading_weights)
         return None
 
     def _open_one(self, block: int) -> Float64:
@@ -340,12 +351,12 @@ class ScoreIndex:
         weights[self._stage[block] != self._full] = -math.inf
         self._open[block] = weights
         if self._note_best(block, weights) == -math.inf:
-            self._extremes.empty[block] = True
+            self._value_range.empty[block] = True
         if block in self._without:
             self._hide(block)
         return weights
 
-    def _open_many(self, first: int, end: int, count: int, joint: Weighed | None) -> None:
+    def _open_many(self, first: int, end: int, count: int, leading_weights: Weighed | None) -> None:
         """Open the first blocks by bound and tie rank, ``count`` at most."""
         closed: Bools = np.ones(self._layout.blocks, dtype=np.bool_)
         closed[[*self._open]] = False
@@ -353,26 +364,25 @@ class ScoreIndex:
         floor = self._bound[first:end].max(where=~closed[first:end], initial=-math.inf)
         blocks = blocks[self._bound[blocks] >= floor]
         if len(blocks) > count:
-            # Of equal ones those with the lowest tie ranks, which alone may matter: on a fleet of equal hosts
-            # all blocks have the same bound.
+            # Of equal bounds the lowest tie ranks matter alone: on a fleet of equal hosts all are equal.
             blocks = np.sort(blocks[np.lexsort((self._lead[blocks], -self._bound[blocks]))[:count]])
-        # Where most is known already there is less to keep in the processor's cache.
-        at_once = self._at_once * (MORE * MORE if joint else 1)
+        # With the leading weights there is less to keep in the processor's cache.
+        at_once = self._at_once * (MORE * MORE if leading_weights else 1)
         for start in range(0, len(blocks), at_once):
-            self._open_these(blocks[start : start + at_once], joint)
+            self._open_these(blocks[start : start + at_once], leading_weights)
 
-    def _open_these(self, blocks: Int64, joint: Weighed | None) -> None:
+    def _open_these(self, blocks: Int64, leading_weights: Weighed | None) -> None:
         weights = np.empty((len(blocks), self._layout.size))
-        if joint is None:
+        if leading_weights is None:
             weigh_blocks(self._scales, self._raws, blocks, weights)
         else:
-            weigh_blocks(self._trailing(), self._raws, blocks, weights, joint.weights)
+            weigh_blocks(self._trailing(), self._raws, blocks, weights, leading_weights.weights)
         weights[self._stage[blocks] != self._full] = -math.inf
         at = weights.argmax(axis=1)
         highest = weights[np.arange(len(blocks)), at]
         self._bound[blocks] = highest
         self._lead[blocks] = self._layout.rank_at[blocks * self._layout.size + at]
-        self._extremes.empty[blocks] = highest == -math.inf
+        self._value_range.empty[blocks] = highest == -math.inf
         for block, best, of_block in zip(blocks.tolist(), at.tolist(), weights, strict=True):
             self._best[block] = best
             self._open[block] = of_block

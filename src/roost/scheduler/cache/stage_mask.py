@@ -1,4 +1,4 @@
-"""The hosts in play for one request, and how many each filter of the shape leaves of them."""
+"""The hosts that are left for one request, and their number after each filter of the equivalence class."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,14 +10,13 @@ from roost.fleet.columns import Bools, Rows
 Stages = npt.NDArray[np.uint8]
 
 ONE_BY_ONE = 32
-"""Up to so many hosts are left out one by one; more by vector operations."""
+"""Hosts excluded one by one; more by vector operations."""
 
 
 class StageMask:
-    """A shape's ``stage`` and counts, of which one request leaves hosts out.
+    """A copy of a class's ``stage`` and counts, from which one request excludes hosts.
 
-    ``left``: for each number of the shape's filters asked, how many hosts are in play then. A host that was
-    left out has stage 0.
+    ``left``: the number of hosts left after each number of the class's filters. An excluded host has stage 0.
     """
 
     __slots__ = ("left", "stage")
@@ -27,11 +26,11 @@ class StageMask:
         self.left = list(left)
 
     def copy(self) -> "StageMask":
-        """The same hosts, to go on from."""
+        """Return a mask with the same hosts."""
         return StageMask(self.stage, self.left)
 
     def leave_out(self, places: Iterable[int], asked: int) -> None:
-        """Leave hosts out after ``asked`` filters of the shape were asked."""
+        """Exclude hosts after ``asked`` filters of the class were applied."""
         several = list(places)
         if len(several) > ONE_BY_ONE:
             self._leave_out_many(np.array(several, dtype=np.intp), asked)
@@ -40,7 +39,7 @@ class StageMask:
             self.lower(place, 0, asked)
 
     def lower(self, place: int, stage: int, asked: int = 0) -> None:
-        """Give a host that is in play after ``asked`` filters a lower stage."""
+        """Lower the stage of a host that is left after ``asked`` filters."""
         was = self.stage.item(place)
         if was <= max(asked, stage):
             return
@@ -49,18 +48,18 @@ class StageMask:
             self.left[step] -= 1
 
     def keep(self, mask: Bools, asked: int) -> None:
-        """Leave all hosts out that a mask (bool[places]) does not let pass."""
+        """Exclude all hosts that a mask (bool[places]) rejects."""
         self.stage *= mask.view(np.uint8)
         counted: dict[int, int] = {}
         for step in range(asked, len(self.left)):
-            # Fewer hosts are in play with each step: where two counts are equal the hosts are the same.
+            # Each step leaves a subset of the hosts before it: equal counts mean equal hosts.
             before = self.left[step]
             if before not in counted:
                 counted[before] = int(np.count_nonzero(self.stage > step))
             self.left[step] = counted[before]
 
     def keep_only(self, places: Rows, asked: int) -> None:
-        """Leave all hosts out but some."""
+        """Exclude all hosts but some."""
         stages = self.stage[places]
         self.stage[:] = 0
         self.stage[places] = stages

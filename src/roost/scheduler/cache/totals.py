@@ -1,4 +1,4 @@
-"""What each host's whole tree has and uses, kept current."""
+"""Capacity and use of the whole tree of each host, kept current."""
 
 import math
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.nodes.tree_providers import providers_of, with_trait
 
 
-class KeptTotals:
-    """`Totals` of all hosts by place, for the classes that somebody has asked for.
+class CachedTotals:
+    """`Totals` of all hosts by place, for the resource classes that were read.
 
     ``row_at``: intp[places], the fleet's row of each host's root provider, -1 where there is none.
     """
@@ -29,42 +29,44 @@ class KeptTotals:
         self._classes: dict[str, _Class] = {}
 
     def both(self, resource_class: str) -> tuple[Int64, Int64]:
-        """Capacity and use."""
+        """Return capacity and use of all hosts: int64[places] each."""
         one = self._class(resource_class)
         return one.capacity, one.used
 
     def free(self, resource_class: str, chosen: Chosen) -> Float64:
-        """What the hosts at some places have left: float64[n], a new array."""
+        """Return the free amount of the hosts at some places: float64[n], a new array."""
         one = self._class(resource_class)
         if chosen is None:
             return _free(one.capacity, one.used)
         return _free(one.capacity[chosen], one.used[chosen])
 
     def providers(self, resource_class: str) -> ProviderLevels:
-        """The providers in the hosts' trees that have a class."""
+        """Return the providers in the hosts' trees that have a class."""
         return providers_of(self._fleet, self._row_at, resource_class)
 
     def with_trait(self, trait: str, chosen: Chosen) -> Bools:
-        """The hosts at some places: whether a provider in their tree has a trait, bool[n]."""
+        """Return which hosts at some places have a provider with a trait in their tree: bool[n]."""
         rows = self._row_at if chosen is None else self._row_at[chosen]
         return with_trait(self._fleet, rows, trait)
 
     def assigned(self, node: str) -> Assigned:
-        """The assignments on the node with a root provider."""
+        """Return the assignments on the node with a root provider."""
         return self._fleet.assigned.on(node)
 
     def provider_name(self, provider: str) -> str | None:
-        """The name of a provider by its uuid."""
+        """Return the name of a provider by its uuid."""
         return self._fleet.name(self._fleet.row(provider))
 
     def left(self, resource_class: str, minval: float) -> Float64:
-        """What each host has left, ``minval`` at least: float64[places], a column that is kept current."""
+        """Return the free amount of each host, ``minval`` at least: float64[places], a column that is kept
+        current."""
         return self._class(resource_class).left_from(minval)
 
     def room(self, resource_class: str) -> Int32:
-        """What each host has left: int32[places], -1 where that is less than nothing.
+        """Return the free amount of each host: int32[places], -1 where it is negative.
 
-        A quarter of the bytes that capacity and use have: what is looked through at once for all hosts.
+        The column has a quarter of the bytes of capacity and use together, because all of it is compared at
+        once.
         """
         one = self._class(resource_class)
         if one.room is None:
@@ -72,7 +74,8 @@ class KeptTotals:
         return one.room
 
     def any_takes(self, resource_class: str, amount: int) -> bool:
-        """Whether the units of each provider that has the class allow an amount; False if in doubt."""
+        """Return whether the units of each provider with the class allow an amount; False if that is not
+        certain."""
         columns, one = self._fleet.inventory_columns(resource_class), self._class(resource_class)
         if not columns.n or columns.stepped:
             return False
@@ -82,12 +85,12 @@ class KeptTotals:
         return bool(meets_units(amount, one.min_unit, one.max_unit, 1))
 
     def level(self, provider: str, resource_class: str) -> tuple[int, int]:
-        """Capacity and use of one provider."""
+        """Return capacity and use of one provider."""
         room = room_at(self._fleet, resource_class, self._fleet.row(provider))
         return (0, 0) if room is None else (room[1], room[0])
 
     def refresh_one(self, place: int) -> Rooms:
-        """Sum up again at a place; returns the room there, where the tree is a root alone."""
+        """Sum up the tree at a place again. Returns the host's inventories if its tree is a root alone."""
         fleet, row = self._fleet, self._row_at.item(place)
         rooms: Rooms = {}
         if row < 0:
@@ -105,7 +108,7 @@ class KeptTotals:
         return rooms
 
     def refresh(self, places: Sequence[int]) -> None:
-        """Sum up again at many places."""
+        """Sum up the trees at many places again."""
         rows = self._row_at[places]
         for name, one in self._classes.items():
             capacity, used = self._totals(name, rows)
@@ -124,7 +127,7 @@ class KeptTotals:
         return one
 
     def _totals(self, name: str, rows: Rows) -> tuple[Int64, Int64]:
-        """Capacity and use of the trees with these roots; 0 where the row is -1."""
+        """Return capacity and use of the trees with these roots; 0 where the row is -1."""
         capacity, used = self._fleet.tree_totals(name, rows)
         homeless = rows < 0
         capacity[homeless] = used[homeless] = 0
@@ -134,9 +137,8 @@ class KeptTotals:
 class _Class:
     """One resource class, columns by place.
 
-    ``left``: what the weighers see as free, for each minval that one of them has a column float64[places].
-    ``min_unit`` and ``max_unit``: an amount between them is within the units of all providers; there may be
-    none.
+    ``left``: the free amounts as weighers see them, a column float64[places] for each minval. ``min_unit``
+    and ``max_unit``: an amount between them is within the units of all providers; the interval may be empty.
     """
 
     __slots__ = ("capacity", "left", "max_unit", "min_unit", "room", "used")
@@ -149,9 +151,9 @@ class _Class:
         self.forget_units()
 
     def left_from(self, minval: float) -> Float64:
-        """The column of what is left, ``minval`` at least."""
-        for known, column in self.left:
-            if known == minval:
+        """Return the column of free amounts, ``minval`` at least."""
+        for floor, column in self.left:
+            if floor == minval:
                 return column
         column = _free(self.capacity, self.used)
         if minval > -math.inf:
@@ -160,11 +162,11 @@ class _Class:
         return column
 
     def put(self, place: int, room: Room) -> None:
-        """Take in what one host has now."""
+        """Write the present inventory of one host."""
         used, capacity, min_unit, max_unit, _ = room
         self.capacity[place] = capacity
         self.used[place] = used
-        # As `_free` does it: very large numbers are rounded before they are subtracted.
+        # As in `_free`: very large numbers are rounded before they are subtracted.
         free = float(capacity) - float(used)
         for minval, column in self.left:
             column[place] = free if free > minval else minval
@@ -175,7 +177,7 @@ class _Class:
             self.forget_units()
 
     def forget_units(self) -> None:
-        """Let the units be sought when somebody asks: with a million hosts it takes as long as the rest."""
+        """Mark the units as not computed: with a million hosts computing them takes as long as the rest."""
         self.min_unit, self.max_unit = MAX_INT, 0
 
 
@@ -183,7 +185,7 @@ _NOTHING: Room = (0, 0, 0, MAX_INT, 1)
 
 
 def room_at(fleet: Fleet, name: str, row: int) -> Room | None:
-    """The room at a row, None if it has nothing of the class."""
+    """Return the inventory at a row; None if it lacks the class."""
     columns = fleet.inventory_columns(name)
     slot = columns.slot(row)
     if slot < 0:
@@ -198,7 +200,7 @@ def room_at(fleet: Fleet, name: str, row: int) -> Room | None:
 
 
 def rows_at(fleet: Fleet, index: Indexes, host_at_row: Rows) -> Rows:
-    """The row of each of the hosts ``index``, given the host at each row: -1 where there is none."""
+    """Return the row of each host in ``index``, given the host at each row; -1 where there is none."""
     row_of = np.full(int(index.max(initial=-1)) + 1, -1, dtype=np.intp)
     rows = np.flatnonzero(host_at_row >= 0)
     row_of[host_at_row[rows]] = rows

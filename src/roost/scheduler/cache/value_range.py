@@ -1,4 +1,4 @@
-"""The least and the greatest of each weigher's numbers over the hosts that are allowed."""
+"""The least and the greatest number of each weigher over the allowed hosts."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -7,34 +7,34 @@ import numpy as np
 import numpy.typing as npt
 
 from roost.fleet.columns import Bools, Float64, Int64
-from roost.scheduler.cache.columns import Columns
+from roost.scheduler.cache.columns import WeigherColumns
 
 ONE_BY_ONE = 6
-"""So many blocks are looked into before all bounds are tightened: mostly the first or second has it."""
+"""Blocks that are searched before all bounds are tightened. Mostly the first or second has the number."""
 _IN_CACHE = 32_768
-"""Numbers worked on at once: two such columns stay in the processor's cache (512 KiB), and there are few
+"""Numbers processed at once. Two such columns stay in the processor's cache (512 KiB), and there are few
 enough steps that starting one costs nothing."""
 
 
 class ValueRange:
-    """Found by bounds, as in `roost.scheduler.cache.score_index`.
+    """Finds least and greatest numbers by bounds, as `roost.scheduler.cache.score_index` finds weights.
 
     ``greatest`` and ``least``, float64[weighers, blocks]: no allowed host of a block has more, or less.
     ``empty``: the blocks that are known to have no allowed host.
 
-    Numbers with a minval are normalised from it. The least of them is sought only where it bounds weights,
-    which it does under a multiplier that may be negative.
+    Numbers with a minval are normalised from it. Their least is sought only where it bounds weights, which is
+    under a multiplier that may be negative.
     """
 
     def __init__(
         self,
-        columns: Columns,
+        columns: WeigherColumns,
         stage: npt.NDArray[np.uint8],
         full: int,
         greatest: Float64,
         least: Float64,
     ) -> None:
-        """``greatest`` and ``least`` are for this object to change, and need not be tight."""
+        """``greatest`` and ``least`` belong to this object from now on, and need not be tight."""
         self.greatest = greatest
         self.least = least
         self.empty: Bools = np.zeros(columns.layout.blocks, dtype=np.bool_)
@@ -60,9 +60,9 @@ class ValueRange:
         self._lost_bottom = set(self._seeks_least)
 
     def narrowed(
-        self, columns: Columns, origins: Sequence[int], stage: npt.NDArray[np.uint8]
+        self, columns: WeigherColumns, origins: Sequence[int], stage: npt.NDArray[np.uint8]
     ) -> "ValueRange":
-        """These where fewer hosts are allowed, and perhaps with more columns; this one stays as it is.
+        """Return the range for fewer allowed hosts, perhaps with more columns; this one stays as it is.
 
         ``origins``: the number here of each of ``columns``, -1 for those that are not here.
         """
@@ -92,14 +92,14 @@ class ValueRange:
         return other
 
     def _holds(self, stage: npt.NDArray[np.uint8], found: tuple[float, int]) -> bool:
-        """Whether the host that has the greatest or least number is among those allowed."""
+        """Return whether the host with a greatest or least number is allowed."""
         place = found[1]
         return place >= 0 and bool(stage.item(place >> self._shift, place & (self._size - 1)) == self._full)
 
     def stay_without(self, places: Collection[int]) -> bool:
-        """Whether the least and the greatest numbers stay what they are without some of the allowed hosts.
+        """Return whether the least and greatest numbers stay the same without some of the allowed hosts.
 
-        Where one of these hosts has such a number, another host that has it too is noted in its place.
+        Where one of these hosts has such a number, another host with the same number is noted in its place.
         """
         out = places if isinstance(places, (set, frozenset)) else set(places)
         return all(
@@ -124,7 +124,7 @@ class ValueRange:
         return False
 
     def spans(self) -> list[tuple[float, float]]:
-        """The ends of each weigher's normalisation: its minval or least number, and its greatest.
+        """Return the ends of each weigher's normalisation: its minval or least number, and its greatest.
 
         Without hosts the greatest is -inf.
         """
@@ -134,7 +134,7 @@ class ValueRange:
         ]
 
     def change(self, place: int, numbers: list[float] | None) -> None:
-        """A host that was allowed or is has these numbers now; None if it is not allowed any more."""
+        """Apply the present numbers of a host that was or is allowed; None if it is not allowed any more."""
         if numbers is None:
             self._lost_top.update(i for i, (_, holder) in enumerate(self._top) if holder == place)
             self._lost_bottom.update(i for i, (_, holder) in enumerate(self._bottom) if holder == place)
@@ -154,7 +154,7 @@ class ValueRange:
                 self._lost_bottom.add(number)
 
     def change_blocks(self, blocks: Int64) -> None:
-        """Much may have changed in some blocks."""
+        """Compute the bounds of some blocks anew, where many hosts may have changed."""
         allowed = self._stage[blocks] == self._full
         self.empty[blocks] = ~allowed.any(axis=1)
         for number, raws in enumerate(self._raws):
@@ -165,7 +165,7 @@ class ValueRange:
         self._lost_bottom.update(self._seeks_least)
 
     def settle(self) -> bool:
-        """Find what was lost; returns whether any least or greatest number is another than before."""
+        """Find the least and greatest numbers that were lost. Returns whether any of them has changed."""
         if not (self._lost_top or self._lost_bottom):
             return False
         before = self.spans()
@@ -178,7 +178,7 @@ class ValueRange:
     def _find_all(
         self, lost: Collection[int], bounds: Float64, sign: float, found: list[tuple[float, int]]
     ) -> None:
-        """Of some weighers the greatest numbers (or the least, with a sign of -1) and who has them."""
+        """Find the greatest numbers of some weighers (with a sign of -1 the least) and a host with each."""
         tight = False
         for number in lost:
             one = self._find(number, bounds[number], sign, math.inf if tight else ONE_BY_ONE)
@@ -190,7 +190,8 @@ class ValueRange:
             found[number] = one
 
     def _find(self, number: int, bounds: Float64, sign: float, at_most: float) -> tuple[float, int] | None:
-        """The best number and the place of a host that has it; None if it takes more than so many blocks."""
+        """Return the best number and the place of a host with it; None if more than ``at_most`` blocks must
+        be searched."""
         raws = self._raws[number]
         nothing = -math.inf * sign
         for tried in range(len(bounds) + 1):
@@ -212,11 +213,11 @@ class ValueRange:
         return nothing, -1
 
     def _tighten(self, numbers: list[int], bounds: Float64, sign: float) -> None:
-        """Most bounds are loose, because the best hosts are none of ours: tighten all of them.
+        """Tighten all bounds, of which most are loose because the best hosts are not allowed.
 
-        Some blocks in a row at a time, which fit into the processor's cache: a new column of a million
-        numbers costs more than what is done with it. All weighers at once, because finding out who is
-        allowed costs as much as two of them.
+        The arrays are processed some blocks at a time, which fit into the processor's cache: a new column of
+        a million numbers costs more than the work on it. All weighers are processed together, because finding
+        the allowed hosts costs as much as two of them.
         """
         at_once = min(max(1, _IN_CACHE // self._size), len(self._stage))
         barred, worse = np.empty((2, at_once, self._size))
@@ -225,8 +226,8 @@ class ValueRange:
             some = slice(start, start + at_once)
             stage = self._stage[some]
             barred, worse = barred[: len(stage)], worse[: len(stage)]
-            # Comparing with an infinite number is three times as quick as choosing by a mask: the worst of
-            # all for hosts that are not allowed, the best for those that are.
+            # Comparing with an infinite number is three times as fast as choosing by a mask: hosts that are
+            # not allowed get the worst number of all, allowed ones keep their own.
             np.subtract(0.5, stage == self._full, out=barred)
             barred *= -math.inf * sign
             for number in numbers:
@@ -234,8 +235,8 @@ class ValueRange:
                 best(worse, axis=1, out=bounds[number, some])
 
 
-def extremes_of_few(columns: Columns, stage: npt.NDArray[np.uint8], full: int) -> ValueRange:
-    """The extremes where few hosts are allowed: tight ones, at the cost of the blocks that have any."""
+def value_range_of_few(columns: WeigherColumns, stage: npt.NDArray[np.uint8], full: int) -> ValueRange:
+    """Return tight ranges where few hosts are allowed, at the cost of the blocks that have any."""
     shape = (len(columns.raws), len(stage))
     few = ValueRange(columns, stage, full, np.full(shape, -math.inf), np.full(shape, math.inf))
     few.empty[:] = True

@@ -1,4 +1,4 @@
-"""The verdicts of filters that look at the request, by what of it they look at."""
+"""The masks of filters that look at the request, by the key of the filter."""
 
 from collections.abc import Hashable
 
@@ -15,33 +15,33 @@ from roost.scheduler.plugins.plugins import Filter
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 MOST_VERDICTS = 4_096
-"""Masks kept; one more drives out the one not used for longest. Each is a bit for each host."""
+"""Masks kept; one more drops the least recently used one. Each takes a bit for each host."""
 
 
 class Verdicts:
-    """The masks of filters by key, each brought up to date when it is used. For one board."""
+    """The masks of filters by key, for one host index. Each is brought up to date when it is used."""
 
-    def __init__(self, board: HostIndex) -> None:
-        self._board = board
-        self._kept: dict[tuple[str, Hashable], _Verdict] = {}
+    def __init__(self, host_index: HostIndex) -> None:
+        self._host_index = host_index
+        self._verdicts: dict[tuple[str, Hashable], _Verdict] = {}
 
     def mask(self, plugin: Filter, key: Hashable, request: SchedulingRequest) -> Bools | None:
-        """Whether each host may be used: bool[places], None if all may. Raises: `SchedulerFault`."""
-        verdict = self._kept.pop((plugin.name, key), None)
-        if verdict is None or not verdict.catch_up(self._board, plugin, request):
-            verdict = _Verdict(self._board, plugin, request)
-        self._kept[plugin.name, key] = verdict
-        if len(self._kept) > MOST_VERDICTS:
-            del self._kept[next(iter(self._kept))]
-        return verdict.mask(len(self._board.layout))
+        """Return the hosts that a filter passes: bool[places], None for all. Raises: `SchedulerFault`."""
+        verdict = self._verdicts.pop((plugin.name, key), None)
+        if verdict is None or not verdict.catch_up(self._host_index, plugin, request):
+            verdict = _Verdict(self._host_index, plugin, request)
+        self._verdicts[plugin.name, key] = verdict
+        if len(self._verdicts) > MOST_VERDICTS:
+            del self._verdicts[next(iter(self._verdicts))]
+        return verdict.mask(len(self._host_index.layout))
 
 
 class _Verdict:
     __slots__ = ("_at", "_packed")
 
-    def __init__(self, board: HostIndex, plugin: Filter, request: SchedulingRequest) -> None:
-        self._at = log_of(board, plugin).end
-        view = HostView(board.table, board.totals)
+    def __init__(self, host_index: HostIndex, plugin: Filter, request: SchedulingRequest) -> None:
+        self._at = log_of(host_index, plugin).end
+        view = HostView(host_index.table, host_index.totals)
         self._put(ask_filter(plugin, view, request, GroupPlacement()))
 
     def mask(self, places: int) -> Bools | None:
@@ -49,17 +49,19 @@ class _Verdict:
             return None
         return np.unpackbits(self._packed, count=places).view(np.bool_)
 
-    def catch_up(self, board: HostIndex, plugin: Filter, request: SchedulingRequest) -> bool:
-        """Ask again about hosts of which something has changed; False if it is better to begin anew."""
-        log = log_of(board, plugin)
+    def catch_up(self, host_index: HostIndex, plugin: Filter, request: SchedulingRequest) -> bool:
+        """Ask the filter again about changed hosts; False if building the mask anew is cheaper."""
+        log = log_of(host_index, plugin)
         if self._at == log.end:
             return True
         changed = log.since(self._at)
         if changed is None:
             return False
         places = np.array([*changed], dtype=np.intp)
-        answer = ask_filter(plugin, HostView(board.table, board.totals, places), request, GroupPlacement())
-        size = len(board.layout)
+        answer = ask_filter(
+            plugin, HostView(host_index.table, host_index.totals, places), request, GroupPlacement()
+        )
+        size = len(host_index.layout)
         self._put(put_mask(self.mask(size), places, answer, size))
         self._at = log.end
         return True
@@ -70,6 +72,6 @@ class _Verdict:
             self._packed = np.packbits(mask)
 
 
-def log_of(board: HostIndex, plugin: Filter) -> InvalidationLog:
-    """The log of the places where something has changed that a filter looks at."""
-    return board.invalidations if looks_at_trees(plugin) else board.reported
+def log_of(host_index: HostIndex, plugin: Filter) -> InvalidationLog:
+    """Return the log of the places with changes that a filter may look at."""
+    return host_index.invalidations if looks_at_trees(plugin) else host_index.reported

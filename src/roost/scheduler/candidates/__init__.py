@@ -1,8 +1,13 @@
-"""Where the hosts of a run come from: three sources with the same decisions on CPU, memory and disk.
+"""Candidate sources: where the hosts and allocation candidates of a run come from.
 
-placement   allocation candidates of a placement service: `roost.scheduler.gateways` (the default)
-reported    all nodes of the cells' databases, by the amounts that they report; nothing is written
-switching   takes `reported` while computes are too old to report to placement, else placement
-filling     refusals while nodes report of which placement has no providers yet
-cached      answers of placement over HTTP that serve for some seconds (the caching scheduler)
+candidate_source      the base class, and the views of hosts that filters and weighers get
+fleet_candidates      candidates straight from the fleet
+fallback_candidates   the candidates of several queries, of which any may be served
+fetched_candidates    an answer of ``GET /allocation_candidates``
+cached_answers        such answers that serve for some seconds (the caching scheduler)
+candidate_order       the order in which a host's candidates are claimed
+reported_candidates   nodes with room by the amounts that they report; reported_columns: these amounts
+reported_gateway      decisions on reported amounts, as before placement existed; nothing is written
+source_choice         reported amounts while compute services are too old for placement, else placement
+unfilled_placement    refusals while nodes report whose providers placement does not have yet
 """

@@ -1,7 +1,7 @@
 """Answers of placement that serve for some seconds: the caching scheduler.
 
-To ask a placement service for all candidates costs more than the rest of a decision. Where hosts change
-slowly, an answer that is some seconds old does: placement judges each claim anyway.
+Reading all candidates from a placement service costs more than the rest of a decision. Where hosts change
+slowly, an answer that is some seconds old is good enough: placement judges each claim anyway.
 """
 
 import msgspec
@@ -13,13 +13,13 @@ from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.outcome import Outcome
 
 MOST_ANSWERS = 64
-"""Answers that are kept. The one that was asked for first goes first."""
+"""Answers kept; one more drops the oldest."""
 
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
 class _Answer(msgspec.Struct):
-    offers: FetchedCandidates
+    candidates: FetchedCandidates
     structure: int
     until: float
 
@@ -27,35 +27,35 @@ class _Answer(msgspec.Struct):
 class CachedAnswers:
     """The answers of the last ``host_list_seconds``, by query; with 0 seconds none is kept.
 
-    The claims of this process are taken off all answers. An answer by which a claim was refused, or whose run
-    came to nothing, is not used again.
+    The claims of this process are taken off all answers. An answer is dropped when a claim based on it was
+    refused, or when its run placed nothing.
     """
 
     def __init__(self) -> None:
         self._answers: dict[bytes, _Answer] = {}
 
     def of(self, request: SchedulingRequest, table: NodeTable) -> FetchedCandidates | None:
-        """The answer to a question's query, None if placement is to be asked."""
+        """Return the answer to a request's queries; None if placement must be read."""
         if not request.options.host_list_seconds:
             return None
         answer = self._answers.get(_encode(request.queries))
         if answer is None or answer.structure != table.structure or answer.until <= request.monotonic():
             return None
-        return answer.offers
+        return answer.candidates
 
-    def keep(self, request: SchedulingRequest, table: NodeTable, offers: FetchedCandidates) -> None:
+    def keep(self, request: SchedulingRequest, table: NodeTable, candidates: FetchedCandidates) -> None:
         """Keep an answer that was read just now."""
         seconds = request.options.host_list_seconds
         if not seconds:
             return
         key = _encode(request.queries)
         self._answers.pop(key, None)
-        self._answers[key] = _Answer(offers, table.structure, request.monotonic() + seconds)
+        self._answers[key] = _Answer(candidates, table.structure, request.monotonic() + seconds)
         if len(self._answers) > MOST_ANSWERS:
             del self._answers[next(iter(self._answers))]
 
     def decided(self, request: SchedulingRequest, outcome: Outcome | None) -> None:
-        """Take note of what a run on an answer came to; None: it raised."""
+        """Note the outcome of a run on an answer; None: it raised."""
         if not self._answers:
             return
         key = _encode(request.queries)
@@ -67,4 +67,4 @@ class CachedAnswers:
             candidate = Candidate(selected.node, selected.allocations, selected.mappings)
             for other, answer in self._answers.items():
                 if other != key:
-                    answer.offers.claimed(candidate)
+                    answer.candidates.claimed(candidate)

@@ -1,4 +1,5 @@
-"""The order in which a host's allocation candidates are claimed: filters drop and order, weighers rank."""
+"""The order in which a host's allocation candidates are claimed: filters drop and order them, weighers rank
+them."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -13,11 +14,11 @@ from roost.scheduler.pool.weights import multiplier_of
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 
 MOST_CANDIDATES = 1_000
-"""Candidates of one host that plugins are shown; more than that are not claimed where a plugin has a say."""
+"""Candidates of one host that plugins get. Where a plugin orders candidates, further ones are not claimed."""
 
 
 class CandidateOrder:
-    """What filters and weighers say about the candidates of single hosts, for one request."""
+    """Orders the candidates of single hosts by the filters and weighers that apply to one request."""
 
     def __init__(
         self, filters: Sequence[Filter], weighers: Sequence[Weigher], request: SchedulingRequest
@@ -29,7 +30,7 @@ class CandidateOrder:
         self.matters = bool(self._narrowing or self._ranking)
 
     def of(self, host: OneHost, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
-        """A host's candidates, best first.
+        """Return a host's candidates, best first.
 
         Raises: `SchedulerFault`.
         """

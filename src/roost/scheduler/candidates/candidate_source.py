@@ -1,11 +1,11 @@
-"""CandidateSource: the hosts that placement says could take a request, and what claims take from them.
+"""Candidate sources: the hosts that placement offers for a request, and their allocation candidates.
 
-Two sources, one shape: `FleetOffers` straight from the fleet, `AnsweredOffers` from the answer of
-``GET /allocation_candidates``.
+`FleetCandidates` reads the fleet itself, `FetchedCandidates` an answer of ``GET /allocation_candidates``;
+both count the claims of the run.
 
-Which hosts a candidate is for: a tree's candidate takes something from the tree itself, the rest may come
-from sharing providers. What takes everything from sharing providers is for no host: placement answers it
-once, whatever trees it could serve, so that no scheduler can tell.
+The host of a candidate: a candidate of a tree takes something from the tree itself; the rest may come from
+sharing providers. A candidate that takes everything from sharing providers belongs to no host: placement
+answers it once, whatever trees it could serve, so no scheduler can assign it to a host.
 """
 
 from abc import ABC, abstractmethod
@@ -23,14 +23,14 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.nodes.unreported import NOTHING, unreported
 
 Positions = npt.NDArray[np.intp]
-"""Places in the arrays of `CandidateSource`."""
+"""Positions in the arrays of a `CandidateSource`."""
 
 Chosen = Bools | Positions | None
 """Some of the hosts, by a mask or by positions; None for all."""
 
 
 def in_tie_order(table: NodeTable, index: Indexes) -> Positions:
-    """The positions of some nodes, in the order that breaks ties: intp[len(index)]."""
+    """Return the positions of some nodes in the order that breaks ties: intp[len(index)]."""
     rank = table.tie_rank.take(index)
     if (rank[1:] > rank[:-1]).all():
         return np.arange(len(index))
@@ -38,7 +38,8 @@ def in_tie_order(table: NodeTable, index: Indexes) -> Positions:
 
 
 def positions_of(index: Indexes, size: int) -> Positions:
-    """The position of each node of the table in ``index``: intp[size], -1 of those that are not there."""
+    """Return the position of each node of the table in ``index``: intp[size], -1 for nodes that are not
+    there."""
     position = np.full(size, -1, dtype=np.intp)
     position[index] = np.arange(len(index))
     return position
@@ -48,8 +49,10 @@ S = TypeVar("S", bound=np.generic)
 
 
 class ProviderLevels(NamedTuple):
-    """Single providers that have a resource class: intp[n] the host that each belongs to, as a position in a
-    view, and int64[n] its capacity and use."""
+    """Single providers with a resource class: capacity and use, int64[n] each.
+
+    ``host``: intp[n], the host that each belongs to, as a position in a view.
+    """
 
     host: Positions
     capacity: Int64
@@ -57,35 +60,35 @@ class ProviderLevels(NamedTuple):
 
 
 class Totals(Protocol):
-    """What whole trees have and use, of the hosts ``index``: intp[n] into the node table."""
+    """Capacity and use of whole trees, of the hosts ``index``: intp[n] into the node table."""
 
     index: Indexes
 
     def both(self, resource_class: str) -> tuple[Int64, Int64]:
-        """Capacity and use of each host's whole tree: int64[n] each."""
+        """Return capacity and use of each host's whole tree: int64[n] each."""
 
     def free(self, resource_class: str, chosen: Chosen) -> Float64:
-        """What is left of some hosts' whole trees, capacity less use: float64[chosen], a new array."""
+        """Return the free amount of some hosts' whole trees: float64[chosen], a new array."""
 
     def providers(self, resource_class: str) -> ProviderLevels:
-        """The providers in the hosts' trees that have a class, claims made since included."""
+        """Return the providers in the hosts' trees with a class, claims made since included."""
 
     def with_trait(self, trait: str, chosen: Chosen) -> Bools:
-        """Some hosts: whether a provider in their tree has a trait, bool[chosen]."""
+        """Return which of some hosts have a provider with a trait in their tree: bool[chosen]."""
 
     def assigned(self, node: str) -> Assigned:
-        """The assignments on the node with a root provider, claims made since included."""
+        """Return the assignments on the node with a root provider, claims made since included."""
 
     def provider_name(self, provider: str) -> str | None:
-        """The name of a provider by its uuid, None where placement has not told it."""
+        """Return the name of a provider by its uuid, None where placement has not returned it."""
 
 
 class CandidateSource(ABC):
-    """What placement offers for one request.
+    """The hosts that placement offers for one request, and their candidates.
 
-    ``index``: intp[n], the hosts in the node table, by `NodeTable.tie_rank`: of hosts that weigh the same the
-    first is the best. Position i of every array below is host ``index[i]``. Each of them has a candidate to
-    begin with.
+    ``index``: intp[n], the hosts in the node table, by `NodeTable.tie_rank`: of hosts with equal weights the
+    first is the best. Position i of every array below is host ``index[i]``. Each host has at least one
+    candidate to begin with.
     """
 
     def __init__(self, index: Indexes) -> None:
@@ -93,19 +96,19 @@ class CandidateSource(ABC):
         self._totals: dict[str, tuple[Int64, Int64]] = {}
 
     def capacity(self, resource_class: str) -> Int64:
-        """Capacity of each host's whole tree: int64[n]."""
+        """Return the capacity of each host's whole tree: int64[n]."""
         return self.both(resource_class)[0]
 
     def used(self, resource_class: str) -> Int64:
-        """Use of each host's whole tree, claims made since included: int64[n]."""
+        """Return the use of each host's whole tree, claims made since included: int64[n]."""
         return self.both(resource_class)[1]
 
     @abstractmethod
     def candidates(self, position: int) -> Iterator[Candidate]:
-        """The host's allocation candidates that still fit, in placement's order."""
+        """Yield the host's allocation candidates that still fit, in placement's order."""
 
     def claimed(self, candidate: Candidate) -> Sequence[int]:
-        """Take note that a candidate was claimed. Returns the hosts whose trees gave something."""
+        """Note that a candidate was claimed. Returns the hosts whose trees it takes something from."""
         changed: dict[int, None] = {}
         for provider, resources in candidate.allocations.items():
             for position in self.hosts_of(provider):
@@ -117,46 +120,46 @@ class CandidateSource(ABC):
 
     @abstractmethod
     def providers(self, resource_class: str) -> ProviderLevels:
-        """The providers in the hosts' trees that have a class, claims made since included."""
+        """Return the providers in the hosts' trees with a class, claims made since included."""
 
     @abstractmethod
     def having(self, trait: str) -> Bools:
-        """The hosts with a provider in their tree that has a trait: bool[n]."""
+        """Return the hosts with a provider in their tree that has a trait: bool[n]."""
 
     def with_trait(self, trait: str, chosen: Chosen) -> Bools:
-        """Some hosts: whether a provider in their tree has a trait, bool[chosen]."""
+        """Return which of some hosts have a provider with a trait in their tree: bool[chosen]."""
         having = self.having(trait)
         return having if chosen is None else having[chosen]
 
     @abstractmethod
     def level(self, provider: str, resource_class: str) -> tuple[int, int]:
-        """Capacity and use of one provider, claims made since included; zeros where it has none of it."""
+        """Return capacity and use of one provider, claims made since included; zeros without the class."""
 
     @abstractmethod
     def hosts_of(self, provider: str) -> Sequence[int]:
-        """The host whose tree a provider stands in, if it is offered."""
+        """Return the host in whose tree a provider is, if the source has it."""
 
     def assigned(self, node: str) -> Assigned:
-        """The assignments on the node with a root provider, claims made since included."""
+        """Return the assignments on the node with a root provider, claims made since included."""
         return NOTHING
 
     def provider_name(self, provider: str) -> str | None:
-        """The name of a provider by its uuid, None where placement has not told it."""
+        """Return the name of a provider by its uuid, None where placement has not returned it."""
         return None
 
     @abstractmethod
     def _sums(self, resource_class: str) -> tuple[Int64, Int64]:
-        """Capacity and use of each host's whole tree as placement told them."""
+        """Return capacity and use of each host's whole tree as placement answered them."""
 
     def both(self, resource_class: str) -> tuple[Int64, Int64]:
-        """Capacity and use of each host's whole tree, claims made since included: int64[n] each."""
+        """Return capacity and use of each host's whole tree, claims made since included: int64[n] each."""
         both = self._totals.get(resource_class)
         if both is None:
             both = self._totals[resource_class] = self._sums(resource_class)
         return both
 
     def free(self, resource_class: str, chosen: Chosen) -> Float64:
-        """What is left of some hosts' whole trees, claims made since taken off: float64[chosen]."""
+        """Return the free amount of some hosts' whole trees, claims made since included: float64[chosen]."""
         capacity, used = self.both(resource_class)
         if chosen is not None:
             capacity, used = capacity[chosen], used[chosen]
@@ -164,9 +167,9 @@ class CandidateSource(ABC):
 
 
 class HostView:
-    """Hosts in play for one decision, for filters and weighers: parallel arrays of length n.
+    """Hosts of one decision as filters and weighers see them: parallel arrays of length n.
 
-    ``index``: intp[n] into ``table``. ``chosen`` says which of the hosts of ``totals`` these are.
+    ``index``: intp[n] into ``table``. ``chosen``: which of the hosts of ``totals`` these are.
     """
 
     def __init__(self, table: NodeTable, totals: Totals, chosen: Chosen = None) -> None:
@@ -179,15 +182,15 @@ class HostView:
         return len(self.index)
 
     def capacity(self, resource_class: str) -> Int64:
-        """What each host's whole tree has of a class in all: int64[n]."""
+        """Return the capacity of each host's whole tree in a class: int64[n]."""
         return self._of_these(self._totals.both(resource_class)[0])
 
     def free(self, resource_class: str) -> Float64:
-        """What each host's whole tree has left of a class: float64[n]."""
+        """Return the free amount of each host's whole tree in a class: float64[n]."""
         return self._totals.free(resource_class, self._chosen)
 
     def providers(self, resource_class: str) -> ProviderLevels:
-        """The providers in the hosts' trees that have a class, each with its capacity and use."""
+        """Return the providers in the hosts' trees that have a class, each with its capacity and use."""
         levels = self._totals.providers(resource_class)
         if self._chosen is None:
             return levels
@@ -198,24 +201,26 @@ class HostView:
         return ProviderLevels(host[ours], levels.capacity[ours], levels.used[ours])
 
     def with_trait(self, trait: str) -> Bools:
-        """The hosts with a provider in their tree that has a trait: bool[n]."""
+        """Return the hosts with a provider in their tree that has a trait: bool[n]."""
         return self._totals.with_trait(trait, self._chosen)
 
     def assigned(self, position: int = 0) -> Assigned:
-        """The assignments on a host that its report does not count: consumer -> assignment.
+        """Return the assignments on a host that its report does not count: consumer -> assignment.
 
-        What is used on the host is what its report says and these. Claims of this run are included.
+        The use of the host is its report plus these. Claims of this run are included.
         """
         index = self.index.item(position)
         return unreported(self.table.report(index), self._totals.assigned(self.table.nodes[index]))
 
     def all_assigned(self, node: str) -> Assigned:
-        """All assignments on the node with a root provider, those that its report counts included. It is the
-        same object until one of them changes, where the ledger is in this process."""
+        """Return all assignments on the node with a root provider, those that its report counts included.
+
+        It is the same object until one of them changes, where the ledger is in this process.
+        """
         return self._totals.assigned(node)
 
     def some(self, positions: Positions) -> "HostView":
-        """The view of some of these hosts, by their positions here."""
+        """Return the view of some of these hosts, by their positions here."""
         chosen = self._chosen
         if chosen is None:
             return HostView(self.table, self._totals, positions)
@@ -229,9 +234,9 @@ class HostView:
 class OneHost(HostView):
     """One host, for plugins that look at its allocation candidates. ``name``: of the host in the table.
 
-    ``level`` tells capacity and use of one of the providers that its candidates name, by uuid and resource
-    class: what is left of one GPU, say. ``provider_name`` tells the name of a provider by its uuid, None
-    where placement has not told it.
+    ``level`` returns capacity and use of one provider that its candidates name, by uuid and resource class,
+    such as one GPU. ``provider_name`` returns the name of a provider by its uuid, None where placement has
+    not returned it.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The offers of several queries, of which any serves."""
+"""The candidates of several queries, of which any may be served."""
 
 from collections.abc import Iterator, Sequence
 
@@ -19,21 +19,22 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 
 
-def fleet_offers(
+def fleet_candidates(
     fleet: Fleet, request: SchedulingRequest, table: NodeTable, only: int | None = None
 ) -> CandidateSource:
-    """What the fleet offers for a question; ``only``: the index of the one node that is looked at."""
-    offers: CandidateSource = FleetCandidates(fleet, request.query, table, only=only)
+    """Return the candidate source of a request on a fleet. ``only``: the index of the one node to include."""
+    source: CandidateSource = FleetCandidates(fleet, request.query, table, only=only)
     for query in request.fallbacks:
-        offers = FallbackCandidates(table, offers, FleetCandidates(fleet, query, table, only=only))
-    return offers
+        source = FallbackCandidates(table, source, FleetCandidates(fleet, query, table, only=only))
+    return source
 
 
 class FallbackCandidates(CandidateSource):
-    """The hosts that either of two offers has. A host's candidates are those of the first, then the second.
+    """The hosts of two candidate sources. A host's candidates are those of the first, then those of the
+    second.
 
-    A request for dedicated processors asks for PCPU, and for VCPU of hosts that do not offer PCPU yet. Of
-    more than two queries the first offers are paired themselves.
+    A request for dedicated processors asks for PCPU, and for VCPU of hosts that do not offer PCPU yet. With
+    more than two queries the first source is such a pair itself.
     """
 
     def __init__(self, table: NodeTable, first: CandidateSource, second: CandidateSource) -> None:
@@ -54,7 +55,7 @@ class FallbackCandidates(CandidateSource):
         first, second = self._parts
         places = [self._position[part.index] for part in self._parts]
         one, other = first.providers(resource_class), second.providers(resource_class)
-        # A host that both have is told by the first.
+        # The providers of a host in both sources are read from the first.
         new = ~np.isin(second.index, first.index)[other.host]
         return ProviderLevels(
             np.concatenate((places[0][one.host], places[1][other.host[new]])),

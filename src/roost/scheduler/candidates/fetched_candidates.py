@@ -1,4 +1,4 @@
-"""CandidateSource from an answer of ``GET /allocation_candidates``."""
+"""The candidate source of an answer of ``GET /allocation_candidates``."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -11,22 +11,22 @@ from roost.fleet.inventory_columns import CAPACITY_LIMIT
 from roost.model.allocation import Candidate
 from roost.model.assignment import Assigned
 from roost.model.vocabulary import SHARING_TRAIT
-from roost.placement.interface import AllocationRequest, Level, ProviderSummary
+from roost.placement.interface import AllocationRequest, InventoryUsage, ProviderSummary
 from roost.scheduler.candidates.candidate_source import CandidateSource, ProviderLevels
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.nodes.unreported import NOTHING
 
-_NOTHING = Level(0, 0)
+_NOTHING = InventoryUsage(0, 0)
 
 
 class FetchedCandidates(CandidateSource):
-    """What placement answered, kept up to date by the claims made since.
+    """An answer of placement, less the claims made since.
 
-    An allocation request does not say which tree it is for. It is for each tree that it takes something
-    from, if whatever it takes elsewhere is from sharing providers. (Where a host is a sharing provider
-    itself, that may be a tree which the others do not share with: placement does not tell.)
+    An allocation request does not name its tree. It is for each tree that it takes something from, if
+    everything that it takes elsewhere is from sharing providers. (Where a host is a sharing provider itself,
+    that may include a tree that the others do not share with: the answer does not say.)
 
-    ``only``: the index of the one host that is asked for.
+    ``only``: the index of the one host to include.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class FetchedCandidates(CandidateSource):
         return level.capacity, level.used
 
     def beside(self, assigned: Callable[[str], Assigned]) -> "FetchedCandidates":
-        """The same offers for a run that finds the assignments on a node by ``assigned``."""
+        """Return the same candidates for a run that reads the assignments on a node by ``assigned``."""
         other = copy(self)
         other._assigned = assigned
         return other
@@ -106,8 +106,8 @@ class FetchedCandidates(CandidateSource):
         return np.array(within, dtype=np.int64), np.array(used, dtype=np.int64)
 
     def _trees_of(self, request: AllocationRequest) -> list[str]:
-        """The roots of the trees that a request is for."""
-        # Of most requests everything is from one provider, or from one tree.
+        """Return the roots of the trees that an allocation request is for."""
+        # Most requests take everything from one provider, or from one tree.
         root_of = {provider: self._root(provider) for provider in request.allocations}
         trees = list(dict.fromkeys(root_of.values()))
         if len(trees) == 1:
@@ -116,7 +116,7 @@ class FetchedCandidates(CandidateSource):
         return [tree for tree in trees if bound <= {tree}]
 
     def _root(self, provider: str) -> str:
-        """The root of a provider's tree; of one without a summary nothing is known but itself."""
+        """Return the root of a provider's tree; the provider itself if it has no summary."""
         summary = self._summaries.get(provider)
         return provider if summary is None else summary.root_provider_uuid or provider
 
@@ -124,15 +124,15 @@ class FetchedCandidates(CandidateSource):
         summary = self._summaries.get(provider)
         return summary is not None and SHARING_TRAIT in summary.traits
 
-    def _level(self, provider: str, resource_class: str) -> Level:
-        """What a provider has and uses of a class, our claims included."""
+    def _level(self, provider: str, resource_class: str) -> InventoryUsage:
+        """Return capacity and use of a provider in a class, our claims included."""
         summary = self._summaries.get(provider)
         level = _NOTHING if summary is None else summary.resources.get(resource_class, _NOTHING)
         used = self._used.get((provider, resource_class))
-        return level if used is None else Level(level.capacity, used)
+        return level if used is None else InventoryUsage(level.capacity, used)
 
     def _still_fits(self, candidate: Candidate) -> bool:
-        # Placement has judged the units; only the use can have changed since, by our own claims.
+        # Placement has judged the units; only our own claims can have changed the use since.
         for provider, resources in candidate.allocations.items():
             for name, amount in resources.items() if provider in self._summaries else ():
                 level = self._level(provider, name)

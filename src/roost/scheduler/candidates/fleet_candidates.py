@@ -1,4 +1,4 @@
-"""CandidateSource straight from the fleet."""
+"""The candidate source of the fleet itself."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,22 +18,22 @@ from roost.scheduler.nodes.tree_providers import providers_of, that_fit, with_tr
 
 
 class FleetCandidates(CandidateSource):
-    """What the fleet offers now. Claims are applied to it by whoever makes them, before `claimed`.
+    """The present candidates of the fleet. The caller applies a claim to the fleet before it calls `claimed`.
 
-    ``only``: the index of the one host that is asked for.
+    ``only``: the index of the one host to include.
     """
 
     def __init__(
         self, fleet: Fleet, query: CandidateQuery, table: NodeTable, only: int | None = None
     ) -> None:
         self._fleet = fleet
-        kept = None if is_flat(fleet, query) else feasibilities(fleet).of(query)
-        self._search = CandidateSearch(fleet, query, feasibility=kept)
+        cached = None if is_flat(fleet, query) else feasibilities(fleet).of(query)
+        self._search = CandidateSearch(fleet, query, feasibility=cached)
         rows = self._search.local_anchors()
         index = table.indexes_of_rows(fleet, rows)
         if len(index) and int(index.min()) < 0:
-            known = index >= 0
-            rows, index = rows[known], index[known]
+            in_table = index >= 0
+            rows, index = rows[in_table], index[in_table]
         if only is not None:
             wanted = index == only
             rows, index = rows[wanted], index[wanted]

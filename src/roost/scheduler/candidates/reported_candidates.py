@@ -1,4 +1,4 @@
-"""CandidateSource from what nodes report: the nodes that have room for a query."""
+"""The candidate source of reported amounts: the nodes that have room for a query by their own reports."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -19,11 +19,10 @@ from roost.scheduler.nodes.table import NodeTable
 
 
 class ReportedCandidates(CandidateSource):
-    """The nodes with room, as they report it, less what is ``pending``: claims that no report has yet.
+    """The nodes with room, as they report it, less ``pending``: claims that no report includes yet.
 
-    Of a query, amounts of `CLASSES`, aggregates and the wanted tree can be judged. Nodes report no traits:
-    a required trait is met by none, a forbidden one by all.
-    ``only``: the index of the one node that is asked for.
+    Of a query, amounts of `CLASSES`, aggregates and the wanted tree are judged. Nodes report no traits: none
+    meets a required trait, all meet a forbidden one. ``only``: the index of the one node to include.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class ReportedCandidates(CandidateSource):
         return self._columns.capacity[resource_class][self.index], used[self.index]
 
     def _used(self, resource_class: str) -> Int64:
-        """Use of each node of the table, pending claims included: int64[table.size], a new array."""
+        """Return the use of each node, pending claims included: int64[table.size], a new array."""
         used = self._columns.used[resource_class].copy()
         for (index, name), amount in self._extra.items():
             if name == resource_class:
@@ -95,7 +94,7 @@ class ReportedCandidates(CandidateSource):
         return used
 
     def _served(self, query: CandidateQuery) -> Bools:
-        """The nodes that serve a query: bool[table.size]."""
+        """Return the nodes that can serve a query: bool[table.size]."""
         table = self._table
         served: Bools = np.zeros(table.size, dtype=np.bool_)
         if not served_classes(query) or traits_of(query):
@@ -117,16 +116,16 @@ class ReportedCandidates(CandidateSource):
 
 
 def served_classes(query: CandidateQuery) -> bool:
-    """Whether nodes report all resource classes of a query."""
+    """Return whether nodes report all resource classes of a query."""
     return set(query.resources) <= set(CLASSES)
 
 
 def traits_of(query: CandidateQuery) -> frozenset[str]:
-    """The traits that a query requires."""
+    """Return the traits that a query requires."""
     of_groups = (any_of for group in query.groups for any_of in group.required)
     return query.root_required.union(*of_groups)
 
 
 def amounts_text(resources: Mapping[str, int]) -> str:
-    """Amounts as a text, as in ``VCPU=2, MEMORY_MB=2048``."""
+    """Return amounts as a text, as in ``VCPU=2, MEMORY_MB=2048``."""
     return ", ".join(f"{name}={amount}" for name, amount in resources.items())

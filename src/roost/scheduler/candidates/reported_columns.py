@@ -1,4 +1,4 @@
-"""Columns of what nodes report that they have and use, brought up to date from the node table."""
+"""Columns of the capacity and use that nodes report, brought up to date from the node table."""
 
 import numpy as np
 
@@ -9,14 +9,14 @@ from roost.model.node_amounts import NOTHING, amounts_of
 from roost.scheduler.nodes.table import NodeTable
 
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
-"""The resource classes of which nodes report amounts."""
+"""The resource classes whose amounts nodes report."""
 
 
 class ReportedColumns:
     """Capacity, use and size of each node by its index: int64[table.size] for each of `CLASSES`.
 
-    A node that does not report a class has nothing of it. ``largest`` is the most that one instance may have:
-    the amount of the machine, without allocation ratio.
+    A node that does not report a class has nothing of it. ``largest``: the most that one instance may have,
+    which is the amount of the machine without allocation ratio.
     """
 
     def __init__(self, table: NodeTable) -> None:
@@ -28,7 +28,7 @@ class ReportedColumns:
         self.largest: dict[str, Int64] = {}
 
     def catch_up(self) -> None:
-        """Take in the reports that have changed."""
+        """Read the reports that have changed."""
         table = self._table
         log = table.invalidations
         changed = log.since(self._seen) if self._structure == table.structure else None

@@ -1,4 +1,4 @@
-"""Decisions on what nodes report, as before placement existed: nothing is written."""
+"""Decisions on reported amounts, as before placement existed: nothing is written."""
 
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -25,16 +25,16 @@ from roost.scheduler.pool.host_pool import OFFERED
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.claim_result import CLAIMED
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest, Replacing
-from roost.scheduler.selection.selection import Draw, Plugins, select
+from roost.scheduler.selection.selection import Plugins, RandomDraw, select
 
 
 class ReportedGateway:
     """Decides on the nodes of the cells' databases, by the amounts that they report.
 
-    No allocation is written. What this process has decided counts until the node reports the instance, or
-    until the node would be down if it did not report. What other processes decide shows in reports alone:
-    there, hosts may be overbooked, and the cell has the last word: a host that confirms a build claims on
-    the row of its node (`roost.state.cell_database.node_claims`).
+    No allocation is written. A decision of this process counts until the node reports the instance, or until
+    the node would be down if it did not report. Decisions of other processes show only in reports. So hosts
+    may be overbooked, and the cell has the last word: a host that confirms a build claims on the row of its
+    node (`roost.state.cell_database.node_claims`).
     """
 
     def __init__(self) -> None:
@@ -42,13 +42,13 @@ class ReportedGateway:
         self._pending: dict[str, tuple[Allocations, float]] = {}
 
     async def decide(self, request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
-        """As `roost.scheduler.gateways.Gateway.decide` says."""
+        """As `roost.scheduler.gateways.Gateway.decide`."""
         started = time.perf_counter()
-        offers = self._offers(request, table, set(request.instances))
-        driven = RunningSelection(select(request, table, offers, plugins, Draw(request.seed)))
-        while driven.claim is not None:
-            driven.answer(CLAIMED)
-        outcome = driven.outcome
+        candidates = self._candidates(request, table, set(request.instances))
+        running = RunningSelection(select(request, table, candidates, plugins, RandomDraw(request.seed)))
+        while running.claim is not None:
+            running.answer(CLAIMED)
+        outcome = running.outcome
         for one in outcome.destinations:
             self._pending[one.instance] = (one.selected.allocations, request.now)
         if not outcome.destinations and outcome.cause == OFFERED:
@@ -56,15 +56,15 @@ class ReportedGateway:
         return Decided(outcome, None, time.perf_counter() - started, claims=False)
 
     async def check(self, queries: Sequence[CandidateQuery]) -> None:
-        """Nothing: what nodes report tells no resource classes and traits that do not exist."""
+        """Do nothing: reports do not tell which resource classes and traits exist."""
 
     async def give_back(self, request: SchedulingRequest) -> None:
-        """Have what was decided for a question count no longer."""
+        """Forget the decision on a request, so that it counts no longer."""
         for instance in request.instances:
             self._pending.pop(instance, None)
 
     def forget_answers(self) -> None:
-        """Nothing is kept but what nodes report."""
+        """Do nothing: reports are all that is kept."""
 
     async def explain(
         self,
@@ -75,30 +75,30 @@ class ReportedGateway:
         *,
         newest: bool = False,
     ) -> Reasons | None:
-        """Nothing: without placement there is no query to explain, and the refusal names the filter."""
+        """Return None: without placement there is no query to explain, and the refusal names the filter."""
         return None
 
     async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
-        """Nothing: without placement nothing is claimed on a copy of it."""
+        """Return None: without placement there is nothing to claim on a copy."""
         return None
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
-        """As `roost.scheduler.gateways.Gateway.aggregates` says; without placement no segment is known."""
+        """As `roost.scheduler.gateways.Gateway.aggregates`; without placement no segment has any."""
         return {provider: frozenset() for provider in providers}
 
     async def use_alternate(
         self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
     ) -> Replacement:
-        """As `roost.scheduler.gateways.Gateway.use_alternate` says; there is no claim to swap."""
+        """As `roost.scheduler.gateways.Gateway.use_alternate`; there is no claim to swap."""
         replacing = Replacing(request, table)
         for number, alternate in enumerate(request.alternates):
             index = replacing.alive(alternate)
             if isinstance(index, str):
                 replacing.passed_over(alternate, index)
                 continue
-            offers = self._offers(request.scheduling, table, {request.instance}, index)
+            candidates = self._candidates(request.scheduling, table, {request.instance}, index)
             progress = progress_at_start(request.scheduling, table)
-            found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers, progress)
+            found = replacing.candidates(alternate, candidates, plugins.filters, plugins.weighers, progress)
             if isinstance(found, str):
                 replacing.passed_over(alternate, found)
                 continue
@@ -107,7 +107,7 @@ class ReportedGateway:
             return replacing.claimed(number, selection)
         return replacing.nothing_left()
 
-    def _offers(
+    def _candidates(
         self, request: SchedulingRequest, table: NodeTable, but: set[str], only: int | None = None
     ) -> ReportedCandidates:
         if self._columns is None or self._columns[0] is not table:
@@ -120,7 +120,7 @@ class ReportedGateway:
     def _still_pending(
         self, request: SchedulingRequest, table: NodeTable, but: set[str]
     ) -> Iterator[Allocations]:
-        """What was decided and is in no report yet, without what the instances ``but`` have."""
+        """Yield decided allocations that no report includes yet, without those of the instances ``but``."""
         for instance, (allocations, at) in list(self._pending.items()):
             if table.indexes_of_instance(instance) or at < request.oldest_heartbeat:
                 del self._pending[instance]
@@ -129,7 +129,7 @@ class ReportedGateway:
 
 
 def _why_none(query: CandidateQuery) -> str:
-    """Why no node serves a query."""
+    """Return why no node serves a query."""
     source = "hosts come from the cells' databases"
     if not served_classes(query):
         others = ", ".join(sorted(set(query.resources) - set(CLASSES)))

@@ -1,4 +1,4 @@
-"""The choice between placement and the cells' databases, which is made anew for each run."""
+"""The choice between placement and the cells' databases, made anew for each run."""
 
 from collections.abc import Collection, Sequence
 
@@ -16,16 +16,16 @@ from roost.scheduler.selection.replacement import Replacement, ReplacementReques
 from roost.scheduler.selection.selection import Plugins
 
 PLACEMENT_SERVICE_VERSION = 16
-"""Computes of a lower service version do not report to placement as it must be for the scheduler.
+"""The least service version of compute services that report to placement as the scheduler needs it.
 
-Source: Nova 15.0.0 (Ocata), whose scheduler used placement once all computes had this version.
+Source: Nova 15.0.0 (Ocata), whose scheduler used placement once all compute services had this version.
 """
 
 _log = structlog.get_logger()
 
 
 class SwitchingGateway:
-    """Decides by placement, but by what nodes report while a compute is older than placement.
+    """Decides by placement, but by reported amounts while a compute service is older than placement.
 
     A node that reports no service version (0) counts as new.
     """
@@ -37,7 +37,7 @@ class SwitchingGateway:
         self._without_placement = False
 
     async def decide(self, request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
-        """As `Gateway.decide` says."""
+        """As `Gateway.decide`."""
         return await self._source(table).decide(request, table, plugins)
 
     async def check(self, queries: Sequence[CandidateQuery]) -> None:
@@ -53,11 +53,11 @@ class SwitchingGateway:
         *,
         newest: bool = False,
     ) -> Reasons | None:
-        """As `Gateway.explain` says."""
+        """As `Gateway.explain`."""
         return await self._source(table).explain(request, table, plugins, placed, newest=newest)
 
     async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
-        """As `Gateway.what_if` says."""
+        """As `Gateway.what_if`."""
         return await self._source(table).what_if(supposed, table, plugins)
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
@@ -67,7 +67,7 @@ class SwitchingGateway:
     async def use_alternate(
         self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
     ) -> Replacement:
-        """As `Gateway.use_alternate` says."""
+        """As `Gateway.use_alternate`."""
         return await self._source(table).use_alternate(request, table, plugins)
 
     def _source(self, table: NodeTable) -> Gateway:

@@ -9,17 +9,17 @@ from roost.scheduler.selection.outcome import Outcome
 
 
 def known_nodes(table: NodeTable) -> Iterator[str]:
-    """The root providers of all nodes that report."""
+    """Yield the root providers of all nodes that report."""
     return (node for node in table.nodes if table.index_of_node(node) is not None)
 
 
 def being_filled(outcome: Outcome, missing: int, nodes: int) -> Outcome:
-    """The outcome of a run that found no host, with a refusal that names the nodes without provider."""
+    """Return the outcome of a run without a host; its refusal names the nodes without provider."""
     if not missing:
         return outcome
     return msgspec.structs.replace(outcome, refusal=f"{outcome.refusal}; {filling(missing, nodes)}")
 
 
 def filling(missing: int, nodes: int) -> str:
-    """Says that so many of the nodes that report have no provider."""
+    """Return a text: so many of the nodes that report have no provider."""
     return f"placement is being filled: {missing} of {nodes} nodes that report have no provider there"

@@ -1,4 +1,4 @@
-"""The errors that responses of a scheduler over HTTP mean, as the scheduler in the process raises them."""
+"""Errors for the responses of a scheduler over HTTP, as a scheduler in the process would raise them."""
 
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ _PLAIN: dict[str, type[Exception]] = {
     refusals.BadSpec.code: BadRequestSpec,
     refusals.NoZone.code: UnknownZone,
     refusals.NoWeight.code: CannotWeigh,
-    refusals.Fault.code: SchedulerFault,
+    refusals.SchedulerFailed.code: SchedulerFault,
     refusals.PlacementRefuses.code: PlacementRefused,
     refusals.PlacementAway.code: PlacementUnavailable,
     ConcurrentUpdate.code: ConcurrentUpdate,
@@ -54,7 +54,7 @@ def is_in_work(response: httpx.Response) -> bool:
 
 
 def error_of(response: httpx.Response, moving: Moving) -> Exception:
-    """The error that a response stands for."""
+    """Return the error for a response."""
     instance = moving.instance
     try:
         [error] = _decode(response.content).errors

@@ -26,31 +26,31 @@ from roost.web.auth.credentials import Credentials
 from roost.web.idempotency import HEADER
 
 GROUP = "scheduler_service"
-"""The group with the options of keystoneauth1 by which a scheduler is reached."""
+"""The group of the keystoneauth1 options for the connection to a scheduler."""
 
 SERVICE_TYPE = "scheduler"
-"""The type that the scheduler has in the catalogue of services, unless ``service_type`` says otherwise."""
+"""The scheduler's type in the service catalogue, unless the option ``service_type`` has another one."""
 
 ANSWER_SECONDS = 90.0
-"""Seconds that the scheduler may take for a response: longer than a run may take by default."""
+"""Seconds to wait for a response: longer than a run may take by default."""
 
 CHECK_SECONDS = 3.0
-"""Seconds that the scheduler may take to check a request, for whose answer a user waits."""
+"""Seconds to wait for the check of a request. It is short because a user waits for the result."""
 
 CONNECT_SECONDS = 10.0
-"""Seconds to connect."""
+"""Seconds to wait for a connection."""
 
 ATTEMPTS = 4
-"""Times that a request is sent in all, if there is no response to it."""
+"""Most times that a request without a response is sent in all."""
 
 FIRST_PAUSE = 0.25
 """Seconds before a request is sent again; each further pause is twice as long."""
 
 LOOKS = 90
-"""Times that a request is sent again while the scheduler still works on the same one."""
+"""Most times that a request is sent again while the scheduler still works on the same one."""
 
 LOOK_PAUSE = 1.0
-"""Seconds between two of these."""
+"""Seconds before each of these repetitions."""
 
 T = TypeVar("T")
 
@@ -58,10 +58,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 class HttpScheduler:
-    """Asks a scheduler over HTTP. Close it, or use it as an async context manager.
+    """A client of a scheduler over HTTP. Close it, or use it as an async context manager.
 
     A request without a response is sent again. That is safe: a request for hosts names its run, and a
-    scheduler that knows the run responds as it did; the use of an alternate may be repeated anyway.
+    scheduler that knows the run responds as it did; the use of an alternate may be repeated in any case.
 
     Args:
         credentials: The root URL of the scheduler, and tokens for it.
@@ -81,7 +81,7 @@ class HttpScheduler:
 
     @classmethod
     def configured(cls, source: Source) -> "HttpScheduler":
-        """A client by the options of keystoneauth1 in `GROUP`. Raises `OperatorError`."""
+        """Return a client by the options of keystoneauth1 in `GROUP`. Raises `OperatorError`."""
         # Imported only here: its import takes as long as all others together.
         from roost.web.auth.keystone_credentials import read_client_options
 
@@ -117,9 +117,9 @@ class HttpScheduler:
 
         Raises what that raises, and:
             SchedulerUnavailable: There was no response, and the instances may be claimed nevertheless: free
-                them before they are asked for again.
-            ConcurrentUpdate: An instance holds something, perhaps by a request whose response was lost, which
-                nobody knows any more: free it before it is asked for again.
+                them before a new request.
+            ConcurrentUpdate: An instance holds something, perhaps by a request whose response was lost and
+                whose run no process knows any more: free the instance before a new request.
             SchedulerRefused: The scheduler refuses the token, or there is none at the URL.
         """
         run = run_id or new_run_id()
@@ -137,7 +137,7 @@ class HttpScheduler:
         return found.destinations or ()
 
     async def check_request(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
-        """As `roost.scheduler.Scheduler.check_request`. It is asked once, and for a few seconds.
+        """As `roost.scheduler.Scheduler.check_request`. The request is sent once, and waits a few seconds.
 
         Raises what that raises, and `SchedulerUnavailable` and `SchedulerRefused`.
         """
@@ -184,13 +184,13 @@ class HttpScheduler:
     async def _asked(
         self, path: str, body: dict[str, Any], form: type[T], moving: Moving, *, key: str | None = None
     ) -> T:
-        """The response to a request. ``key``: of the request; None for one that may be repeated anyway."""
+        """Return the response to a request. ``key``: of the request; None if it may always be repeated."""
         repeated = False
         for left in reversed(range(ATTEMPTS)):
             try:
                 return await self._once(path, body, form, moving, key)
             except (SchedulerUnavailable, ConcurrentUpdate) as error:
-                # A conflict says nothing yet if the first request is still under way in another process.
+                # A conflict is not final while the first request may be under way in another process.
                 if not left or (isinstance(error, ConcurrentUpdate) and not repeated):
                     raise
             await self._sleep(FIRST_PAUSE * 2.0 ** (ATTEMPTS - 1 - left))
@@ -210,7 +210,7 @@ class HttpScheduler:
             for _ in range(LOOKS):
                 if not is_in_work(response):
                     break
-                # The first one is still being decided, after its connection was lost.
+                # The first request is still being decided, after its connection was lost.
                 await self._sleep(LOOK_PAUSE)
                 response = await self._caller.send("POST", path, headers, _encode(body))
             if response.is_error:

@@ -1,14 +1,18 @@
-"""Why the scheduler decided as it did: found beside the ledger's writer, on a fleet that nobody else uses.
+"""Explanations of the scheduler's decisions, found beside the ledger's writer on a fleet of their own.
 
-explained   the whole: decides the question again, and puts together what the others find
-survey      which conditions each host meets, and which hosts each condition removes in turn: the funnel
-misses      hosts that one condition alone keeps from the request
-relaxing    single changes of the request with which it may be placed; pairs: two at once
-hardware    fewer PCI devices, smaller NUMA cells; asked_again: the question of another spec
-proposal    a change, which is tried by deciding it
-sentence    the reason in one sentence; wording has its words
-weighed     what the best hosts weigh, weigher by weigher
-explainer   the process beside; copy: the state in it, and what it answers
-scratch     decisions that are taken back
-fitting     how many more instances fit; scenario drains and adds hosts for it
+explained     a whole explanation: decides the request again and combines the other modules' results
+survey        the conditions that each host meets, and the hosts that each removes in turn: the funnel
+misses        hosts that one condition alone excludes
+relaxations   single changes with which the request may be placed; pairs: two changes at once
+hardware      such changes of hardware: fewer PCI devices, smaller NUMA cells
+asked_again   the request with another spec
+proposal      a change, and its test by deciding the changed request
+sentence      the reason in one sentence; phrases: the words of conditions
+weighed       the weights of the best hosts, weigher by weigher
+every_host    all hosts with a tree, whatever is requested
+scratch       decisions that are taken back
+explainer     the process that explains refusals; copy: its copy of the scheduler's state
+explanations  the explanations in progress of one scheduler
+capacity      how many more instances fit; scenario: drains and adds hosts for that
+supposition   a request in a scenario, the input of a what-if; suppositions: answers them in forked processes
 """

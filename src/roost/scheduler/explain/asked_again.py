@@ -1,4 +1,4 @@
-"""The question of a request whose spec is another one than that of the run."""
+"""The scheduling request of a run with another request spec."""
 
 from msgspec.structs import replace
 
@@ -7,7 +7,7 @@ from roost.model.spec import RequestSpec
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request.query import PlacementQueries, placement_queries
-from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.request_filters.routed_networks import segments_of
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 
@@ -15,18 +15,19 @@ from roost.scheduler.request.scheduling_request import SchedulingRequest
 def queries_for(
     fleet: Fleet, table: NodeTable, spec: RequestSpec, options: SchedulerOptions
 ) -> PlacementQueries:
-    """What placement is asked for a request, where its state is a fleet. Raises: `SchedulerError`."""
+    """Return the placement queries of a spec, where the state of placement is a fleet. Raises:
+    `SchedulerError`."""
     aggregates = {
         segment: frozenset(fleet.aggregates_of(fleet.row(segment)) if segment in fleet else ())
         for segment in segments_of(spec, options)
     }
-    return placement_queries(spec, Facts(table, options, aggregates=aggregates))
+    return placement_queries(spec, FilterFacts(table, options, aggregates=aggregates))
 
 
 def asked_again(
     fleet: Fleet, table: NodeTable, request: SchedulingRequest, spec: RequestSpec
 ) -> SchedulingRequest:
-    """The question with another spec. Raises: `SchedulerError`."""
+    """Return the scheduling request with another spec. Raises: `SchedulerError`."""
     asked = queries_for(fleet, table, spec, request.options)
     return replace(
         request,

@@ -1,4 +1,4 @@
-"""How many more instances of a request fit: they are really placed, one after another."""
+"""Counts the further instances of a request that fit, by really placing them one after another."""
 
 import uuid
 from collections import Counter
@@ -15,20 +15,22 @@ from roost.scheduler.explain.explained import explained
 from roost.scheduler.explain.scenario import add_hosts, drain, drained_nodes
 from roost.scheduler.explain.scratch import Scratch
 from roost.scheduler.explain.supposition import Supposition
-from roost.scheduler.explain.survey import MOST_NAMED, Clock
+from roost.scheduler.explain.survey import MOST_NAMED, TimeLimit
 from roost.scheduler.gateways.query_checks import check_queries
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.rebuild import is_rebuild
-from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.selection import Plugins
 
 BATCH = 500
-"""Instances that are placed by one run, between two looks at the clock. A filter that does not declare
-``depends_on_claims`` is asked once for all of them."""
+"""Instances that one run places, before the time limit is checked again.
+
+A filter that does not declare ``depends_on_claims`` is asked once for all of them.
+"""
 MOST_SHARES = 100
-"""Numbers of instances for each host that an answer has at most."""
+"""Lines of an answer at most; each line is a number of instances and the hosts with so many."""
 
 
 def what_if(
@@ -40,22 +42,23 @@ def what_if(
     seconds: float = 20.0,
     explaining: float = 2.0,
 ) -> WhatIf:
-    """How many more instances of a request fit, where, and what keeps the next one away.
+    """Return how many more instances of a request fit, on which hosts, and why the next one does not.
 
-    Fleet and table must be nobody else's: hosts are drained and added for good. Claims are taken back.
-    ``seconds``: after so long no further instance is placed; ``explaining``: after so long more, no further
-    changes of the request are tried.
+    Fleet and table must belong to nobody else: hosts are drained and added for good. Claims are taken back.
+    ``seconds``: time after which no further instance is placed; ``explaining``: further time after which no
+    further changes of the request are tried.
 
-    Raises: `SchedulerError` if the request cannot be judged, or the scenario names a host that is not there.
+    Raises: `SchedulerError` if the request cannot be judged, or the scenario names a host that does not
+    exist.
     """
-    clock, node_version = Clock(seconds), table.version
+    time_limit, node_version = TimeLimit(seconds), table.version
     request = _suppose(fleet, table, supposed)
     scratch = Scratch(fleet, table, plugins)
     fits, refused, binds = 0, False, None
     with scratch.trying():
-        while fits < supposed.limit and not refused and not clock.over():
+        while fits < supposed.limit and not refused and not time_limit.over():
             number = min(BATCH, supposed.limit - fits)
-            placed = scratch.decide(_next(request, number), kept=True).destinations
+            placed = scratch.decide(_next(request, number), cached=True).destinations
             request = _with_members(request, [each.selected.host for each in placed])
             fits += len(placed)
             refused = len(placed) < number
@@ -78,7 +81,7 @@ def what_if(
 
 
 def _suppose(fleet: Fleet, table: NodeTable, supposed: Supposition) -> SchedulingRequest:
-    """Make the scenario true; the question for the request in it, without instances yet."""
+    """Apply the scenario; returns the request in it, without instances yet."""
     spec, options = supposed.spec, supposed.options
     if is_rebuild(spec):
         raise BadRequestSpec("a rebuild takes no further host: how many fit cannot be asked")
@@ -87,8 +90,8 @@ def _suppose(fleet: Fleet, table: NodeTable, supposed: Supposition) -> Schedulin
     drained = drained_nodes(table, supposed.scenario)
     for more in supposed.scenario.added:
         add_hosts(fleet, table, more)
-    # A request may name a drained host. It is for this host still, and does not fit.
-    asked = placement_queries(spec, Facts(table, options, aggregates=supposed.aggregates))
+    # A request may name a drained host. It keeps the name, and does not fit.
+    asked = placement_queries(spec, FilterFacts(table, options, aggregates=supposed.aggregates))
     drain(table, drained)
     request = SchedulingRequest(
         run=str(uuid.uuid4()),
@@ -108,16 +111,16 @@ def _suppose(fleet: Fleet, table: NodeTable, supposed: Supposition) -> Schedulin
 
 
 def _next(request: SchedulingRequest, number: int) -> SchedulingRequest:
-    """The question for some new instances, of which as many as fit are placed."""
+    """Return the request for some new instances, of which as many as fit are placed."""
     instances = tuple(str(uuid.uuid4()) for _ in range(number))
     return msgspec.structs.replace(request, instances=instances)
 
 
 def _with_members(request: SchedulingRequest, hosts: Sequence[str]) -> SchedulingRequest:
-    """The question of who knows that the request's server group has new members on these hosts.
+    """Return the request with new members of its server group on these hosts.
 
-    A member that the request tells of may be one that has a claim, so that a host's claims count only beyond
-    those that it tells of.
+    A member in the spec may be one that has a claim, so a host's claims count only beyond the members that
+    the spec names there.
     """
     spec = request.spec
     if spec.group is None:

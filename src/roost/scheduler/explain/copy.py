@@ -1,7 +1,7 @@
 """The copy of a scheduler's state in the process that explains its refusals.
 
 The process is forked from the scheduler's, so it begins with the same fleet and node table. From then on it
-follows both by what moves them: commits of the ledger, and events of the node table.
+applies the commits of the ledger and the events of the node table.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.selection import Plugins
 
 SECONDS_EACH = 2.0
-"""After which no further changes of one request are tried."""
+"""Seconds after which no further changes of one request are tried."""
 
 
 class Refused(msgspec.Struct, frozen=True, array_like=True):
-    """A refused request, with what of its `SchedulingRequest` is not made anew from the copy's state.
+    """A refused request: the parts of its `SchedulingRequest` that are not made anew from the copy's state.
 
     ``placed``: so many of the first instances hold their hosts. ``silent``: see `NodeTable.silent`.
     """
@@ -40,10 +40,10 @@ class Refused(msgspec.Struct, frozen=True, array_like=True):
     silent: dict[str, float]
 
 
-class Message(msgspec.Struct, frozen=True, array_like=True):
-    """What has happened since the last message, and a request to explain then.
+class CopyMessage(msgspec.Struct, frozen=True, array_like=True):
+    """The commits and events since the last message, and a refused request to explain after them.
 
-    ``node_version``: that of the node table after the events.
+    ``node_version``: of the node table after the events.
     """
 
     commits: Sequence[Commit]
@@ -53,14 +53,14 @@ class Message(msgspec.Struct, frozen=True, array_like=True):
 
 
 encode_message = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Message).decode
+_decode = msgspec.msgpack.Decoder(CopyMessage).decode
 _encode = msgspec.msgpack.Encoder().encode
 _answers: msgspec.msgpack.Decoder[Reasons | None] = msgspec.msgpack.Decoder(Reasons | None)
 decode_answer = _answers.decode
 
 
 class Copy:
-    """The copy, and what it answers. Fleet and table must be nobody else's."""
+    """The copy, and its answers to messages. Fleet and table must belong to nobody else."""
 
     def __init__(self, fleet: Fleet, table: NodeTable, plugins: Plugins, options: SchedulerOptions) -> None:
         self.fleet = fleet
@@ -70,14 +70,15 @@ class Copy:
         table.become_copy()
 
     def handle(self, message: bytes) -> bytes | None:
-        """Follow, and explain what is asked. Raises if the state is another than that of the scheduler."""
-        told = _decode(message)
-        for commit in told.commits:
+        """Apply a message and explain its refused request, if any. Raises if the state is not the
+        scheduler's."""
+        received = _decode(message)
+        for commit in received.commits:
             self.fleet.advance(commit.seq, decode_changes(commit.changes), commit.at)
-        for event in told.events:
+        for event in received.events:
             self.table.apply(event)
-        self.table.version = told.node_version
-        return None if told.refused is None else _encode(self._reasons(told.refused))
+        self.table.version = received.node_version
+        return None if received.refused is None else _encode(self._reasons(received.refused))
 
     def _reasons(self, refused: Refused) -> Reasons | None:
         fleet, table, options, spec = self.fleet, self.table, self._options, refused.spec
@@ -102,5 +103,5 @@ class Copy:
                 fleet, request, table, self._plugins, placed=refused.placed, seconds=SECONDS_EACH
             )
         except SchedulerError:
-            # A plugin fails on the state as it is now. The run itself has been refused without a fault.
+            # A plugin fails on the present state. The run itself was refused without a fault.
             return None

@@ -1,4 +1,4 @@
-"""All hosts that have a tree, whatever a request asks for: what filters are asked about in explanations."""
+"""A candidate source of all hosts with a tree, whatever is requested: explanations ask filters about them."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from roost.scheduler.nodes.table import NodeTable
 
 
 class EveryHost(FleetCandidates):
-    """The hosts ``index`` with the roots ``rows``. They have no candidates, because nothing is asked for."""
+    """The hosts ``index`` with the roots ``rows``. They have no candidates, because nothing is requested."""
 
     def __init__(self, fleet: Fleet, rows: Rows, index: Indexes) -> None:
         self._fleet = fleet
@@ -24,6 +24,6 @@ class EveryHost(FleetCandidates):
 
 
 def name_of(table: NodeTable, index: int) -> str:
-    """The name of a host: of its service, and of the node where the service has several."""
+    """Return the name of a host: of its service, with the node if the service has several."""
     host, node = table.hosts[index], table.nodenames[index]
     return host if len(table.indexes_of_host(host)) < 2 else f"{host}/{node}"

@@ -14,7 +14,7 @@ from roost.scheduler.explain.proposal import working
 from roost.scheduler.explain.relaxations import proposals
 from roost.scheduler.explain.scratch import Scratch, without_limits
 from roost.scheduler.explain.sentence import sentences, user_way_out, way_out
-from roost.scheduler.explain.survey import Clock, Survey, constraint_name
+from roost.scheduler.explain.survey import Survey, TimeLimit, constraint_name
 from roost.scheduler.explain.weighed import weighed_hosts
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.scheduling_request import SchedulingRequest
@@ -25,7 +25,7 @@ MOST_RELAXATIONS = 5
 MOST_PAIRS = 3
 MOST_WEIGHED = 3
 NEAR_EACH = 4
-"""Hosts of each condition that changes of the request are tried on."""
+"""Hosts for each condition on which changes of the request are tried."""
 
 
 def explained(
@@ -37,15 +37,15 @@ def explained(
     placed: int = 0,
     seconds: float = 5.0,
 ) -> Reasons:
-    """Why a question is refused on a fleet; of one that is not, what it finds.
+    """Return why a request is refused on a fleet, or its best hosts if it is not.
 
-    Fleet and table must be nobody else's: the instances are really placed on them. ``placed``: so many of the
-    question's first instances hold their hosts already. ``seconds``: after so long no further near misses and
-    relaxations are looked for.
+    Fleet and table must belong to nobody else: the instances are really placed on them. ``placed``: so many
+    of the request's first instances hold their hosts already. ``seconds``: time after which no further near
+    misses and relaxations are sought.
 
     Raises: `SchedulerError` if the request cannot be judged.
     """
-    clock = Clock(seconds)
+    time_limit = TimeLimit(seconds)
     request = _remaining(without_limits(request), placed)
     wanted = placed + len(request.instances)
     scratch = Scratch(fleet, table, plugins)
@@ -55,33 +55,33 @@ def explained(
         if more < len(request.instances):
             instance = request.instances[more]
             refused = {each.host for each in outcome.tries if each.instance == instance and each.refusal}
-            survey = _survey(scratch, request, more, refused, clock)
+            survey = _survey(scratch, request, more, refused, time_limit)
             found = near(survey, NEAR_EACH + len(request.instances))
             scratch.one_by_one = survey.can_weigh(plugins.weighers)
             stages, misses = survey.stages(), nearest(found, MOST_MISSES)
-            told = sentences(survey, misses, placed + more, wanted, outcome.refusal or "")
+            texts = sentences(survey, misses, placed + more, wanted, outcome.refusal or "")
     if more == len(request.instances):
-        return _fits(scratch, request, placed, clock)
-    # Of equal changes those first that the user can make.
-    proposed = [*lowered(scratch, request, survey, clock)]
+        return _fits(scratch, request, placed, time_limit)
+    # Of equal changes, first the ones that the user can make.
+    proposed = [*lowered(scratch, request, survey, time_limit)]
     proposed += proposals(request, survey, found, plugins.filters, 0 if placed else more)
     proposed.sort(key=lambda each: round(each.distance, 4))
-    relaxations = tuple(working(scratch, proposed, MOST_RELAXATIONS, clock))
+    relaxations = tuple(working(scratch, proposed, MOST_RELAXATIONS, time_limit))
     if not relaxations:
-        both = working(scratch, pairs(request, survey, plugins.filters), MOST_PAIRS, clock)
+        both = working(scratch, pairs(request, survey, plugins.filters), MOST_PAIRS, time_limit)
         relaxations = tuple(sorted(both, key=lambda each: each.distance))
-    sentence, public = told
+    sentence, public = texts
     return replace(
         _counted(survey, stages, sentence + way_out(relaxations), public + user_way_out(relaxations)),
         placed=placed + more,
         misses=misses,
         relaxations=relaxations,
-        complete=survey.complete and not clock.over(),
+        complete=survey.complete and not time_limit.over(),
     )
 
 
-def _fits(scratch: Scratch, request: SchedulingRequest, placed: int, clock: Clock) -> Reasons:
-    survey = _survey(scratch, request, 0, (), clock)
+def _fits(scratch: Scratch, request: SchedulingRequest, placed: int, time_limit: TimeLimit) -> Reasons:
+    survey = _survey(scratch, request, 0, (), time_limit)
     weighed = weighed_hosts(scratch.fleet, request, scratch.table, scratch.plugins, MOST_WEIGHED)
     left = int(survey.left.sum())
     number = "1 host" if left == 1 else f"{left} hosts"
@@ -92,11 +92,11 @@ def _fits(scratch: Scratch, request: SchedulingRequest, placed: int, clock: Cloc
 
 
 def _survey(
-    scratch: Scratch, request: SchedulingRequest, before: int, refused: Collection[str], clock: Clock
+    scratch: Scratch, request: SchedulingRequest, before: int, refused: Collection[str], time_limit: TimeLimit
 ) -> Survey:
-    """The survey for one instance, with those before it placed."""
+    """Return the survey for one instance, with the instances before it placed."""
     one = replace(request, instances=request.instances[before : before + 1], min_count=1)
-    return Survey(scratch.fleet, one, scratch.table, scratch.plugins.filters, refused, clock)
+    return Survey(scratch.fleet, one, scratch.table, scratch.plugins.filters, refused, time_limit)
 
 
 def _counted(survey: Survey, stages: tuple[Stage, ...], sentence: str, public: str) -> Reasons:

@@ -1,9 +1,10 @@
-"""Explains refusals in a process beside the scheduler's, which begins with the first one and stays a while.
+"""Explains refusals in a process beside the scheduler's, which starts with the first refusal and stays a
+while.
 
-The process is forked, and then told of each commit and of each event of the node table: see
-`roost.scheduler.explain.copy`. To be told costs the event loop some microseconds a claim; a fork for each
-refusal takes it 20 ms of a fleet of 10,000 trees, and such a process begins with cold caches. While no
-refusals come there is no process, and nothing is kept for one.
+The process is forked, and then receives each commit and each event of the node table: see
+`roost.scheduler.explain.copy`. Sending them costs the event loop some microseconds a claim. A fork for each
+refusal would take 20 ms of it for a fleet of 10,000 trees, and such a process begins with cold caches.
+Without refusals there is no process, and nothing is kept for one.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ from roost.placement.queries.forked_worker import ForkedWorker, Handler
 from roost.placement.queries.query_pace import QUIET_SHARE, QueryPace, writer_busy
 from roost.process.logs.outages import OutageLines
 from roost.process.metrics import catalogue as metrics
-from roost.scheduler.explain.copy import Copy, Message, Refused, decode_answer, encode_message
+from roost.scheduler.explain.copy import Copy, CopyMessage, Refused, decode_answer, encode_message
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request.scheduling_request import SchedulingRequest
@@ -37,21 +38,22 @@ from roost.storage import StorageError
 MOST_WAITING: Final = 256
 """Refusals that wait for their reasons. Further ones are not explained."""
 SECONDS: Final = 10.0
-"""For which an explanation may take, with all that the process was told of before it."""
+"""Timeout of one explanation in seconds, catch-up included."""
 MORE_BYTES: Final = 512 * 2**20
-"""Memory that a process may take beside what it shares."""
+"""Memory in bytes that a process may take in addition to what it shares."""
 SHARE: Final = 0.03
-"""Of the event loop's time, which forks may take while claims arrive. The pages that are copied after a fork
-cost the writer some time as well."""
+"""Share of the event loop's time that forks may take while claims arrive.
+
+Copying pages after a fork costs the writer some time as well.
+"""
 IDLE_SECONDS: Final = 60.0
-"""For which the process stays after a refusal."""
+"""Seconds after the last refusal at which the process ends."""
 TELLING_SECONDS: Final = 0.1
-"""Between two times that the process is told what has happened, so that it has little to catch up with when
-it is asked."""
+"""Seconds between two messages to the process, so that it has little to catch up with at the next refusal."""
 MOST_CHARACTERS: Final = 32 * 1024 * 1024
-"""Changes of commits that wait for a process. With more, it is ended."""
+"""Characters of commits that wait for a busy process. With more, it is ended."""
 MOST_EVENTS: Final = 200_000
-"""Events of the node table that wait for a process. With more, it is ended."""
+"""Events of the node table that wait for a busy process. With more, it is ended."""
 
 _FAILURES: Final = (ForkedFailed, ForkedTooLarge, ForkedTooLong, ForkedUnavailable)
 
@@ -60,8 +62,11 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Job(NamedTuple):
-    """A refused question. ``placed``: so many of its first instances hold their hosts. ``newest``: explain it
-    on the newest version that any writer has made."""
+    """A refused request to explain.
+
+    ``placed``: so many of its first instances hold their hosts. ``newest``: explain it on the newest version
+    that any writer has made.
+    """
 
     request: SchedulingRequest
     table: NodeTable
@@ -70,14 +75,14 @@ class Job(NamedTuple):
     newest: bool = False
 
     def same(self) -> bytes:
-        """What is the same for refusals that have the same reasons."""
+        """Return a key that is equal for refusals with equal reasons."""
         request = self.request
         number, least = len(request.instances), request.min_count
         return _encode((request.spec, request.queries, number, least, self.placed, self.newest))
 
 
 class Explainer:
-    """Explains the refusals that one process has of a ledger. For use from one event loop."""
+    """Explains the refusals of one process on its ledger. For use from one event loop."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -91,7 +96,7 @@ class Explainer:
         self._pacing = QueryPace()
 
     async def explain(self, job: Job) -> Reasons | None:
-        """Why a question is refused; None if too many wait, or if it cannot be found out."""
+        """Return why a request is refused; None if too many wait, or if it cannot be found out."""
         if self._number >= MOST_WAITING:
             metrics.EXPLANATIONS.labels("dropped").inc()
             return None
@@ -146,10 +151,10 @@ class Explainer:
 
 
 class _Process:
-    """The process that explains the refusals of one scheduler, and what it is to be told."""
+    """The process that explains the refusals of one scheduler, and the changes to send to it."""
 
     def __init__(self, ledger: Ledger, job: Job) -> None:
-        """Begin it, on the state of now. Raises: `ForkedUnavailable`."""
+        """Start the process on the present state. Raises: `ForkedUnavailable`."""
         self._table, self._plugins = job.table, job.plugins
         self._options: SchedulerOptions = job.request.options
         self._asked_at = time.monotonic()
@@ -169,7 +174,8 @@ class _Process:
         return self._worker.forking
 
     def serves(self, job: Job) -> bool:
-        """Whether it lives, is of the scheduler that has refused, and has what leads to the present state."""
+        """Return whether the process runs, belongs to the scheduler of the job, and has all changes since its
+        start."""
         return (
             not self._telling.done()
             and not self._worker.ended
@@ -180,12 +186,12 @@ class _Process:
         )
 
     async def explain(self, job: Job) -> Reasons | None:
-        """The reasons of a refusal, on the present state. Raises: as `ForkedWorker.ask`."""
+        """Return the reasons of a refusal, on the present state. Raises: as `ForkedWorker.ask`."""
         request = job.request
         self._asked_at = time.monotonic()
 
         def message() -> bytes:
-            # Services that are found to be down or up again now are events.
+            # Services found to be down or up again here become events.
             self._table.seen_since(request.oldest_heartbeat)
             refused = Refused(
                 spec=request.spec,
@@ -201,16 +207,16 @@ class _Process:
         return decode_answer(await self._worker.ask(message, SECONDS))
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         self._telling.cancel()
 
     def _message(self, refused: Refused | None = None) -> bytes:
         events: Sequence[NodeEvent] = [*self._events]
         self._events.clear()
-        return encode_message(Message(self._commits.take(), events, self._table.version, refused))
+        return encode_message(CopyMessage(self._commits.take(), events, self._table.version, refused))
 
     async def _tell(self) -> None:
-        """Tell it what happens, until it has ended or is needed no longer."""
+        """Send the process its messages, until it has ended or is needed no longer."""
         while not self._worker.ended and not self._commits.broken:
             await asyncio.sleep(TELLING_SECONDS)
             if self._worker.busy:

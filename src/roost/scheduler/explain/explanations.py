@@ -1,4 +1,4 @@
-"""The explanations under way of one scheduler: begun with the refusal, waited for, or taken in later."""
+"""The explanations in progress of one scheduler: started at a refusal, then awaited or recorded later."""
 
 import asyncio
 import contextlib
@@ -20,8 +20,10 @@ _log = structlog.get_logger()
 
 
 class Explanations:
-    """Has refusals explained by the gateway that has decided them. The records get the reasons in any case,
-    whether or not somebody still waits for them."""
+    """Has refusals explained by the gateway that decided them.
+
+    The records get the reasons in any case, whether or not the caller still waits for them.
+    """
 
     def __init__(self, gateway: Gateway, table: NodeTable, plugins: Plugins, records: RecordSink) -> None:
         self._gateway = gateway
@@ -31,7 +33,7 @@ class Explanations:
         self._under_way: dict[Explaining, float] = {}
 
     def begin(self, request: SchedulingRequest, outcome: Outcome) -> Explaining | None:
-        """Begin to find out why instances were not placed; None if all were, or if it is not to be found out.
+        """Start to explain why instances were not placed; None if all were, or if it cannot be explained.
 
         Call it while the table is being read.
         """
@@ -40,7 +42,7 @@ class Explanations:
         if outcome.refusal is None or not seconds or out_of_time or is_rebuild(request.spec):
             return None
         if outcome.cause == WORK:
-            # Each change that might help would be tried with as much work again.
+            # Trying each change that might help would take as much work again.
             return None
         reading = contextlib.ExitStack()
         reading.enter_context(self._table.reading())
@@ -60,7 +62,7 @@ class Explanations:
         return task
 
     async def wait(self, explaining: Explaining | None) -> Reasons | None:
-        """The reasons, if they come in time."""
+        """Return the reasons, if they come in time."""
         if explaining is None:
             return None
         await asyncio.wait((explaining,), timeout=self._under_way.get(explaining))
@@ -68,13 +70,13 @@ class Explanations:
 
 
 def reasons_of(explaining: Explaining) -> Reasons | None:
-    """The reasons that an explanation has found; None if it has not ended, or failed."""
+    """Return the reasons that an explanation has found; None if it has not ended, or failed."""
     done = explaining.done() and not explaining.cancelled() and explaining.exception() is None
     return explaining.result() if done else None
 
 
-def told(outcome: Outcome, reasons: Reasons | None, wanted: int) -> str:
-    """The reason of a refusal in one sentence, the plain one of the run if there are no reasons."""
+def refusal_reason(outcome: Outcome, reasons: Reasons | None, wanted: int) -> str:
+    """Return the reason of a refusal in one sentence; without reasons the plain one of the run."""
     plain = outcome.refusal or ""
     if reasons is None:
         return plain

@@ -1,7 +1,7 @@
-"""Changes of what a request asks of hardware: fewer PCI devices of an alias, smaller NUMA cells.
+"""Changes of a request's hardware: fewer PCI devices of an alias, smaller NUMA cells.
 
-How much a host has for a guest follows from many conditions together, so it is found by deciding: the largest
-amount below the one that is asked for with which the host takes the instance.
+The amount that a host has for a guest follows from many conditions together, so it is found by deciding: the
+largest amount below the requested one with which the host takes the instance.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ from roost.scheduler.explain.asked_again import asked_again
 from roost.scheduler.explain.misses import nearest_positions
 from roost.scheduler.explain.proposal import Proposal
 from roost.scheduler.explain.scratch import Scratch
-from roost.scheduler.explain.survey import Clock, Condition, Survey
+from roost.scheduler.explain.survey import Condition, Survey, TimeLimit
 from roost.scheduler.filters.numa_topology import NUMATopologyFilter
 from roost.scheduler.filters.pci_passthrough import PciPassthroughFilter
 from roost.scheduler.request.demand.guest_topology import wanted_topology
@@ -25,18 +25,20 @@ from roost.scheduler.request.demand.pci import ALIAS, pci_requests
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 
 MOST_HOSTS = 3
-"""Hosts that the largest amounts are looked for on."""
+"""Hosts on which the largest amounts are sought."""
 
 _Changed = Callable[[int], RequestSpec]
-"""The spec with another amount."""
+"""Returns the spec with another amount."""
 
 
-def lowered(scratch: Scratch, request: SchedulingRequest, survey: Survey, clock: Clock) -> Iterator[Proposal]:
-    """Changes of the hardware that is asked for, on hosts that lack nothing else."""
+def lowered(
+    scratch: Scratch, request: SchedulingRequest, survey: Survey, time_limit: TimeLimit
+) -> Iterator[Proposal]:
+    """Yield changes of the requested hardware, on hosts that lack nothing else."""
     hardware = [each for each in survey.conditions if _is_hardware(each)]
     hosts: Sequence[int | None] = [survey.index.item(each) for each in _lacking_only(survey, hardware)]
     requests = pci_requests(request.spec, request.options)
-    # Where the devices are part of the query, each in a group of its own, no host is known to lack just them.
+    # With the devices in the query, each in a group of its own, no host is known to lack just them.
     if hosts or (requests and request.options.pci.in_placement):
         hosts = scratch.to_try(request, hosts)
     for each in requests:
@@ -47,7 +49,7 @@ def lowered(scratch: Scratch, request: SchedulingRequest, survey: Survey, clock:
         def fewer(number: int, alias: str = alias) -> RequestSpec:
             return _with_count(request.spec, alias, number)
 
-        for found, host in _largest(scratch, request, hosts, range(1, count), fewer, clock):
+        for found, host in _largest(scratch, request, hosts, range(1, count), fewer, time_limit):
             text = f"{found} PCI {'device' if found == 1 else 'devices'} of alias {alias} instead of {count}"
             yield _proposal(scratch, "devices", alias, text, (count, found), request, fewer(found), host)
     guest = wanted_topology(request.spec)
@@ -62,7 +64,7 @@ def lowered(scratch: Scratch, request: SchedulingRequest, survey: Survey, clock:
         def smaller(number: int, name: str = name) -> RequestSpec:
             return replace(request.spec, flavor=replace(flavor, **{name: number}))
 
-        for found, host in _largest(scratch, request, hosts, range(step, wanted, step), smaller, clock):
+        for found, host in _largest(scratch, request, hosts, range(step, wanted, step), smaller, time_limit):
             text = f"{found} {unit} instead of {wanted}"
             yield _proposal(scratch, "cells", name, text, (wanted, found), request, smaller(found), host)
 
@@ -72,7 +74,7 @@ def _is_hardware(condition: Condition) -> bool:
 
 
 def _lacking_only(survey: Survey, hardware: Sequence[Condition]) -> list[int]:
-    """The positions of the hosts nearest to having the hardware, of those that lack nothing else."""
+    """Return the positions of the hosts nearest to having the hardware, of hosts that lack nothing else."""
     if not hardware:
         return []
     failed = np.zeros(len(survey.roots), dtype=np.int32)
@@ -91,12 +93,13 @@ def _largest(
     hosts: Sequence[int | None],
     amounts: range,
     changed: _Changed,
-    clock: Clock,
+    time_limit: TimeLimit,
 ) -> Iterator[tuple[int, int | None]]:
-    """For each host that takes the instance with one of the ascending amounts, the largest of them."""
+    """Yield the largest of the ascending amounts with which a host takes the instance, for each host with
+    one."""
     for host in hosts:
         low, high = 0, len(amounts)
-        while low < high and not clock.over():
+        while low < high and not time_limit.over():
             middle = (low + high) // 2
             if _works(scratch, request, changed(amounts[middle]), host):
                 low = middle + 1
@@ -110,7 +113,7 @@ def _works(scratch: Scratch, request: SchedulingRequest, spec: RequestSpec, host
     try:
         changed = asked_again(scratch.fleet, scratch.table, request, spec)
     except SchedulerError:
-        # Flavor and image tell of single cells, or of CPUs by number: they contradict another amount.
+        # Flavor and image describe single cells, or CPUs by number, which contradicts another amount.
         return False
     return scratch.works(changed, None, host) is not None
 
@@ -132,7 +135,7 @@ def _proposal(
 
 
 def _with_count(spec: RequestSpec, alias: str, count: int) -> RequestSpec:
-    """The spec with another number of devices of an alias, wherever it has it."""
+    """Return the spec with another number of devices of an alias, wherever it names it."""
     if any(each.alias is not None for each in spec.pci_requests):
         requests = tuple(
             replace(each, count=count) if each.alias == alias else each for each in spec.pci_requests
@@ -147,6 +150,6 @@ def _with_count(spec: RequestSpec, alias: str, count: int) -> RequestSpec:
 
 
 def _memory_step(guest: GuestTopology) -> int:
-    """MiB by which a guest's memory can be lowered: each cell has the same, in whole pages."""
+    """Return the MiB by which a guest's memory can be lowered: each cell has equal memory, in whole pages."""
     size = guest.page_size or 0
     return len(guest.cells) * max(1, size // 1024)

@@ -1,4 +1,4 @@
-"""Near misses of a request: hosts that one condition alone keeps from it, in the query or among filters."""
+"""Near misses of a request: hosts that one condition alone excludes, in the query or among filters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ UNMEASURED = 0.5
 """The distance of a host that fails a condition without a measure."""
 
 MOST_ASKED = 20
-"""Hosts of one condition that a filter is asked about, to find the nearest ones."""
+"""Hosts of one condition about which a filter is asked, to find the nearest ones."""
 
 
 @dataclass(slots=True)
 class Near:
     """A condition and the hosts that fail it alone, nearest first.
 
-    ``index``: of each host. ``raw``: the miss in the query, None for other conditions. ``relaxed``: the query
-    without the constraint.
+    ``index``: of each host. ``raw``: the near misses in the query, empty for other conditions. ``relaxed``:
+    the query without the constraint.
     """
 
     condition: Condition
@@ -38,13 +38,15 @@ class Near:
 
 
 def near(survey: Survey, each: int) -> list[Near]:
-    """The conditions that some host fails alone, with at most ``each`` hosts of each. Also sets the ``sole``
-    of constraints of the query."""
+    """Return the conditions that some host fails alone, with at most ``each`` hosts of each.
+
+    Also sets the ``sole`` of constraints of the query.
+    """
     return [*_of_query(survey, each), *_of_others(survey, each)]
 
 
 def nearest(found: list[Near], most: int) -> tuple[Miss, ...]:
-    """The nearest misses of all conditions."""
+    """Return the nearest misses of all conditions."""
     misses = sorted((miss for one in found for miss in one.misses), key=lambda miss: miss.distance)
     return tuple(misses[:most])
 
@@ -61,7 +63,7 @@ def _of_query(survey: Survey, each: int) -> list[Near]:
     for query in relaxed:
         condition = next(one for one in survey.conditions if one.subject == query.constraint)
         condition.sole = len(query.anchors)
-        if survey.clock.over():
+        if survey.time_limit.over():
             survey.complete = False
             break
         raw = nearest_of(fleet, [query], each)
@@ -115,7 +117,7 @@ def _of_others(survey: Survey, each: int) -> list[Near]:
 
 
 def nearest_positions(survey: Survey, conditions: Sequence[Condition], among: Bools, most: int) -> list[int]:
-    """The positions of the ``most`` hosts that lack least of some conditions of filters that say how much."""
+    """Return the positions of the ``most`` hosts that lack least, by the filters of some conditions."""
     positions = survey.positions(among)[:MOST_ASKED]
 
     def distance(position: int) -> float:
@@ -130,7 +132,8 @@ def nearest_positions(survey: Survey, conditions: Sequence[Condition], among: Bo
 
 
 def nearest_removed(survey: Survey, condition: Condition) -> Miss | None:
-    """The host that lacks least of a filter that removes it, where each host fails another one as well."""
+    """Return the host that lacks least of a filter that removes it, where each host fails another one as
+    well."""
     if not hasattr(condition.subject, "lack"):
         return None
     positions = survey.positions(condition.removed & survey.is_host)[:MOST_ASKED]

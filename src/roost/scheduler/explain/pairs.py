@@ -17,9 +17,9 @@ from roost.scheduler.plugins.plugins import Filter
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 
 MOST_PAIRS = 6
-"""Pairs of conditions that are tried, those first that keep most hosts away."""
+"""Pairs of conditions that are tried, those that exclude most hosts first."""
 MOST_HOSTS = 3
-"""Hosts that each pair is tried on."""
+"""Hosts on which each pair is tried."""
 
 
 @dataclass(slots=True, eq=False)
@@ -31,7 +31,7 @@ class _Failed:
 
 
 def pairs(request: SchedulingRequest, survey: Survey, filters: Sequence[Filter]) -> Iterator[Proposal]:
-    """Changes of two conditions at once, on hosts that fail these two and no other one."""
+    """Yield changes of two conditions at once, on hosts that fail these two and no other one."""
     failed = _failed(survey)
     number = np.zeros(len(survey.roots), dtype=np.int32)
     for each in failed:
@@ -51,7 +51,10 @@ def pairs(request: SchedulingRequest, survey: Survey, filters: Sequence[Filter])
 
 
 def _failed(survey: Survey) -> list[_Failed]:
-    """All conditions with the hosts that fail them; of hosts that only whole candidates tell of, none."""
+    """Return all conditions with the hosts that fail them.
+
+    Hosts of which only whole candidates are judged are in none.
+    """
     known = survey.is_host.copy()
     failed: list[_Failed] = []
     in_query = np.zeros(len(survey.roots), dtype=np.bool_)

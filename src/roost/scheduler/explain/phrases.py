@@ -1,4 +1,4 @@
-"""The words of conditions: what hosts have that meet one, and what a near miss lacks."""
+"""The words of conditions: hosts that meet one, and what a near miss lacks."""
 
 from roost.fleet import Fleet
 from roost.fleet.constraint import (
@@ -42,7 +42,7 @@ _FILTERS = {
 
 
 def plural(condition: Condition, survey: Survey) -> str:
-    """What hosts do that meet a condition, in words: ``have 8 VCPU free``."""
+    """Return a condition in words that follow a plural subject: ``have 8 VCPU free``."""
     subject = condition.subject
     if condition.name == CLAIMS:
         return "have taken the claim"
@@ -60,8 +60,10 @@ def plural(condition: Condition, survey: Survey) -> str:
 
 
 def publicly(condition: Condition, survey: Survey) -> str:
-    """As `plural`, for the project: without names of hosts and aggregates, which an administrator or a
-    filter may have put into the request."""
+    """Return a condition in words for the project, as `plural`, without names of hosts and aggregates.
+
+    An administrator or a filter may have put these names into the request.
+    """
     subject = condition.subject
     if isinstance(subject, Constraint) and subject.kind in (IN_TREE, MEMBER_OF, FORBIDDEN_AGGREGATES):
         return "are where the request may be placed"
@@ -69,13 +71,13 @@ def publicly(condition: Condition, survey: Survey) -> str:
 
 
 def singular(words: str) -> str:
-    """The same of one host: ``has 8 VCPU free``."""
+    """Return the words for a singular subject: ``has 8 VCPU free``."""
     verb, _, rest = words.partition(" ")
     return f"{_SINGULAR[verb]} {rest}"
 
 
 def negated(words: str) -> str:
-    """That a host does not do what the others do: ``does not have 8 VCPU free``."""
+    """Return the negated words for a singular subject: ``does not have 8 VCPU free``."""
     verb, _, rest = words.partition(" ")
     if verb != "are":
         return f"does not {verb} {rest}"
@@ -83,7 +85,7 @@ def negated(words: str) -> str:
 
 
 def of_constraint(constraint: Constraint, fleet: Fleet) -> str:
-    """What hosts do that meet a constraint of the query."""
+    """Return a constraint of the query in words that follow a plural subject."""
     names = _named(constraint, fleet)
     kind = constraint.kind
     if kind in (FORBIDDEN, ROOT_FORBIDDEN) and constraint.names == (DISABLED_TRAIT,):
@@ -125,7 +127,7 @@ _LACKS = {
 
 
 def lack_of(miss: NearMiss, fleet: Fleet) -> str:
-    """What the host of a near miss of the query lacks."""
+    """Return in words what the host of a near miss of the query lacks."""
     constraint = miss.constraint
     names = _named(constraint, fleet)
     on = ""
@@ -142,7 +144,7 @@ def lack_of(miss: NearMiss, fleet: Fleet) -> str:
 
 
 def without_what(constraint: Constraint, fleet: Fleet | None = None) -> str:
-    """A constraint that is left out, in words. ``fleet`` has the names of providers, if that is known."""
+    """Return a constraint that is left out, in words. ``fleet``: for names of providers, None if unknown."""
     if constraint.names == (DISABLED_TRAIT,):
         return "with disabled hosts"
     if constraint.kind == IN_TREE and fleet is not None:
@@ -151,7 +153,7 @@ def without_what(constraint: Constraint, fleet: Fleet | None = None) -> str:
 
 
 def _named(constraint: Constraint, fleet: Fleet) -> str:
-    """The names of a constraint; of a provider its name in place of its uuid."""
+    """Return the names of a constraint; for a provider its name in place of its uuid."""
     if constraint.kind == IN_TREE:
         return " or ".join(
             fleet.name(fleet.row(each)) if each in fleet else each for each in constraint.names

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from roost.model.reasons import Relaxation, RelaxationKind
 from roost.scheduler.explain.every_host import name_of
 from roost.scheduler.explain.scratch import Scratch
-from roost.scheduler.explain.survey import Clock
+from roost.scheduler.explain.survey import TimeLimit
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugins import Filter
 from roost.scheduler.request.scheduling_request import SchedulingRequest
@@ -14,9 +14,9 @@ from roost.scheduler.request.scheduling_request import SchedulingRequest
 
 @dataclass(slots=True)
 class Proposal:
-    """A changed question that may work, and the hosts to try it on, nearest first.
+    """A changed request that may work, and the hosts to try it on, nearest first.
 
-    ``filters``: in place of all filters; None for those that are enabled. A host None stands for all hosts.
+    ``filters``: in place of all filters; None for the enabled ones. A host None stands for all hosts.
     """
 
     kind: RelaxationKind
@@ -32,7 +32,7 @@ class Proposal:
     parts: tuple[Relaxation, ...] = ()
 
     def relaxation(self, host: str) -> Relaxation:
-        """The result, where it works."""
+        """Return the relaxation of a proposal that works."""
         return Relaxation(
             kind=self.kind,
             name=self.name,
@@ -46,15 +46,17 @@ class Proposal:
         )
 
 
-def working(scratch: Scratch, proposed: Iterable[Proposal], most: int, clock: Clock) -> Iterator[Relaxation]:
-    """The changes that do work, smallest first, at most ``most``, while there is time.
+def working(
+    scratch: Scratch, proposed: Iterable[Proposal], most: int, time_limit: TimeLimit
+) -> Iterator[Relaxation]:
+    """Yield the changes that do work, smallest first, at most ``most``, until the time limit.
 
-    Of one amount the first that works is the smallest change: others of it are left out.
+    For each amount the first that works is the smallest change; larger ones are left out.
     """
     done: set[tuple[str, str, str | None]] = set()
     for each in proposed:
         key = (each.kind, each.name, each.group)
-        if len(done) == most or clock.over():
+        if len(done) == most or time_limit.over():
             return
         if key in done:
             continue
@@ -65,7 +67,7 @@ def working(scratch: Scratch, proposed: Iterable[Proposal], most: int, clock: Cl
 
 
 def _host_of(scratch: Scratch, proposal: Proposal) -> str | None:
-    """The host of the last instance, where a proposal works."""
+    """Return the host of the last instance if a proposal works, else None."""
     for host in scratch.to_try(proposal.request, proposal.hosts):
         node = scratch.works(proposal.request, proposal.filters, host)
         if node is not None:

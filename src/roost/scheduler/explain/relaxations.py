@@ -21,11 +21,11 @@ from roost.scheduler.explain.survey import Condition, Survey
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
 from roost.scheduler.plugins.plugins import Filter
-from roost.scheduler.request.places import Place
+from roost.scheduler.request.places import RequestedPlace
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 FARTHEST = 1.0
-"""The distance of a change that gives up the place that was asked for."""
+"""The distance of a change that gives up the requested place."""
 
 _CPUS = ("VCPU", "PCPU")
 
@@ -33,7 +33,7 @@ _CPUS = ("VCPU", "PCPU")
 def proposals(
     request: SchedulingRequest, survey: Survey, found: Sequence[Near], filters: Sequence[Filter], placed: int
 ) -> list[Proposal]:
-    """Changes that may work, the smallest first. ``placed`` instances of the question fit as it is."""
+    """Return changes that may work, the smallest first. ``placed`` instances of the request fit as it is."""
     proposed = [each for one in found for each in _proposed(request, survey, one, filters)]
     if placed:
         wanted = len(request.instances)
@@ -52,7 +52,7 @@ def changed_on(
     filters: Sequence[Filter],
     position: int,
 ) -> Proposal | None:
-    """The change of one condition with which a host meets it; None if there is none."""
+    """Return the change of one condition with which a host meets it; None if there is none."""
     subject = condition.subject
     index = survey.index.item(position)
     if isinstance(subject, Constraint):
@@ -60,7 +60,7 @@ def changed_on(
             return _without_constraint(request, survey, condition, UNMEASURED, (index,), filters)
         most = _most_on(survey, subject, position)
         return _with_less(request, condition, subject, most, index) if most else None
-    if isinstance(subject, Place):
+    if isinstance(subject, RequestedPlace):
         return _elsewhere(request, subject, (index,))
     if isinstance(subject, ServerGroupAntiAffinityFilter | ServerGroupAffinityFilter):
         return _group(request, survey, condition, index, (index,))
@@ -83,7 +83,7 @@ def _proposed(
             amount = _admitted(survey.fleet, subject, miss)
             if amount >= 1 and amount != subject.amount:
                 yield _with_less(asking, condition, subject, amount, index)
-    elif isinstance(subject, Place):
+    elif isinstance(subject, RequestedPlace):
         yield _elsewhere(request, subject, near.index)
     elif isinstance(subject, ServerGroupAntiAffinityFilter | ServerGroupAffinityFilter):
         members = survey.progress.members
@@ -104,7 +104,7 @@ def _without_constraint(
     hosts: Sequence[int],
     filters: Sequence[Filter],
 ) -> Proposal:
-    """Without a constraint; filters that exclude hosts for the same cause let these pass."""
+    """Return the request without a constraint; filters that exclude hosts for the same cause pass these."""
     constraint = condition.subject
     assert isinstance(constraint, Constraint)
     repeating = survey.repeating.get(constraint)
@@ -121,7 +121,7 @@ def _without_constraint(
 
 
 class Excusing:
-    """A filter that lets those hosts pass too that it excludes for the same cause as a constraint."""
+    """A filter that also passes the hosts that it excludes for the same cause as a constraint."""
 
     def __init__(self, plugin: Any, constraint: Constraint) -> None:
         self.name: str = plugin.name
@@ -137,7 +137,8 @@ class Excusing:
 def _with_less(
     request: SchedulingRequest, condition: Condition, constraint: Constraint, amount: int, index: int
 ) -> Proposal:
-    """With the amount that a host has. It is more than the one that is asked for where units forbid that."""
+    """Return the request with the amount that a host has, which is larger where units forbid the requested
+    one."""
     name, wanted = constraint.names[0], constraint.amount
     spec = replace(request.spec, flavor=flavor_with(request.spec, constraint, amount))
     group = f" in group {constraint.group}" if constraint.group else ""
@@ -155,7 +156,7 @@ def _with_less(
     )
 
 
-def _elsewhere(request: SchedulingRequest, place: Place, hosts: Sequence[int]) -> Proposal:
+def _elsewhere(request: SchedulingRequest, place: RequestedPlace, hosts: Sequence[int]) -> Proposal:
     distance = FARTHEST if place.allowed else UNMEASURED
     return Proposal(
         "place",
@@ -207,7 +208,7 @@ def _group(
 
 
 def _most_on(survey: Survey, constraint: Constraint, position: int) -> int:
-    """How much of the amount of a constraint a host could give, from 0 to one less than it."""
+    """Return the part of a constraint's amount that a host could give, from 0 to one less than the amount."""
     fleet, name, root = survey.fleet, constraint.names[0], survey.roots.item(position)
     if constraint.kind == SPLIT_RESOURCES:
         _, _, together = parts_by_tree(fleet, name, constraint.amount)
@@ -222,7 +223,7 @@ def _most_on(survey: Survey, constraint: Constraint, position: int) -> int:
 
 
 def _admitted(fleet: Fleet, constraint: Constraint, miss: NearMiss) -> int:
-    """The amount nearest to the one that a constraint demands that a near miss has."""
+    """Return the amount of a near miss that is nearest to the one that a constraint demands."""
     most, wanted = miss.free or 0, constraint.amount
     if constraint.kind == SPLIT_RESOURCES:
         return most
@@ -234,7 +235,8 @@ def _admitted(fleet: Fleet, constraint: Constraint, miss: NearMiss) -> int:
 
 
 def flavor_with(spec: RequestSpec, constraint: Constraint, amount: int) -> Flavor:
-    """The flavor with the amount, where the query has it from the flavor: some filters look at it there."""
+    """Return the flavor with the amount, if the query has it from there: some filters read it from the
+    flavor."""
     flavor, name = spec.flavor, constraint.names[0]
     if constraint.group:
         return flavor
@@ -245,8 +247,8 @@ def flavor_with(spec: RequestSpec, constraint: Constraint, amount: int) -> Flavo
     return flavor
 
 
-def _without_place(request: SchedulingRequest, place: Place) -> SchedulingRequest:
-    """The question without one of the places that the request names."""
+def _without_place(request: SchedulingRequest, place: RequestedPlace) -> SchedulingRequest:
+    """Return the request without one of the places that it names."""
     spec = request.spec
     spec = replace(
         spec,

@@ -1,4 +1,4 @@
-"""Hosts drained and added, on a fleet and a node table that nobody else uses."""
+"""Scenarios: drains and adds hosts, on a fleet and a node table that belong to nobody else."""
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,24 +28,24 @@ _MEMBERS = "nova_object.data"
 
 
 def drained_nodes(table: NodeTable, scenario: Scenario) -> tuple[str, ...]:
-    """The uuids of the nodes that a scenario drains. Raises `BadRequestSpec` for a name that no host has."""
+    """Return the uuids of the nodes that a scenario drains. Raises `BadRequestSpec` for an unknown name."""
     return tuple(
         dict.fromkeys(table.nodes[index] for name in scenario.drained for index in _named(table, name))
     )
 
 
 def check(table: NodeTable, scenario: Scenario) -> None:
-    """Check the names of a scenario. Raises `BadRequestSpec` for one that no host has."""
+    """Check the names of a scenario. Raises `BadRequestSpec` for an unknown name."""
     drained_nodes(table, scenario)
     for more in scenario.added:
         _like(table, more.like)
 
 
 def add_hosts(fleet: Fleet, table: NodeTable, more: MoreHosts) -> None:
-    """Add hosts that are like one that is there, without its use.
+    """Add hosts that are copies of an existing one, without its use.
 
     Each has a provider tree of its own with the same inventories, traits and aggregates, is in the same host
-    aggregates, and reports the same; of PCI devices it reports those that are free on the other one.
+    aggregates, and sends the same report; of PCI devices it reports those that are free on the original.
 
     Raises: `BadRequestSpec` if there is no such host, or placement does not know it.
     """
@@ -76,12 +76,12 @@ def add_hosts(fleet: Fleet, table: NodeTable, more: MoreHosts) -> None:
 
 
 def drain(table: NodeTable, nodes: Sequence[str]) -> None:
-    """Offer these nodes no more. Their trees stay, with what they hold."""
+    """Remove nodes from the choice. Their trees stay, with their allocations."""
     table.remove(nodes)
 
 
 def _is_free(fleet: Fleet, table: NodeTable, host: str, nodename: str, tree: list[int], number: int) -> bool:
-    """Whether nothing has the names with this number."""
+    """Return whether no host, node or provider has the names with this number."""
     names = (f"{host}+{number}", f"{nodename}+{number}")
     if any(table.indexes_of_host(name) or table.indexes_of_nodename(name) for name in names):
         return False
@@ -92,7 +92,7 @@ def _is_free(fleet: Fleet, table: NodeTable, host: str, nodename: str, tree: lis
 
 
 def _copies(fleet: Fleet, tree: list[int], number: int) -> Iterator[Change]:
-    """The changes that make a copy of a tree without its use. Each is to be applied before the next."""
+    """Yield the changes that make a copy of a tree without its use. Apply each before the next."""
     for row in tree:
         itself, facts = _uuid(fleet.uuid(row), number), fleet.facts(row)
         is_root = row == tree[0]
@@ -126,7 +126,7 @@ def _like(table: NodeTable, name: str) -> int:
 
 
 def _unused(report: NodeReport) -> NodeReport:
-    """A report as of a host without instances."""
+    """Return a report as of a host without instances."""
     ram, disk = report.free_ram_mb, report.free_disk_mb
     if ram is not None and report.memory_mb is not None:
         ram = report.memory_mb - report.reserved_memory_mb
@@ -150,7 +150,7 @@ def _unused_topology(reported: dict[str, object]) -> dict[str, object]:
     try:
         decoded(reported)
     except UnreadableTopology:
-        # It counts as none, on this host and on those like it.
+        # An unreadable topology counts as none, on this host and on its copies.
         return reported
     topology = _members(reported)
     cells = [_with_members(each, _unused_cell(_members(each))) for each in topology.get("cells", ())]
@@ -163,7 +163,7 @@ def _unused_cell(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _members(reported: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The members of an object, without the envelope of a serialised one."""
+    """Return the members of an object, without the envelope of a serialised one."""
     members: Mapping[str, Any] = reported.get(_MEMBERS, reported)
     return members
 

@@ -1,4 +1,4 @@
-"""Decisions on a fleet that nobody else uses: a fork, or a fleet in a forked process."""
+"""Decisions that are taken back, on a fleet that belongs to nobody else: a fork, or a forked process."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ import msgspec
 
 from roost.fleet import Fleet
 from roost.ledger import State
-from roost.scheduler.candidates.fallback_candidates import fleet_offers
+from roost.scheduler.candidates.fallback_candidates import fleet_candidates
 from roost.scheduler.errors import SchedulerError
 from roost.scheduler.gateways.running_selection import RunningSelection, claimed
 from roost.scheduler.nodes.outstanding import taken_by
@@ -19,14 +19,14 @@ from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.pool.host_pool import HostPool
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.outcome import Claim, Outcome
-from roost.scheduler.selection.selection import Draw, Plugins, choose
+from roost.scheduler.selection.selection import Plugins, RandomDraw, choose
 
 
 class Scratch:
     """Decides as `roost.scheduler.gateways.local.Decide` does, by the same selection and the same claims.
 
     Claims stay on the fleet and in the table until they are taken back. ``one_by_one``: False if a host that
-    a request may use can fail the request, so that what works on one host says nothing of all.
+    a request may use can fail the request, so that success on one host does not imply success on all.
     """
 
     def __init__(self, fleet: Fleet, table: NodeTable, plugins: Plugins) -> None:
@@ -43,29 +43,29 @@ class Scratch:
         filters: Sequence[Filter] | None = None,
         only: int | None = None,
         *,
-        kept: bool = False,
+        cached: bool = False,
     ) -> Outcome:
         """Choose hosts and claim them; the claims of a refused run stay as well.
 
-        ``filters``: in place of those of the plugins. ``only``: the index of the one host to look at.
-        ``kept``: by what the plugins' keeper keeps, which pays for runs of many instances.
+        ``filters``: in place of those of the plugins. ``only``: the index of the one host to include.
+        ``cached``: use the equivalence cache of the plugins, which pays for runs of many instances.
 
         Raises: `SchedulerError`.
         """
         request = without_limits(request)
         self._state.name(request.instances)
-        driven = RunningSelection(
-            choose(request, self.table, self._field(request, filters, only, kept), Draw(request.seed))
+        running = RunningSelection(
+            choose(request, self.table, self._pool(request, filters, only, cached), RandomDraw(request.seed))
         )
-        while (claim := driven.claim) is not None:
+        while (claim := running.claim) is not None:
             result = claimed(self._state, request, claim)
             if result.reason is None:
                 self._claims.append(claim)
-            driven.answer(result)
-        if not driven.outcome.destinations:
-            # The selection has released what the run had placed; here it stays.
+            running.answer(result)
+        if not running.outcome.destinations:
+            # The selection has released the instances that the run had placed; here they stay.
             self._count_again(request)
-        return driven.outcome
+        return running.outcome
 
     @property
     def claims(self) -> Sequence[Claim]:
@@ -74,7 +74,7 @@ class Scratch:
 
     @contextmanager
     def trying(self) -> Iterator[None]:
-        """What is claimed while this lasts is taken back at its end."""
+        """Take back at the end what is claimed in the context."""
         mark, before = len(self._state.changes), len(self._claims)
         try:
             yield
@@ -84,15 +84,17 @@ class Scratch:
             del self._claims[before:]
 
     def to_try(self, request: SchedulingRequest, hosts: Sequence[int | None]) -> Sequence[int | None]:
-        """Which of some hosts to try a changed question on, each alone; None, for all hosts together, where
-        one alone does not tell. Of several instances any may go anywhere."""
+        """Return the hosts to try a changed request on, each alone; None stands for all hosts together.
+
+        It is for all together where one host alone proves nothing: any of several instances may go anywhere.
+        """
         alone = self.one_by_one and len(request.instances) == 1
         return hosts if alone and hosts else (None,)
 
     def works(
         self, request: SchedulingRequest, filters: Sequence[Filter] | None, only: int | None
     ) -> str | None:
-        """The host that the last instance of a question goes to; None if it is refused, or a plugin fails."""
+        """Return the host of a request's last instance; None if the request is refused, or a plugin fails."""
         with self.trying():
             try:
                 destinations = self.decide(request, filters, only).destinations
@@ -101,21 +103,21 @@ class Scratch:
             return destinations[-1].selected.node if destinations else None
 
     def index_of(self, claim: Claim) -> int | None:
-        """The index of the host that a claim is on."""
+        """Return the index of the host that a claim is on."""
         fleet = self.fleet
         hosts = fleet.hosts_of(fleet.row(provider) for provider in claim.candidate.allocations)
         return self.table.index_of_node(fleet.uuid(hosts[0])) if hosts else None
 
-    def _field(
-        self, request: SchedulingRequest, filters: Sequence[Filter] | None, only: int | None, kept: bool
+    def _pool(
+        self, request: SchedulingRequest, filters: Sequence[Filter] | None, only: int | None, cached: bool
     ) -> HostPool:
         fleet, table, plugins = self.fleet, self.table, self.plugins
-        if kept and (field := plugins.keeper.field(fleet, request, table)) is not None:
-            return field
-        offers = fleet_offers(fleet, request, table, only)
+        if cached and (pool := plugins.cache.pool(fleet, request, table)) is not None:
+            return pool
+        source = fleet_candidates(fleet, request, table, only)
         progress = progress_at_start(request, table, fleet)
         chosen = plugins.filters if filters is None else filters
-        return FreshPool(request, table, offers, chosen, plugins.weighers, progress)
+        return FreshPool(request, table, source, chosen, plugins.weighers, progress)
 
     def _count_again(self, request: SchedulingRequest) -> None:
         memory_mb, disk_mb = taken_by(request.spec)
@@ -127,5 +129,5 @@ class Scratch:
 
 
 def without_limits(request: SchedulingRequest) -> SchedulingRequest:
-    """The question without a time limit, and without alternates."""
+    """Return the request without a time limit, and without alternates."""
     return msgspec.structs.replace(request, deadline=math.inf, num_alternates=0)

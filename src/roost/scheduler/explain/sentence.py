@@ -1,4 +1,4 @@
-"""The reason of a refusal in one sentence, for who asked."""
+"""The reason of a refusal in one sentence, for the operator and for the user."""
 
 from collections.abc import Sequence
 
@@ -13,15 +13,15 @@ from roost.scheduler.explain.phrases import listed, negated, plural, publicly, s
 from roost.scheduler.explain.survey import Condition, Survey
 
 MOST_NAMED = 3
-"""Conditions that the sentence names as met; the others of a long request are not named."""
+"""Conditions that the sentence names as met; further ones of a long request are left out."""
 
 
 def sentences(
     survey: Survey, misses: Sequence[Miss], placed: int, wanted: int, refusal: str
 ) -> tuple[str, str]:
-    """The sentence with names and numbers of hosts, and without, while the survey's fleet is as it was.
+    """Return the sentence with names and numbers of hosts, and the one without, for the survey's fleet.
 
-    ``refusal``: the plain reason of the run, for where hosts are left that were not tried.
+    ``refusal``: the plain reason of the run, for when hosts are left that were not tried.
     """
     first = f"only {placed} of {wanted} instances fit: " if placed else ""
     known = int(survey.is_host.sum())
@@ -41,8 +41,10 @@ def sentences(
         more = " (and more)" if len(met) > MOST_NAMED else ""
         verbs = listed(named if n > 1 else list(map(singular, named)))
         text = f"{n} of {known} hosts {verbs}{more}; "
-        told = [publicly(each, survey) for each, _ in before][-MOST_NAMED:]
-        public = f"no host that {listed(list(map(singular, told)))} {singular(publicly(binding, survey))}"
+        public_names = [publicly(each, survey) for each, _ in before][-MOST_NAMED:]
+        public = (
+            f"no host that {listed(list(map(singular, public_names)))} {singular(publicly(binding, survey))}"
+        )
     else:
         text, public = "", f"no host {singular(publicly(binding, survey))}"
     if n == 1:
@@ -68,9 +70,10 @@ def _without_hosts(survey: Survey) -> str:
 
 
 def _binding(survey: Survey) -> tuple[Condition | None, list[tuple[Condition, int]]]:
-    """The condition that no host is left after, and those before it that remove hosts, with how many remain.
+    """Return the condition that leaves no host, and those before it that remove hosts, each with how many
+    remain.
 
-    Unlike in the funnel, amounts come after what else the query asks for: an amount is what can change.
+    Unlike in the funnel, amounts come after the query's other conditions: an amount is what can be changed.
     """
     conditions = [each for each in survey.conditions if each.kind == "query"]
     conditions.sort(key=_order)
@@ -106,7 +109,7 @@ def _binding(survey: Survey) -> tuple[Condition | None, list[tuple[Condition, in
 
 
 def _most(survey: Survey, binding: Condition, before: Sequence[tuple[Condition, int]]) -> str:
-    """The host that has most of what none has enough of, where it lacks something else too."""
+    """Return in words the host that has most of a scarce amount, where it lacks something else too."""
     subject = binding.subject
     if not isinstance(subject, Constraint) or not subject.is_amount:
         return ""
@@ -144,7 +147,7 @@ def _order(condition: Condition) -> int:
 
 
 def way_out(relaxations: Sequence[Relaxation]) -> str:
-    """The end of the sentence: what may be changed. Of single changes one that the user can make."""
+    """Return the end of the sentence: what may be changed. Of single changes one that the user can make."""
     mine = user_way_out(relaxations)
     pair = next((each for each in relaxations if each.kind == "pair"), None)
     if mine or pair is None:
@@ -154,7 +157,7 @@ def way_out(relaxations: Sequence[Relaxation]) -> str:
 
 
 def user_way_out(relaxations: Sequence[Relaxation]) -> str:
-    """The end of the sentence for the user: what may be changed, nothing that names hosts or filters."""
+    """Return the end of the sentence for the user: what may be changed, without names of hosts or filters."""
     mine = next((each for each in relaxations if each.kind in _SAID), None)
     if mine is not None:
         return f"; it fits {_with(mine)}"

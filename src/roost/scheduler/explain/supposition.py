@@ -1,4 +1,4 @@
-"""What a what-if question is about."""
+"""A what-if: a request in a scenario."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from roost.scheduler.options import SchedulerOptions
 class Supposition(msgspec.Struct, frozen=True):
     """A request, of which up to ``limit`` instances are placed in a scenario.
 
-    ``aggregates``: those of network segments, see `Facts`. ``now``: seconds since the epoch.
+    ``aggregates``: those of network segments, see `FilterFacts`. ``now``: seconds since the epoch.
     """
 
     spec: RequestSpec

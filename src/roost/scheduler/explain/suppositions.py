@@ -1,4 +1,4 @@
-"""Answers what-if questions in forked processes, one at a time, beside the ledger's writer."""
+"""Answers what-ifs in forked processes, one at a time, beside the ledger's writer."""
 
 import asyncio
 import time
@@ -28,17 +28,17 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.selection.selection import Plugins
 
 MOST_WAITING: Final = 8
-"""Questions that wait for their turn. Further ones are not answered."""
+"""What-ifs that wait for their turn. Further ones are not answered."""
 SECONDS: Final = 20.0
-"""After which no further instance is placed."""
+"""Seconds after which no further instance is placed."""
 SECONDS_MORE: Final = 10.0
-"""For which a process may run after that, to say what binds."""
+"""Further seconds for which a process may run, to explain why the next instance does not fit."""
 
 _log = structlog.get_logger()
 
 
 class _Refused(msgspec.Struct, frozen=True, tag=True):
-    """The question cannot be answered. ``bad``: for what the request says."""
+    """A what-if that cannot be answered. ``bad``: because of the request."""
 
     text: str
     bad: bool
@@ -53,8 +53,8 @@ _decoder: msgspec.msgpack.Decoder[_Refused | _Found] = msgspec.msgpack.Decoder(_
 
 
 class Suppositions:
-    """Answers the what-if questions of one process. ``current`` gives the fleet at the head. For use from one
-    event loop."""
+    """Answers the what-ifs of one process. ``current`` returns the fleet at the head. For use from one event
+    loop."""
 
     def __init__(self, current: Callable[[], Awaitable[Fleet]]) -> None:
         self._current = current
@@ -64,11 +64,11 @@ class Suppositions:
 
     @classmethod
     def of_ledger(cls, ledger: Ledger) -> "Suppositions":
-        """Answers about the head of a ledger."""
+        """Return an object that answers about the head of a ledger."""
         return cls(ledger.current)
 
     async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
-        """How many more instances fit; None if too many questions wait, or if it cannot be found out.
+        """Return how many more instances fit; None if too many what-ifs wait, or if it cannot be found out.
 
         Raises: `BadRequestSpec`, `SchedulerFault`, `StorageError`, `LedgerError`.
         """
@@ -102,7 +102,7 @@ class Suppositions:
 
 
 def _answered(fleet: Fleet, table: NodeTable, plugins: Plugins, supposed: Supposition) -> bytes:
-    """The answer, encoded. For a forked process."""
+    """Return the answer, encoded. For a forked process."""
     try:
         return _encode(_Found(what_if(fleet, table, plugins, supposed, seconds=SECONDS)))
     except SchedulerError as error:

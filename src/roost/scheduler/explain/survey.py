@@ -1,4 +1,5 @@
-"""A survey: which conditions of a request each host meets, and which hosts each condition removes in turn.
+"""A survey: the conditions of a request that each host meets, and the hosts that each condition removes in
+turn.
 
 Hosts and trees are counted by the same masks over all trees: a host is a tree that some agent reports for.
 """
@@ -23,7 +24,7 @@ from roost.model.reasons import HostNames, Stage, StageKind
 from roost.model.request import CandidateQuery
 from roost.scheduler.candidates.candidate_order import MOST_CANDIDATES
 from roost.scheduler.candidates.candidate_source import HostView, OneHost
-from roost.scheduler.candidates.fallback_candidates import fleet_offers
+from roost.scheduler.candidates.fallback_candidates import fleet_candidates
 from roost.scheduler.errors import SchedulerError
 from roost.scheduler.explain.every_host import EveryHost, name_of
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
@@ -34,29 +35,29 @@ from roost.scheduler.plugins.declarations import free_of_class, in_order, looks_
 from roost.scheduler.plugins.plugin_calls import ask_filter, ask_key, ask_to_narrow, ask_weigher
 from roost.scheduler.plugins.plugins import Filter, Weigher
 from roost.scheduler.pool.group_members import progress_at_start
-from roost.scheduler.request.places import Place, ignored, is_forced
+from roost.scheduler.request.places import RequestedPlace, ignored, is_forced
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 MOST_NAMED = 2_000
 """Hosts that a stage names at most; further ones are counted."""
 
 MOST_NARROWED = 2_000
-"""Hosts whose candidates filters are asked about one by one, at most."""
+"""Hosts at most about whose candidates filters are asked one by one."""
 
 CLAIMS = "claims"
 """The stage of the hosts whose claims were refused."""
 NO_PROVIDER = "a provider in placement"
-"""The stage of the hosts that report and that placement does not know."""
+"""The stage of the hosts that report and have no provider in placement."""
 
 
-class Clock:
-    """Tells whether the time of an explanation is over. ``seconds``: how long it may take."""
+class TimeLimit:
+    """The time limit of an explanation, in ``seconds`` from now."""
 
     def __init__(self, seconds: float) -> None:
         self._ends = time.monotonic() + seconds
 
     def over(self) -> bool:
-        """Whether the time is over."""
+        """Return whether the time is over."""
         return time.monotonic() >= self._ends
 
 
@@ -64,13 +65,13 @@ class Clock:
 class Condition:
     """One condition of a request. Masks are over `Survey.roots`.
 
-    ``subject``: what it comes from. ``removed``: those that it removes in its turn. ``failing``: all that do
-    not meet it; None if not all were asked about. ``sole``: hosts that it alone removes.
+    ``subject``: the source of the condition. ``removed``: hosts that it removes in its turn. ``failing``: all
+    hosts that do not meet it; None if not all were judged. ``sole``: how many hosts it alone removes.
     """
 
     kind: StageKind
     name: str
-    subject: Constraint | Place | Filter | None
+    subject: Constraint | RequestedPlace | Filter | None
     removed: Bools
     failing: Bools | None = None
     sole: int | None = None
@@ -78,7 +79,7 @@ class Condition:
 
 
 @dataclass(slots=True)
-class Asked:
+class QueryTrees:
     """One query of the request, and the trees that can serve it: ``local``, bool[n_rows]."""
 
     query: CandidateQuery
@@ -87,12 +88,12 @@ class Asked:
 
 
 class Survey:
-    """All trees and hosts of a fleet before one instance of a question, with the instances before it placed.
+    """All trees and hosts of a fleet before one instance of a request, with the instances before it placed.
 
-    ``roots``: the rows of all trees, ``index``: the node of each, -1 for a tree that is no host. ``asked``:
-    the query that comes nearest, of two. ``offered``: the trees that the queries offer. ``failures``: how
-    many places and filters each host fails, of those that were asked about all hosts. ``left``: the hosts
-    that nothing removes.
+    ``roots``: the rows of all trees. ``index``: the node of each, -1 for a tree that is no host. ``asked``:
+    of several queries the one that most trees can serve. ``offered``: the trees that can serve any query.
+    ``failures``: how many places and filters each host fails, of those that judge all hosts. ``left``: the
+    hosts that nothing removes.
     """
 
     def __init__(
@@ -102,11 +103,11 @@ class Survey:
         table: NodeTable,
         filters: Sequence[Filter],
         refused: Collection[str] = (),
-        clock: Clock | None = None,
+        time_limit: TimeLimit | None = None,
     ) -> None:
         """``refused``: the names of hosts on which claims were refused."""
         self.fleet, self.request, self.table = fleet, request, table
-        self.clock = clock or Clock(60)
+        self.time_limit = time_limit or TimeLimit(60)
         self.complete = True
         rows = fleet.rows()
         self.roots: Rows = rows[fleet.parent[rows] < 0]
@@ -123,7 +124,7 @@ class Survey:
         self.left: Bools = self.offered & self.is_host
         self.failures = np.zeros(len(self.roots), dtype=np.int32)
         self._survey_places((*ignored(request.spec, table), *request.places))
-        self.filters = _judging(filters, request)
+        self.filters = _applying(filters, request)
         self._survey_filters()
         self._survey_candidates(filters)
         self._survey_claims(refused)
@@ -133,14 +134,14 @@ class Survey:
 
     @property
     def hosts(self) -> int:
-        """All hosts that are known, with a tree or without."""
+        """The number of known hosts, with a tree or without."""
         return len(self.table)
 
     def can_weigh(self, weighers: Sequence[Weigher]) -> bool:
-        """Whether each host has a weight, so that none can fail a request that may use it."""
+        """Return whether each host has a weight, so that none can fail a request that may use it."""
         try:
             for weigher in weighers:
-                # What is free of a class is a number of each host.
+                # A weigher of free amounts has a number for each host.
                 if free_of_class(weigher, self.table) is None and ask_key(weigher, self.request) is not None:
                     ask_weigher(weigher, self._view, self.request, self.progress)
         except SchedulerError:
@@ -148,32 +149,32 @@ class Survey:
         return True
 
     def positions(self, mask: Bools) -> list[int]:
-        """The positions in ``roots`` of a mask."""
+        """Return the positions in ``roots`` of a mask."""
         found: list[int] = np.flatnonzero(mask).tolist()
         return found
 
     def name(self, position: int) -> str:
-        """The name of the host at a position."""
+        """Return the name of the host at a position."""
         return name_of(self.table, self.index.item(position))
 
     def one(self, position: int) -> OneHost:
-        """The host at a position, as plugins see one."""
+        """Return the host at a position, as plugins see a single host."""
         place = int(np.searchsorted(self._hosts, position))
         return OneHost(self.table, self._every, place, self._every.level)
 
     def stages(self) -> tuple[Stage, ...]:
-        """The funnel: see `Stage`."""
+        """Return the funnel: see `Stage`."""
         without = self.hosts - int(self.is_host.sum())
         first = [Stage(kind="provider", name=NO_PROVIDER, hosts=without, hosts_alone=without)]
         return (*(first if without else ()), *map(self._stage, self.conditions))
 
     def passing(self) -> Bools:
-        """The hosts that fail no place and no filter, as far as all hosts were asked about."""
+        """Return the hosts that fail no place and no filter, of those that judge all hosts."""
         passing: Bools = self.is_host & (self.failures == 0)
         return passing
 
     def failing_only(self, condition: Condition) -> Bools:
-        """The hosts that are offered and fail nothing but a place or filter, as far as this is known."""
+        """Return the offered hosts that fail one place or filter only, as far as this is known."""
         if condition.failing is None:
             only: Bools = condition.removed & (self.failures == 0)
         else:
@@ -185,7 +186,7 @@ class Survey:
     def _survey_query(self) -> None:
         fleet = self.fleet
         self.reach: Reach = reach_of(fleet)
-        parts = [Asked(query, _local(fleet, query)) for query in self.request.queries]
+        parts = [QueryTrees(query, _local(fleet, query)) for query in self.request.queries]
         asked = self.asked = max(parts, key=lambda part: int(part.local.sum()))
         others = np.zeros(fleet.n_rows, dtype=np.bool_)
         for part in parts:
@@ -195,15 +196,15 @@ class Survey:
         asked.steps, _ = removals(fleet, asked.query, self.reach, kept=True)
         left = np.ones(len(self.roots), dtype=np.bool_)
         for step in asked.steps:
-            kept = left & (step.left | others)[self.roots]
+            cached = left & (step.left | others)[self.roots]
             name = constraint_name(step.constraint, fleet)
-            condition = Condition("query", name, step.constraint, left & ~kept)
+            condition = Condition("query", name, step.constraint, left & ~cached)
             if step.constraint.kind != TOGETHER:
                 condition.failing = step.failing[self.roots]
                 condition.providers_alone = step.providers_alone
             self.conditions.append(condition)
-            left = kept
-        # A tree that could only serve from other trees' shared providers is no host for the request.
+            left = cached
+        # A tree that could serve only by the sharing providers of other trees is no host for the request.
         self.conditions[-1].removed |= left & ~self.offered
         self.conditions = [
             each for each in self.conditions if each.failing is not None or bool(each.removed.any())
@@ -211,7 +212,7 @@ class Survey:
 
     # Places, filters, candidates and claims
 
-    def _survey_places(self, places: Iterable[Place]) -> None:
+    def _survey_places(self, places: Iterable[RequestedPlace]) -> None:
         for place in places:
             failing = self.is_host & np.isin(self.index, list(place.nodes), invert=place.allowed)
             self._remove(Condition("place", place.step, place, failing, failing))
@@ -221,7 +222,7 @@ class Survey:
             known = looks_at(plugin) is not None or names_hosts(plugin)
             failing = self._failing(plugin, self.is_host) if known else None
             if failing is None:
-                # One that may look at anything is asked about few hosts, as in a decision.
+                # A filter that may look at anything is asked about few hosts, as in a decision.
                 some = self._failing(plugin, self.left)
                 self._remove(Condition("filter", plugin.name, plugin, self.left if some is None else some))
             else:
@@ -229,8 +230,10 @@ class Survey:
                 self._remove(Condition("filter", plugin.name, plugin, failing, failing))
 
     def _repeated(self, plugin: Filter, failing: Bools) -> Bools:
-        """Of the hosts that a filter excludes those that a constraint of the query excludes for the same
-        cause: one cause is one condition, which may be the only one that a host fails."""
+        """Return the hosts that a filter and a constraint of the query exclude for the same cause.
+
+        One cause is one condition, which may be the only one that a host fails.
+        """
         repeated = np.zeros(len(self.roots), dtype=np.bool_)
         for condition in self.conditions:
             subject = condition.subject
@@ -246,7 +249,7 @@ class Survey:
         return repeated
 
     def _failing(self, plugin: Filter, among: Bools) -> Bools | None:
-        """Which of some hosts a filter excludes; None if it fails on one of them."""
+        """Return which of some hosts a filter excludes; None if it fails on one of them."""
         failing = np.zeros(len(self.roots), dtype=np.bool_)
         positions = np.flatnonzero(among)
         hosts = self._view.some(np.searchsorted(self._hosts, positions))
@@ -266,19 +269,19 @@ class Survey:
         narrowing = [each for each in narrowing if ask_key(each, self.request) is not None]
         if not narrowing or not self.left.any():
             return
-        offers = fleet_offers(self.fleet, self.request, self.table)
-        position_of = {index: position for position, index in enumerate(offers.index.tolist())}
+        source = fleet_candidates(self.fleet, self.request, self.table)
+        position_of = {index: position for position, index in enumerate(source.index.tolist())}
         found = {
             id(each): Condition("candidate", each.name, each, np.zeros(len(self.roots), dtype=np.bool_))
             for each in narrowing
         }
         for number, position in enumerate(self.positions(self.left)):
-            if number == MOST_NARROWED or self.clock.over():
+            if number == MOST_NARROWED or self.time_limit.over():
                 self.complete = False
                 break
             place = position_of[self.index.item(position)]
-            host = OneHost(self.table, offers, place, offers.level)
-            candidates = list(islice(offers.candidates(place), MOST_CANDIDATES))
+            host = OneHost(self.table, source, place, source.level)
+            candidates = list(islice(source.candidates(place), MOST_CANDIDATES))
             for plugin in narrowing:
                 try:
                     candidates = list(ask_to_narrow(plugin, host, candidates, self.request))  # type: ignore[arg-type]
@@ -341,12 +344,14 @@ class AntiAffinityCondition(ServerGroupAntiAffinityFilter):
 
 
 ClaimCondition = AffinityCondition | AntiAffinityCondition
-"""What claims are judged by although the filter for it is not enabled, or not asked."""
+"""Conditions by which claims are judged although the filter is not enabled, or does not apply."""
 
 
-def _judging(filters: Sequence[Filter], request: SchedulingRequest) -> list[Filter]:
-    """The filters that judge a request, in order; with the conditions of its server group, which claims are
-    judged by whether or not these filters are enabled."""
+def _applying(filters: Sequence[Filter], request: SchedulingRequest) -> list[Filter]:
+    """Return the filters that apply to a request, in order, with the conditions of its server group.
+
+    Claims are judged by these conditions whether or not the filters are enabled.
+    """
     chosen = [] if is_forced(request.spec) else list(filters)
     enabled = {each.name for each in chosen}
     conditions = (AffinityCondition(), AntiAffinityCondition())
@@ -356,7 +361,7 @@ def _judging(filters: Sequence[Filter], request: SchedulingRequest) -> list[Filt
 
 
 def _claimed_members(request: SchedulingRequest, table: NodeTable, fleet: Fleet) -> GroupPlacement:
-    """The members of the server group that have claims, which alone are what claims are judged by."""
+    """Return the members of the server group that have claims. Claims are judged by these alone."""
     group = request.spec.group
     if group is None:
         return GroupPlacement()
@@ -365,7 +370,7 @@ def _claimed_members(request: SchedulingRequest, table: NodeTable, fleet: Fleet)
 
 
 def constraint_name(constraint: Constraint, fleet: Fleet) -> str:
-    """A constraint as text, with the name of a provider in place of its uuid."""
+    """Return a constraint as text, with the name of a provider in place of its uuid."""
     if constraint.kind == IN_TREE:
         names = tuple(fleet.name(fleet.row(each)) if each in fleet else each for each in constraint.names)
         constraint = msgspec.structs.replace(constraint, names=names)
@@ -373,8 +378,8 @@ def constraint_name(constraint: Constraint, fleet: Fleet) -> str:
 
 
 def _local(fleet: Fleet, query: CandidateQuery) -> Bools:
-    """The trees that the scheduler is offered for a query: bool[n_rows]."""
-    kept = None if is_flat(fleet, query) else feasibilities(fleet).of(query)
+    """Return the trees that can serve a query: bool[n_rows]."""
+    cached = None if is_flat(fleet, query) else feasibilities(fleet).of(query)
     marks = np.zeros(fleet.n_rows, dtype=np.bool_)
-    marks[CandidateSearch(fleet, query, feasibility=kept).local_anchors()] = True
+    marks[CandidateSearch(fleet, query, feasibility=cached).local_anchors()] = True
     return marks

@@ -1,8 +1,8 @@
-"""What the best hosts weigh for a request, weigher by weigher."""
+"""The weights of the best hosts for a request, weigher by weigher."""
 
 from roost.fleet import Fleet
 from roost.model.reasons import WeighedHost
-from roost.scheduler.candidates.fallback_candidates import fleet_offers
+from roost.scheduler.candidates.fallback_candidates import fleet_candidates
 from roost.scheduler.explain.every_host import name_of
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.pool.fresh_pool import FreshPool
@@ -14,13 +14,16 @@ from roost.scheduler.selection.selection import Plugins
 def weighed_hosts(
     fleet: Fleet, request: SchedulingRequest, table: NodeTable, plugins: Plugins, most: int
 ) -> tuple[WeighedHost, ...]:
-    """The best ``most`` hosts for the first instance of a question, best first, with the numbers that make up
-    their weights. Raises: `SchedulerError`."""
-    offers = fleet_offers(fleet, request, table)
+    """Return the best ``most`` hosts for the first instance of a request, best first, with the numbers of all
+    weighers.
+
+    Raises: `SchedulerError`.
+    """
+    source = fleet_candidates(fleet, request, table)
     progress = progress_at_start(request, table, fleet)
-    field = FreshPool(request, table, offers, plugins.filters, plugins.weighers, progress)
-    field.ready()
+    pool = FreshPool(request, table, source, plugins.filters, plugins.weighers, progress)
+    pool.ready()
     return tuple(
-        WeighedHost(name_of(table, field.index(host)), field.weight(host), field.numbers(host)())
-        for host in field.best(most)
+        WeighedHost(name_of(table, pool.index(host)), pool.weight(host), pool.numbers(host)())
+        for host in pool.best(most)
     )

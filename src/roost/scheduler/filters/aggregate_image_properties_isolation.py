@@ -18,7 +18,7 @@ from roost.scheduler.request.scheduling_request import GroupPlacement, Schedulin
 
 
 class IsolationOptions(msgspec.Struct, frozen=True):
-    """Only properties that begin with namespace and separator are compared; all without a namespace."""
+    """Options: only properties that begin with namespace and separator are compared, without one all."""
 
     aggregate_image_properties_isolation_namespace: str | None = None
     aggregate_image_properties_isolation_separator: str = "."

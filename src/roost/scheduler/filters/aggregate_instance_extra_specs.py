@@ -28,7 +28,7 @@ class AggregateInstanceExtraSpecsFilter:
     looks_at = Looks.REPORT
 
     def key(self, request: SchedulingRequest) -> Hashable | None:
-        """The extra specs that it reads."""
+        """Return the extra specs that the filter reads."""
         return tuple(_wanted(request).items()) or None
 
     def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:

@@ -29,7 +29,7 @@ class AggregateMultiTenancyIsolation:
         return request.spec.project_id
 
     def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
-        # Of several keys, one that has the project counts more than others that lack it.
+        # A key whose value has the project takes precedence over keys that lack it.
         greatest = None
         for key in hosts.table.metadata_keys(PREFIX):
             labels = hosts.table.metadata(key)

@@ -34,7 +34,7 @@ class AvailabilityZoneFilter:
         return zones.judged(lambda values: zone in values if values else is_default, hosts.index) > 0
 
     def same_cause(self, constraint: Constraint, hosts: HostView, request: SchedulingRequest) -> Bools | None:
-        """A zone is some aggregates, which queries ask for."""
+        """Return all hosts if the constraint asks for the aggregates of the zone, else None."""
         zone = request.spec.availability_zone
         if constraint.kind != MEMBER_OF or zone is None:
             return None

@@ -23,7 +23,10 @@ class ComputeFilter:
         return up
 
     def same_cause(self, constraint: Constraint, hosts: HostView, request: SchedulingRequest) -> Bools | None:
-        """An agent gives a host that is disabled a trait, which queries forbid."""
+        """Return the hosts that are alive, if the constraint forbids the trait of disabled hosts.
+
+        The filter excludes such a host only as disabled.
+        """
         if constraint.kind not in (FORBIDDEN, ROOT_FORBIDDEN) or constraint.names != (DISABLED_TRAIT,):
             return None
         alive: Bools = hosts.table.seen_since(request.oldest_heartbeat)[hosts.index]

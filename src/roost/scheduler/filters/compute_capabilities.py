@@ -38,13 +38,13 @@ class ComputeCapabilitiesFilter:
     looks_at = Looks.REPORT
 
     def no_effect(self, name: str, spec: RequestSpec, table: NodeTable) -> str | None:
-        """An unscoped key counts on the hosts that have it."""
+        """Return a reason for an unscoped key that no host has."""
         if ":" in name or name in ATTRIBUTES or table.stats_reported[name]:
             return None
         return "no host reports it"
 
     def key(self, request: SchedulingRequest) -> Hashable | None:
-        """The extra specs that it reads."""
+        """Return the extra specs that the filter reads."""
         return tuple(_wanted(request.spec.flavor.extra_specs)) or None
 
     def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
@@ -73,7 +73,7 @@ class ComputeCapabilitiesFilter:
 
 
 def _wanted(extra_specs: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], bool, str]]:
-    """Path, whether it is scoped, and requirement of each extra spec for capabilities."""
+    """Yield path, scopedness and requirement of each extra spec for capabilities."""
     for key, wanted in extra_specs.items():
         first, *path = key.split(":")
         if key == ADDRESS_BITS:
@@ -85,7 +85,7 @@ def _wanted(extra_specs: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], b
 
 
 def _capability(table: NodeTable, index: int, path: tuple[str, ...]) -> Any:
-    """What a host reports under a path; None if there is nothing."""
+    """Return the value that a host reports under a path; None if there is none."""
     found = reported_value(table, index, path[0])
     if found is None:
         found = table.report(index).stats.get(path[0])

@@ -21,7 +21,7 @@ from roost.scheduler.request.scheduling_request import GroupPlacement, Schedulin
 
 
 class ImagePropertiesOptions(msgspec.Struct, frozen=True):
-    """``image_properties_default_architecture``: of images that do not name one; None: they run anywhere."""
+    """``image_properties_default_architecture``: of images that name none; None: they run on any host."""
 
     image_properties_default_architecture: str | None = None
 
@@ -64,7 +64,8 @@ class ImagePropertiesFilter:
         self._architecture = "" if default is None else spelled("hw_architecture", default)
 
     def key(self, request: SchedulingRequest) -> Hashable | None:
-        """Architecture, hypervisor type, VM mode; versions and address bits; None without the first three."""
+        """Return architecture, hypervisor type, VM mode, versions and address bits; None without the first
+        three."""
         properties = with_current_names(request.spec.image_properties)
         needs = self._needs(properties)
         return (needs, *_limits(properties)) if needs else None
@@ -101,7 +102,7 @@ class ImagePropertiesFilter:
 
 
 def _limits(properties: Mapping[str, str]) -> tuple[Requirement, int]:
-    """The allowed versions, empty for all, and the least number of address bits.
+    """Return the allowed versions, empty for all, and the least number of address bits.
 
     Raises:
         BadRequestSpec: a property has an invalid value.

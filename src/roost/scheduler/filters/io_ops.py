@@ -8,7 +8,7 @@ from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER, PluginOptio
 
 
 class IoOpsOptions(msgspec.Struct, frozen=True):
-    """``max_io_ops_per_host``: a host with so many gets no further instance."""
+    """``max_io_ops_per_host``: a host with so many I/O operations gets no further instance."""
 
     max_io_ops_per_host: int = 8
 

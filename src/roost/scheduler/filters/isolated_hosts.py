@@ -54,7 +54,7 @@ class IsolatedHostsFilter:
         self._options = options
 
     def key(self, request: SchedulingRequest) -> Hashable | None:
-        """Whether the image is isolated; None if all hosts may be used."""
+        """Return whether the image is isolated; None if all hosts may be used."""
         isolated = self._is_isolated(request)
         if isolated or self._options.restrict_isolated_hosts_to_isolated_images:
             return isolated

@@ -30,7 +30,7 @@ class JsonFilter:
         text = hint(request, "query")
         if not text:
             return None
-        _read(text)  # A query that cannot be read is refused, whether or not a host is left to ask about.
+        _read(text)  # A query that cannot be read is refused, even if no host is left to judge.
         return text
 
     def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:

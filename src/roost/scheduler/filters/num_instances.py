@@ -8,7 +8,7 @@ from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER, PluginOptio
 
 
 class NumInstancesOptions(msgspec.Struct, frozen=True):
-    """``max_instances_per_host``: a host with so many gets no further instance."""
+    """``max_instances_per_host``: a host with so many instances gets no further one."""
 
     max_instances_per_host: int = 50
 

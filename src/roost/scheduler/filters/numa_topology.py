@@ -33,7 +33,7 @@ from roost.scheduler.request.scheduling_request import GroupPlacement, Schedulin
 
 
 class NumaOptions(msgspec.Struct, frozen=True):
-    """``packing_host_numa_cells_allocation_strategy``: host cells that are used already go first."""
+    """``packing_host_numa_cells_allocation_strategy``: host cells in use are tried before empty ones."""
 
     packing_host_numa_cells_allocation_strategy: bool = False
 
@@ -53,7 +53,7 @@ OPTIONS = PluginOptions(
 
 
 class _Wanted(NamedTuple):
-    """All of a request that the fit depends on."""
+    """The parts of a request that its fit on a host depends on."""
 
     guest: GuestTopology
     network: NetworkMetadata | None
@@ -93,7 +93,7 @@ class NUMATopologyFilter:
         return fits | hosts.with_trait(NUMA_ROOT) if _trees_may_serve(request) else fits
 
     def _one_by_one(self, hosts: HostView, wanted: _Wanted) -> Bools:
-        """The hosts that a request fits on, which columns cannot tell: one of each state is fitted."""
+        """Return the hosts that a request fits on, if columns cannot decide it: fits one of each state."""
         topologies = self._topologies(hosts)
         fits = topologies.fits(wanted.guest, hosts)
         alike = AlikePools(wanted.requests, hosts.table.pci)
@@ -114,7 +114,7 @@ class NUMATopologyFilter:
             return candidates
         node = host.table.nodes[host.index.item(0)]
         limits = {"numa_topology": self._limits(host, wanted)}
-        # Without devices the candidate makes no difference.
+        # Without devices the fit is the same for all candidates.
         found = None if wanted.requests else self._fit(host, 0, wanted)
         left: list[Candidate] = []
         fits: dict[Hashable, Fit | None] = {}
@@ -162,12 +162,12 @@ class NUMATopologyFilter:
     def _fit(
         self, hosts: HostView, position: int, wanted: _Wanted, mappings: Mappings | None = None
     ) -> Fit | None:
-        """What a guest gets of a host; None if it does not fit."""
+        """Return the cells, CPUs, pages and devices of a host that a guest gets; None if it does not fit."""
         topology = self._topologies(hosts).topology(hosts, position)
         if topology is None:
             return None
         devices = None
-        # The cells with devices are left to guests that want some, so that all guests look at them.
+        # Read for all guests: cells with devices are left to guests that want devices.
         pools = free_pools(hosts, position)
         if pools:
             devices = DevicesNearCells(pools, wanted.requests, topology.sockets, mappings)
@@ -189,7 +189,7 @@ class NUMATopologyFilter:
         return found
 
     def _limits(self, host: OneHost, wanted: _Wanted) -> dict[str, object]:
-        """The limits that the host has to keep to. Source: ``NUMATopologyLimits`` of Nova."""
+        """Return the limits that the host has to keep to. Source: ``NUMATopologyLimits`` of Nova."""
         ratios = limits_of(host.table.report(host.index.item(0)))
         limits: dict[str, object] = {
             "cpu_allocation_ratio": ratios.cpu_ratio,
@@ -202,12 +202,12 @@ class NUMATopologyFilter:
 
 
 def _trees_may_serve(request: SchedulingRequest) -> bool:
-    """Whether hosts may have their NUMA nodes as child providers, of which placement has chosen some."""
+    """Return whether hosts may have their NUMA nodes as child providers, among which placement chooses."""
     return request.options.request_filters.numa_model == "both"
 
 
 def _wanted(request: SchedulingRequest) -> _Wanted | None:
-    """What a request wants of reported topologies, None if it wants nothing. Raises: `BadRequestSpec`."""
+    """Return the demands of a request on reported topologies, None without any. Raises: `BadRequestSpec`."""
     spec = request.spec
     trees_alone = request.options.request_filters.numa_model == "trees"
     guest = None if trees_alone else wanted_topology(spec)

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from roost.fleet.columns import Bools
-from roost.fleet.hardware.pci_choice import Pools, Wanted, devices_of_providers
+from roost.fleet.hardware.pci_choice import DeviceConditions, FreePools, devices_of_providers
 from roost.fleet.hardware.pci_ports import on_interface
 from roost.model.allocation import Candidate
 from roost.model.assignment import AssignedDevices, Assignment
@@ -82,7 +82,7 @@ class PciPassthroughFilter:
             return None
         pools = free_pools(host)
         for each in requests:
-            wanted = Wanted(each)
+            wanted = DeviceConditions(each)
             free = sum(pool.count for pool in pools.pools if wanted.may_get(pool))
             if free < each.count:
                 what = f"port {each.requester_id or each.id}" if each.alias is None else f"alias {each.alias}"
@@ -96,7 +96,7 @@ class PciPassthroughFilter:
 def on_their_cards(
     requests: Sequence[PciRequest], host: OneHost, candidate: Candidate
 ) -> tuple[PciRequest, ...]:
-    """The requests, those of ports whose bandwidth a provider serves for devices of that provider's card.
+    """Return the requests, those of ports whose bandwidth a provider serves for that provider's card only.
 
     A port's request group has the port's id as its suffix.
     """
@@ -109,39 +109,40 @@ def on_their_cards(
 
 
 def wanted_of(requests: Sequence[PciRequest]) -> Hashable:
-    """All that decides which devices suit."""
+    """Return a key of all parts of the requests that decide which devices suit."""
     return tuple([each.wanted for each in requests])
 
 
-def free_pools(hosts: HostView, position: int = 0) -> Pools:
-    """The PCI devices of a host that are free: those that it reports, less those that claims took since."""
+def free_pools(hosts: HostView, position: int = 0) -> FreePools:
+    """Return the free PCI devices of a host: those that it reports, less those that claims took since."""
     pools = hosts.table.pci.pools(hosts.index.item(position))
     assigned = hosts.assigned(position)
     return pools.without(each for one in assigned.values() for each in one.devices) if assigned else pools
 
 
 class AlikePools:
-    """Tells the hosts whose free devices are the same for some requests, so that one of them is judged.
+    """Groups hosts whose free devices are equal for the requests, so that one host of a group is judged.
 
-    ``apart``: no device suits two of the requests. A host on which each finds enough has enough for all.
+    ``apart``: no device suits two of the requests. Then a host with enough devices for each request alone has
+    enough for all.
     """
 
     def __init__(self, requests: Sequence[PciRequest], pci: PciColumns) -> None:
         # Physical functions exclude virtual ones by their addresses.
         self._by_kind = not names_cards(requests) and not any(
-            Wanted(each).names_physical for each in requests
+            DeviceConditions(each).names_physical for each in requests
         )
         matching = pci.matching(requests)[0] if self._by_kind else []
         kinds = [frozenset(np.flatnonzero(may_get).tolist()) for _, may_get in matching]
-        # Devices that no request may get make a difference too: they count as close to cells.
+        # Devices that no request may get matter too: they count as close to cells.
         self._kinds = frozenset[int]().union(*(np.flatnonzero(suit).tolist() for suit, _ in matching))
-        # More devices than all requests ask for make no difference.
+        # Devices beyond the number that all requests ask for make no difference.
         self._most = sum(each.count for each in requests)
         together = len(frozenset[int]().union(*kinds)) == sum(map(len, kinds))
         self.apart = len(requests) == 1 or (self._by_kind and together)
 
     def key(self, hosts: HostView, position: int) -> Hashable:
-        """What is equal for hosts that are alike."""
+        """Return a key that is equal for hosts that are alike."""
         if hosts.assigned(position):
             return position
         index, pci = hosts.index.item(position), hosts.table.pci
@@ -149,7 +150,7 @@ class AlikePools:
             return pci.pools(index)
         kinds, most = self._kinds, self._most
         counted = pci.counted(index)
-        # Without requests all devices count: the cells that are near to them are tried last.
+        # Without requests all devices count: the cells close to them are tried last.
         if not most:
             return counted
         return tuple([(kind, min(count, most)) for kind, count in counted if kind in kinds])

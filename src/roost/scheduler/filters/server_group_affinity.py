@@ -25,7 +25,7 @@ class ServerGroupAffinityFilter:
     def named(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Named | None:
         if not progress.members:
             return None
-        # Members on hosts that the table lacks are members too: then no other host will do.
+        # Members on hosts that the table lacks count too: then no host of the table is allowed.
         return Named([index for index in progress.members if index >= 0], allowed=True)
 
 

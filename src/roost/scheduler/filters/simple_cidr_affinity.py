@@ -20,8 +20,8 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 class SimpleCIDRAffinityFilter:
     """The host's address is in the network of the scheduler hints ``build_near_host_ip`` and ``cidr``
-    (``/24`` by default). An empty ``cidr`` means the address alone. A host that reports no address is not.
-    Source: Nova's filter of this name."""
+    (``/24`` by default). An empty ``cidr`` means the address alone. A host without a reported address is
+    excluded. Source: Nova's filter of this name."""
 
     name = "SimpleCIDRAffinityFilter"
     reads = (Key("hint", "build_near_host_ip"), Key("hint", "cidr"))

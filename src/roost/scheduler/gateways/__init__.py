@@ -1,15 +1,22 @@
-"""How the scheduler reaches placement: one small protocol, two ways with the same answers.
+"""Gateways to placement: one protocol, two implementations with the same answers.
 
-local     the ledger is in this process: the whole decision is one command of its transaction
-http      a placement service (Roost's or OpenStack's own): candidates, then a claim, next on conflict
-foreign_groups  server groups on a service that does not judge their conditions
-http_run  one run over HTTP; asked_candidates: what it reads; http_claims: what it claims; hearing: at
-          which versions it was told that
-explaining  why placement over HTTP has no host: it is asked again with one condition less
-claiming  what both do alike
-replacing the use of an alternate in the ledger's transaction; replacing_over_http: over HTTP
-word_checks operators' words around runs whose claims are not conditional on them
-asking    the errors of placement over HTTP
+local                 the ledger is in this process: a whole decision is one command of its transaction
+local_replacement     the use of an alternate as such a command
+evaluation_ahead      evaluates trees for a new query before the command
+query_checks          checks that placement knows a query's classes and traits
+http                  a placement service, Roost's or OpenStack's own, over HTTP
+http_run              one run: read candidates, choose, claim, read more candidates
+http_claims           the claims of one run
+http_replacement      the use of an alternate
+http_explanation      why such a service has no host: the queries again with one condition less
+asked_candidates      the candidates of a run, read page by page
+recording_placement   records at which ledger versions a run read placement
+node_assignments      the assignments on nodes during one run
+foreign_groups        server groups at a service that does not judge their conditions
+missing_providers     reporting nodes without a provider in placement
+error_translation     errors of placement over HTTP as errors of the scheduler
+word_checks           operators' words around runs whose claims are not conditional on them
+running_selection     a selection in progress, and the write of a claim: for all gateways
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -28,14 +35,14 @@ from roost.scheduler.selection.selection import Plugins
 
 
 class Decided(NamedTuple):
-    """An outcome, the ledger's version that it was decided at (None if unknown), and the seconds that the
-    decision itself took (filter, weigh, pick, claim prepared; without waiting for the store).
+    """An outcome, and the state that it was decided on.
 
-    ``position``: how many changes the commit of the decision had before it; None if unknown.
-    ``node_version``: the version of the node table that it was decided on, None without a journal.
-    ``told``: over HTTP, the versions of all responses of placement; empty if one named none.
-    ``generations``: those of the consumers whose claims were replaced more than once. ``claims``: what was
-    chosen is claimed in placement.
+    ``version``: of the ledger, None if unknown. ``seconds``: time of the decision itself (filter, weigh,
+    pick, prepare the claim), without waiting for the store. ``position``: how many changes the commit of the
+    decision had before it; None if unknown. ``node_version``: of the node table, None without a journal.
+    ``told``: over HTTP, the versions of all responses of placement; empty if one named none. ``generations``:
+    of the consumers whose claims were replaced more than once. ``claims``: whether the chosen hosts are
+    claimed in placement.
     """
 
     outcome: Outcome
@@ -49,20 +56,21 @@ class Decided(NamedTuple):
 
 
 class Gateway(Protocol):
-    """Decides a question and claims what was chosen."""
+    """Decides scheduling requests and claims the chosen hosts."""
 
     async def decide(self, request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
         """Choose, claim and find alternates. Claims of a run that is refused, or raises, do not stay.
 
-        Raises `ConcurrentUpdate` if an instance holds something already, or not at the generation that the
-        question says, `BadRequestSpec` for a resource
-        class or trait that placement does not know.
+        Raises:
+            ConcurrentUpdate: an instance holds something already, or not at the generation in the request.
+            BadRequestSpec: placement does not know a resource class or trait.
         """
 
     async def check(self, queries: Sequence[CandidateQuery]) -> None:
-        """Check that placement knows the classes and traits of one of the queries at least.
+        """Check that placement knows the classes and traits of at least one of the queries.
 
-        Raises `BadRequestSpec` if it does not.
+        Raises:
+            BadRequestSpec: it does not.
         """
 
     async def use_alternate(
@@ -70,8 +78,10 @@ class Gateway(Protocol):
     ) -> Replacement:
         """Swap the claim of an instance to the first alternate that passes all checks now.
 
-        Raises `NothingClaimed` if the instance holds nothing, `StaleClaim`, `BadRequestSpec` as `decide`
-        does.
+        Raises:
+            NothingClaimed: the instance holds nothing.
+            StaleClaim: others have moved its claim.
+            BadRequestSpec: as `decide`.
         """
 
     async def explain(
@@ -83,17 +93,20 @@ class Gateway(Protocol):
         *,
         newest: bool = False,
     ) -> Reasons | None:
-        """Why a question is refused, of which the first ``placed`` instances hold their hosts.
+        """Return why a request is refused whose first ``placed`` instances hold their hosts.
 
-        It is found beside the claims of others, and touches nothing. ``newest``: on the newest version that
-        any writer has made, not only on one that this process knows. None if it cannot be found out.
+        The reasons are found beside the claims of others, and nothing is changed. ``newest``: on the newest
+        version that any writer has made, not only on one that this process knows. None: they cannot be found
+        out.
         """
 
     async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
-        """How many more instances of a request fit. Nothing is touched. None if it cannot be found out.
+        """Return how many more instances of a request fit; None if it cannot be found out. Nothing is
+        changed.
 
-        Raises `BadRequestSpec`, `SchedulerFault`.
+        Raises: `BadRequestSpec`, `SchedulerFault`.
         """
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
-        """The aggregates of each of these providers in placement; none for a provider that there is not."""
+        """Return the aggregates of each of these providers in placement; none for a provider that does not
+        exist."""

@@ -1,11 +1,11 @@
-"""What placement answers to a question, read as far as the run needs it."""
+"""The candidates of a request at a placement service, read as far as the run needs them."""
 
 from roost.placement.client.candidate_pages import CandidatePages
 from roost.placement.errors import BadRequest
 from roost.scheduler.candidates.cached_answers import CachedAnswers
 from roost.scheduler.candidates.fetched_candidates import FetchedCandidates
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.gateways.error_translation import asked
+from roost.scheduler.gateways.error_translation import translated
 from roost.scheduler.gateways.recording_placement import RunPlacement
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.scheduling_request import SchedulingRequest
@@ -13,10 +13,10 @@ from roost.scheduler.selection.claim_result import named
 
 
 class AskedCandidates:
-    """The candidates of a question's queries.
+    """The candidates of a request's queries.
 
-    At first those of a cached answer, or ``question.limit`` of each query, or all without a limit. ``bound``:
-    the option and value that keeps more from being read, once it does.
+    At first those of a cached answer, or ``request.limit`` of each query, or all without a limit. ``bound``:
+    option and value of the limit that ended the reading, None before. ``known``: the number of hosts read.
     """
 
     def __init__(
@@ -31,8 +31,8 @@ class AskedCandidates:
         self.known = 0
         self.bound: str | None = None
 
-    async def offers(self) -> FetchedCandidates:
-        """What was read, without any claim of this run. Raises: as `read_on`."""
+    async def fetched(self) -> FetchedCandidates:
+        """Return the candidates read so far, without any claim of this run. Raises: as `read_on`."""
         answer, self._answer = self._answer, None
         if answer is None:
             if not self._read:
@@ -45,11 +45,11 @@ class AskedCandidates:
         return answer
 
     async def read_on(self) -> bool:
-        """Read twice as many; False if there are no more, or the bound is met.
+        """Read twice as many candidates; False if there are no more, or the bound is met.
 
         Raises:
             BadRequestSpec: Placement does not know a resource class or trait of the query.
-            PlacementUnavailable, PlacementRefused: Placement gives no candidates.
+            PlacementUnavailable, PlacementRefused: Placement returns no candidates.
         """
         limit = self._request.limit
         if limit is None or (self._read and all(pages.complete for pages in self._pages)):
@@ -65,15 +65,15 @@ class AskedCandidates:
         return True
 
     def were_wrong(self) -> None:
-        """Placement refused a claim of what it had answered: the answer is not used by other runs."""
+        """Drop the cached answer, because placement refused a claim that is based on it."""
         self._cached.decided(self._request, None)
 
     async def _read_to(self, wanted: int | None) -> None:
         for pages in tuple(self._pages):
             try:
-                await asked(pages.read_to(wanted))
+                await translated(pages.read_to(wanted))
             except BadRequest as error:
-                # As long as another query serves, one for a class that no host has may find nothing.
+                # A query for a class that no host has finds nothing; another query may be served.
                 if len(self._pages) == 1:
                     raise BadRequestSpec(f"placement cannot serve the request: {named(error)}") from error
                 self._pages.remove(pages)

@@ -1,4 +1,4 @@
-"""Placement over HTTP is asked: each of its errors becomes one of the scheduler's."""
+"""Translates errors of placement over HTTP into errors of the scheduler."""
 
 from collections.abc import Awaitable
 from typing import TypeVar
@@ -8,16 +8,16 @@ import msgspec
 
 from roost.placement.errors import BadRequest, Conflict, PlacementError
 from roost.scheduler.errors import PlacementFailed, PlacementRefused, PlacementUnavailable
-from roost.scheduler.selection.claim_result import Verdict, is_outage, named, result_of
+from roost.scheduler.selection.claim_result import ClaimVerdict, is_outage, named, result_of
 
 T = TypeVar("T")
 
 
-async def asked(answer: Awaitable[T]) -> T:
-    """What placement answers.
+async def translated(answer: Awaitable[T]) -> T:
+    """Return the answer of placement, with its errors as the scheduler's.
 
     Raises:
-        BadRequest, Conflict: as placement gives them.
+        BadRequest, Conflict: as placement returns them.
         PlacementUnavailable: placement is away; `PlacementFailed` for any other error after which trying
             again may help.
         PlacementRefused: for any other error.
@@ -30,7 +30,7 @@ async def asked(answer: Awaitable[T]) -> T:
         raise PlacementRefused(f"this is no Placement API: {named(error)}") from error
     except (httpx.HTTPError, httpx.InvalidURL, msgspec.MsgspecError, PlacementError, OSError) as error:
         result = result_of(error)
-        if result.verdict is not Verdict.RETRY:
+        if result.verdict is not ClaimVerdict.RETRY:
             raise PlacementRefused(result.reason) from error
         kind = PlacementUnavailable if is_outage(error) else PlacementFailed
         raise kind(result.reason) from error

@@ -1,10 +1,9 @@
-"""Evaluates the trees of a fleet for a query that it has not seen, before the decision.
+"""Evaluates the trees of a fleet for a new query, before the decision.
 
-The evaluation takes 60 µs for each tree that is alike no other: a tenth of a second in a region of odd
-hosts. In the decision it would hold the ledger's writer, and with it everything else in the process, as
-long. Ahead of the decision it is made in parts, with pauses between them in which others have their turn.
-What is found is kept beside the fleet, which is why the decision finds it there; it takes in what has
-changed since then.
+The evaluation takes 60 µs for each tree that is like no other: a tenth of a second in a region of odd hosts.
+Within the decision it would hold the ledger's writer, and with it everything else in the process, for that
+long. Ahead of the decision it is made in parts, with pauses between them for other tasks. The results are
+cached beside the fleet, where the decision finds them and applies the changes since then.
 """
 
 import asyncio
@@ -17,11 +16,13 @@ from roost.model.request import CandidateQuery
 from roost.scheduler.cache.flat_feasibility import by_roots_alone
 
 UNITS: Final = 20_000
-"""Units of work of a part: some 10 ms."""
+"""Units of work of one part: some 10 ms."""
 
 MOST_UNITS: Final = 80_000
-"""Units of work of the longest part, where shorter ones come to nothing. A query that needs more is left to
-the decision, whose own limit says whether it is too much."""
+"""Units of work of the longest part, where shorter ones make no progress.
+
+A query that needs more is left to the decision, whose own limit tells whether it is too much.
+"""
 
 
 class EvaluationAhead:
@@ -32,7 +33,7 @@ class EvaluationAhead:
         self._turn = asyncio.Lock()
 
     async def evaluate(self, queries: Sequence[CandidateQuery]) -> None:
-        """Evaluate the trees for those of some queries that are not evaluated yet."""
+        """Evaluate the trees for the queries that are not evaluated yet."""
         if not self._ledger.tentative().has_trees:
             return
         for query in queries:

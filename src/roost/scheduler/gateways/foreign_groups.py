@@ -1,14 +1,14 @@
-"""Server groups on a placement service that knows none, such as OpenStack's: check, claim, check again.
+"""Server groups at a placement service without groups, such as OpenStack's: check, claim, check again.
 
-Nothing there judges a condition together with the claim. So each run looks for the members before it decides,
+Such a service judges no condition together with the claim. So each run reads the members before it decides,
 and again after each claim. A claim stays only if the second look finds the condition met; of two runs that
 look after both have claimed, neither can miss the other. The run whose consumer has the higher uuid frees its
 claim and takes the next host. The other one waits until that has happened, and gives up after `PATIENCE`
-seconds: then it is not another run but a placed member that is there.
+seconds: then the member is not another run's but a placed one.
 
-What the first look finds is a hint only. A claim that it finds may be one that its own second look gives up
-a moment later. So the second look of an affinity group wants no member on any other host, even if the first
-look found members on the claimed one. A group that is on several hosts already therefore takes no member.
+The first look is a hint only. A claim that it finds may be one that its own second look gives up a moment
+later. So the second look of an affinity group wants no member on any other host, even if the first look found
+members on the claimed one. A group on several hosts therefore takes no further member.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ from roost.model.allocation import AFFINITY, ANTI_AFFINITY
 from roost.model.spec import ServerGroup
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.errors import NotFound
-from roost.scheduler.gateways.error_translation import asked
+from roost.scheduler.gateways.error_translation import translated
 from roost.scheduler.gateways.recording_placement import RunPlacement
 
 Members = Callable[[str], Awaitable[Sequence[str]]]
-"""The consumers that are members of a group (its uuid), placed or about to be."""
+"""Returns the consumers that are members of a group (its uuid), placed or about to be."""
 
 PATIENCE = 2.0
 """Seconds that a run waits for another one to free its claim."""
@@ -31,22 +31,22 @@ PAUSE = 0.1
 """Seconds between two looks."""
 
 COLLIDED = "another member of the server group claimed a host at the same time"
-"""Why a claim did not stay."""
+"""The reason of a claim that did not stay."""
 
 Sleep = Callable[[float], Awaitable[None]]
 """Waits for some seconds."""
 
 _AT_ONCE = 16
-"""Consumers whose allocations are asked for at the same time."""
+"""Consumers whose allocations are read at the same time."""
 
 
 async def no_members(group: str) -> Sequence[str]:
-    """No members are known beside the hosts that the spec names."""
+    """Return no members: only the hosts in the spec are known."""
     return ()
 
 
 class ForeignGroup:
-    """One server group during one run. ``members`` tells who is in it, each time anew."""
+    """One server group during one run. ``members`` returns its members, read anew each time."""
 
     def __init__(
         self, placement: RunPlacement, group: ServerGroup, members: Members, sleep: Sleep = asyncio.sleep
@@ -58,11 +58,12 @@ class ForeignGroup:
         self._root_of: dict[str, str | None] = {}
 
     async def claims(self) -> Mapping[str, Sequence[str]]:
-        """The first look: the hosts of each member that has a claim, as uuids of root providers."""
+        """Return the hosts of each member with a claim, as uuids of root providers: the first look."""
         return await self._claims(await self._members(self._group.uuid))
 
     async def stays(self, consumer: str, host: str) -> bool:
-        """The second look: whether the claim of a consumer on a host may stay. ``host``: the root provider.
+        """Return whether the claim of a consumer on a host may stay: the second look. ``host``: the root
+        provider.
 
         If not, the caller must free the claim.
         """
@@ -84,7 +85,7 @@ class ForeignGroup:
         return False
 
     async def _others_on(self, consumer: str, host: str) -> frozenset[str]:
-        """The other members on a host."""
+        """Return the other members on a host."""
         members = frozenset(await self._members(self._group.uuid)) - {consumer}
         if not members:
             return frozenset()
@@ -99,7 +100,7 @@ class ForeignGroup:
             return frozenset()  # The provider is gone since the tree was read, so nothing is claimed on it.
 
     async def _others_elsewhere(self, consumer: str, host: str) -> frozenset[str]:
-        """The other members on any other host."""
+        """Return the other members on any other host."""
         others = [each for each in await self._members(self._group.uuid) if each != consumer]
         claims = await self._claims(others)
         return frozenset(member for member, hosts in claims.items() if set(hosts) - {host})
@@ -117,7 +118,7 @@ class ForeignGroup:
         return found
 
     async def _root(self, uuid: str) -> str | None:
-        """The host that a provider belongs to; None for a sharing provider, and for one that is gone."""
+        """Return the host that a provider belongs to; None for a sharing provider, and for a deleted one."""
         if uuid not in self._root_of:
             self._root_of[uuid] = await self._root_now(uuid)
         return self._root_of[uuid]
@@ -136,17 +137,18 @@ class ForeignGroup:
 async def look_for_members(
     placement: RunPlacement, group: ServerGroup | None, members: Members, sleep: Sleep
 ) -> tuple[Mapping[str, Sequence[str]] | None, ForeignGroup | None]:
-    """The hosts of each member of a request's server group, as far as placement tells.
+    """Return the hosts of each member of a request's server group, as far as placement knows them.
 
-    With them the group itself, if placement cannot judge its condition: then each claim needs a second look.
+    The second value is the group itself if placement cannot judge its condition: then each claim needs a
+    second look.
 
     Raises:
-        PlacementUnavailable, PlacementRefused: as `roost.scheduler.gateways.error_translation.asked`.
+        PlacementUnavailable, PlacementRefused: as `roost.scheduler.gateways.error_translation.translated`.
     """
     if group is None:
         return None, None
-    claims = await asked(placement.group_members(group.uuid))
+    claims = await translated(placement.group_members(group.uuid))
     if claims is not None:
         return claims, None
     foreign = ForeignGroup(placement, group, members, sleep)
-    return await asked(foreign.claims()), foreign
+    return await translated(foreign.claims()), foreign

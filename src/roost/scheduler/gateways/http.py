@@ -1,7 +1,7 @@
-"""Placement over HTTP: candidates, filter and weigh, claim, next candidate or next host on refusal.
+"""Decides over HTTP: read candidates, filter and weigh, claim, go on with the next candidate after a refusal.
 
-Others may claim between the answer and the claim, so a claim can be refused here for what was there a
-moment ago.
+Others may claim between the answer and the claim, so a claim for an amount that was free a moment ago can be
+refused.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ from roost.scheduler.errors import BadRequestSpec, SchedulerError
 from roost.scheduler.explain.supposition import Supposition
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.asked_candidates import AskedCandidates
-from roost.scheduler.gateways.error_translation import asked
+from roost.scheduler.gateways.error_translation import translated
 from roost.scheduler.gateways.foreign_groups import Members, Sleep, look_for_members, no_members
 from roost.scheduler.gateways.http_claims import HttpClaims, MembersChanged
-from roost.scheduler.gateways.http_explanation import Explanations
+from roost.scheduler.gateways.http_explanation import HttpExplanations
 from roost.scheduler.gateways.http_replacement import HttpReplacing
 from roost.scheduler.gateways.http_run import HttpRun
 from roost.scheduler.gateways.missing_providers import nodes_without_provider
@@ -41,9 +41,9 @@ _AGAIN = 3
 class HttpGateway:
     """Decides by any service that speaks the Placement API, Roost's or OpenStack's own.
 
-    ``members`` tells the members of a server group to a service that knows no groups: see `foreign_groups`.
+    ``members`` returns the members of a server group for a service without groups: see `foreign_groups`.
     ``sleep`` waits for some seconds. With a limit on candidates, better hosts may be among those that
-    placement leaves out; more are read only where fewer hosts are found than are asked for.
+    placement leaves out; more are read only while the run finds fewer hosts than it needs.
     """
 
     def __init__(
@@ -53,20 +53,20 @@ class HttpGateway:
         self._members = members
         self._sleep = sleep
         self._cached = CachedAnswers()
-        self._explanations = Explanations(placement, members, sleep)
+        self._explanations = HttpExplanations(placement, members, sleep)
 
     async def decide(self, request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
-        """As `Gateway.decide` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
-        hearing = RecordingPlacement(self._placement, request, table)
+        """As `Gateway.decide`; also raises `PlacementUnavailable` and `PlacementRefused`."""
+        recording = RecordingPlacement(self._placement, request, table)
         try:
             for _ in range(_AGAIN):
                 try:
-                    return await self._decide(request, table, plugins, hearing, begins_anew=True)
+                    return await self._decide(request, table, plugins, recording, begins_anew=True)
                 except MembersChanged:
                     continue
-            return await self._decide(request, table, plugins, hearing, begins_anew=False)
+            return await self._decide(request, table, plugins, recording, begins_anew=False)
         except SchedulerError as error:
-            error.basis = Basis(node_version=hearing.began_at, told=hearing.told)
+            error.basis = Basis(node_version=recording.began_at, told=recording.reads)
             raise
 
     async def _decide(
@@ -74,14 +74,14 @@ class HttpGateway:
         request: SchedulingRequest,
         table: NodeTable,
         plugins: Plugins,
-        hearing: RecordingPlacement,
+        recording: RecordingPlacement,
         begins_anew: bool,
     ) -> Decided:
         group = request.spec.group
-        members, foreign = await look_for_members(hearing, group, self._members, self._sleep)
-        candidates = AskedCandidates(hearing, request, table, self._cached)
-        claims = HttpClaims(hearing, request, foreign, begins_anew)
-        assigned = partial(assignments_for, hearing, request, table, plugins)
+        members, foreign = await look_for_members(recording, group, self._members, self._sleep)
+        candidates = AskedCandidates(recording, request, table, self._cached)
+        claims = HttpClaims(recording, request, foreign, begins_anew)
+        assigned = partial(assignments_for, recording, request, table, plugins)
         run = HttpRun(request, table, plugins, candidates, members, claims, assigned)
         outcome = None
         try:
@@ -89,22 +89,22 @@ class HttpGateway:
         finally:
             self._cached.decided(request, outcome)
         if not outcome.destinations and not candidates.known:
-            outcome = being_filled(outcome, *await nodes_without_provider(hearing, table))
+            outcome = being_filled(outcome, *await nodes_without_provider(recording, table))
         return Decided(
             outcome,
             None,
             run.seconds,
-            node_version=hearing.began_at,
-            told=hearing.told,
+            node_version=recording.began_at,
+            told=recording.reads,
             generations=claims.generations,
         )
 
     async def check(self, queries: Sequence[CandidateQuery]) -> None:
-        """As `Gateway.check` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
+        """As `Gateway.check`; also raises `PlacementUnavailable` and `PlacementRefused`."""
         refused: BadRequest | None = None
         for query in queries:
             try:
-                await asked(self._placement.candidates(query, 1))
+                await translated(self._placement.candidates(query, 1))
                 return
             except BadRequest as error:
                 refused = refused or error
@@ -114,23 +114,23 @@ class HttpGateway:
     async def use_alternate(
         self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
     ) -> Replacement:
-        """As `Gateway.use_alternate` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
+        """As `Gateway.use_alternate`; also raises `PlacementUnavailable` and `PlacementRefused`."""
         replacing = HttpReplacing(
             self._placement, request, table, plugins, members=self._members, sleep=self._sleep
         )
         return await replacing.replace()
 
     async def give_back(self, request: SchedulingRequest) -> None:
-        """Free what a run has claimed for the new instances of its question.
+        """Free the claims of a run for the new instances of its request.
 
-        Raises `PlacementUnavailable` and `PlacementRefused`. A consumer that was there before is never freed:
+        Raises `PlacementUnavailable` and `PlacementRefused`. A consumer that existed before is never freed:
         it would begin at generation 1 again.
         """
         new = [each for each in request.instances if each not in request.generations]
-        await asked(self._placement.delete_allocations(new))
+        await translated(self._placement.delete_allocations(new))
 
     def forget_answers(self) -> None:
-        """Forget the answers of placement that are kept for further runs."""
+        """Drop the answers of placement that are cached for further runs."""
         self._cached = CachedAnswers()
 
     async def explain(
@@ -142,16 +142,16 @@ class HttpGateway:
         *,
         newest: bool = False,
     ) -> Reasons | None:
-        """As `Gateway.explain` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
+        """As `Gateway.explain`; also raises `PlacementUnavailable` and `PlacementRefused`."""
         return await self._explanations.explain(request, table, plugins, placed)
 
     async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
-        """Nothing: the state of a placement service over HTTP is not here to place instances on."""
+        """Return None: there is no copy of a remote placement's state to place instances on."""
         return None
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
-        """As `Gateway.aggregates` says; also raises `PlacementUnavailable` and `PlacementRefused`."""
-        return {provider: await asked(self._aggregates(provider)) for provider in providers}
+        """As `Gateway.aggregates`; also raises `PlacementUnavailable` and `PlacementRefused`."""
+        return {provider: await translated(self._aggregates(provider)) for provider in providers}
 
     async def _aggregates(self, provider: str) -> frozenset[str]:
         try:

@@ -1,7 +1,6 @@
-"""The claims of one run over HTTP, which nothing but this module holds together.
+"""Makes a run's claims over HTTP, and frees all of them if the run fails.
 
-Several claims are made in one write, all or none. One after the other, those made so far are freed again when
-the run comes to nothing.
+The claims of several instances are made in one write, all or none, or one after the other.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ from roost.scheduler.errors import (
     PlacementUnavailable,
     SchedulerError,
 )
-from roost.scheduler.gateways.error_translation import asked
+from roost.scheduler.gateways.error_translation import translated
 from roost.scheduler.gateways.foreign_groups import COLLIDED, ForeignGroup
 from roost.scheduler.gateways.node_assignments import NoAssignments, NodeAssignments
 from roost.scheduler.gateways.recording_placement import RecordingPlacement
@@ -29,7 +28,7 @@ from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.claim_result import (
     CLAIMED,
     ClaimResult,
-    Verdict,
+    ClaimVerdict,
     is_consumer_conflict,
     named,
     result_of,
@@ -48,14 +47,16 @@ class MembersChanged(Exception):
 
 
 class HttpClaims:
-    """Makes the claims of one run. ``waited``: seconds spent waiting for placement. ``assigned``: the
-    assignments on the nodes that the run chooses from. ``judged``: the version of the ledger that each claim
-    was judged on, None if placement does not tell.
+    """Makes the claims of one run.
 
-    ``generations``: the present ones of the consumers whose claims the run replaces. These are never freed: a
-    consumer that was emptied would begin at generation 1 again.
+    ``waited``: seconds spent waiting for placement. ``assigned``: the assignments on the nodes that the run
+    chooses from. ``judged``: the version of the ledger that each claim was judged on, None if placement does
+    not return it.
 
-    ``begins_anew``: `MembersChanged` is raised if only another look at the group's members can help.
+    ``generations``: the present ones of the consumers whose claims the run replaces. These consumers are
+    never freed: an emptied consumer would begin at generation 1 again.
+
+    ``begins_anew``: raise `MembersChanged` if only reading the group's members again can help.
     """
 
     def __init__(
@@ -78,24 +79,25 @@ class HttpClaims:
 
     @property
     def may_be_made_together(self) -> bool:
-        """Whether one write judges all; members of a group at a foreign service need a look after each."""
+        """Return whether one write may make all claims; at a foreign service each group member needs a second
+        look."""
         return self._foreign is None
 
-    async def carry_out(self, driven: RunningSelection) -> Outcome:
-        """Make the claims that are wanted; free all of them if the run comes to nothing."""
+    async def carry_out(self, running: RunningSelection) -> Outcome:
+        """Make the claims that a selection wants; free all of them if the run places nothing."""
         try:
-            while driven.claim is not None:
-                driven.answer(await self._claim(driven.claim))
-            if not driven.outcome.destinations:
+            while running.claim is not None:
+                running.answer(await self._claim(running.claim))
+            if not running.outcome.destinations:
                 await self._free()
         except BaseException as error:
             # Shielded: a run that is cancelled frees its claims too.
             await asyncio.shield(self._give_up(error))
             raise
-        return driven.outcome
+        return running.outcome
 
     async def make_together(self, claims: Sequence[Claim]) -> bool:
-        """Make claims of several instances in one write; False, and none is made, if placement refuses it."""
+        """Make claims of several instances in one write; False if placement refuses it, and none is made."""
         try:
             return await self._write(claims) is None
         except BaseException as error:
@@ -106,7 +108,7 @@ class HttpClaims:
         self.assigned.chosen(claim)
         refusal = await self._write([claim])
         if refusal is not None:
-            if refusal.verdict is Verdict.CHANGED:
+            if refusal.verdict is ClaimVerdict.CHANGED:
                 await self._wait(self.assigned.read_again(claim.candidate.root))
             return refusal
         if claim.instance not in self.generations:
@@ -114,7 +116,7 @@ class HttpClaims:
         if self._foreign is not None and not await self._stays(self._foreign, claim):
             if self._begins_anew and self._is_affine:
                 raise MembersChanged
-            return ClaimResult(Verdict.REFUSED, COLLIDED)
+            return ClaimResult(ClaimVerdict.REFUSED, COLLIDED)
         return CLAIMED
 
     async def _write(self, claims: Sequence[Claim]) -> ClaimResult | None:
@@ -123,23 +125,23 @@ class HttpClaims:
         self._in_doubt = claims
         try:
             writes = [self._write_of(claim) for claim in claims]
-            await asked(self._written(writes))
+            await translated(self._written(writes))
         except PlacementError as error:
             self._in_doubt = ()
             self.assigned.refused(claims)
             result = result_of(error)
             if isinstance(error, AssignmentChanged):
-                return ClaimResult(Verdict.CHANGED, result.reason)
+                return ClaimResult(ClaimVerdict.CHANGED, result.reason)
             if is_consumer_conflict(error):
                 raise
             if self._begins_anew and isinstance(error, GroupRefused) and self._is_affine:
-                # Only one host is left, perhaps the last of ten thousand that this run would try.
+                # One host alone can take the instance, perhaps the last of ten thousand in this run's order.
                 raise MembersChanged from error
-            if result.verdict is Verdict.FATAL:
+            if result.verdict is ClaimVerdict.FATAL:
                 of = ", ".join(claim.instance for claim in claims)
                 raise PlacementRefused(f"placement refused a claim of {of}: {named(error)}") from error
-            # Others are faster on one of the host's providers, each time. This run has other hosts.
-            return ClaimResult(Verdict.REFUSED, result.reason)
+            # Other writers won each time on one of the host's providers. This run has other hosts.
+            return ClaimResult(ClaimVerdict.REFUSED, result.reason)
         finally:
             self.waited += time.perf_counter() - started
             self.judged += [self._placement.judged_on] * len(claims)
@@ -151,7 +153,8 @@ class HttpClaims:
         return None
 
     async def _written(self, writes: Sequence[ConsumerWrite]) -> None:
-        """Write; again if another writer changed one of the providers meanwhile, as its conflict says.
+        """Write, and write again if another writer changed one of the providers meanwhile, as its conflict
+        tells.
 
         Raises: `PlacementError`, of the last attempt.
         """
@@ -181,12 +184,12 @@ class HttpClaims:
         return group is not None and group.policy == AFFINITY
 
     async def _stays(self, foreign: ForeignGroup, claim: Claim) -> bool:
-        """Whether a claim in a server group may stay. If not, it is freed."""
+        """Return whether a claim in a server group may stay. If not, free it."""
         started = time.perf_counter()
         try:
-            stays = await asked(foreign.stays(claim.instance, claim.candidate.root))
+            stays = await translated(foreign.stays(claim.instance, claim.candidate.root))
             if not stays and claim.instance not in self.generations:
-                await asked(self._placement.delete_allocations([claim.instance]))
+                await translated(self._placement.delete_allocations([claim.instance]))
                 self._made.remove(claim.instance)
         finally:
             self.waited += time.perf_counter() - started
@@ -207,12 +210,12 @@ class HttpClaims:
             raise ClaimsInDoubt(f"{cause}; and claims of {', '.join(unseen)} may still arrive") from cause
 
     async def _free(self) -> list[str]:
-        """Free what the run has claimed. Returns the consumers of claims that nothing is seen of, though
-        placement may still get them."""
+        """Free the claims of the run. Returns the consumers of claims not found there, which may still
+        arrive."""
         started, unseen = time.perf_counter(), []
         for claim in self._in_doubt:
-            # The answer was lost, and perhaps the question too. What else the consumer may hold stays.
-            held = await asked(self._placement.allocations_of(claim.instance))
+            # The answer was lost, and perhaps the write too. Other allocations of the consumer stay.
+            held = await translated(self._placement.allocations_of(claim.instance))
             own = claim.instance not in self.generations
             if own and held is None:
                 unseen.append(claim.instance)
@@ -220,7 +223,7 @@ class HttpClaims:
                 self._made.append(claim.instance)
         self._in_doubt = ()
         if self._made:
-            await asked(self._placement.delete_allocations(self._made))
+            await translated(self._placement.delete_allocations(self._made))
         self._made = []
         self.waited += time.perf_counter() - started
         return unseen

@@ -1,9 +1,9 @@
-"""Refusals of a placement service over HTTP, explained by asking it again with one condition less.
+"""Explains refusals of a placement service over HTTP by repeating the query with one condition less.
 
-The state of placement is not in this process, so there is no funnel of its constraints. What is asked: the
+The state of placement is not in this process, so there is no funnel of its constraints. The queries are: the
 query as it is, then without one constraint after another, and each lower amount that hosts have room for.
-Filters and places are judged on the node table, as in a run. Only changes that were really decided so are
-told. Nothing is claimed.
+Filters and places are judged on the node table, as in a run. Only changes with which the request was really
+decided are reported. Nothing is claimed.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ from roost.scheduler.explain.every_host import name_of
 from roost.scheduler.explain.phrases import without_what
 from roost.scheduler.explain.relaxations import flavor_with
 from roost.scheduler.explain.sentence import way_out
-from roost.scheduler.explain.survey import Clock
+from roost.scheduler.explain.survey import TimeLimit
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
 from roost.scheduler.gateways.asked_candidates import AskedCandidates
-from roost.scheduler.gateways.error_translation import asked
+from roost.scheduler.gateways.error_translation import translated
 from roost.scheduler.gateways.foreign_groups import Members, Sleep, look_for_members
 from roost.scheduler.gateways.missing_providers import nodes_without_provider
 from roost.scheduler.gateways.node_assignments import assignments_for
@@ -44,16 +44,16 @@ from roost.scheduler.request.scheduling_request import GroupPlacement, Schedulin
 from roost.scheduler.selection.selection import Plugins
 
 SECONDS = 2.0
-"""Seconds after which placement is not asked again for one explanation."""
+"""Seconds after which no further query is sent for one explanation."""
 
 MOST_QUERIES = 24
-"""Queries of one explanation at most, beside the one of the request."""
+"""Queries of one explanation at most, in addition to the one of the request."""
 
 MOST_CANDIDATES = 100
 """Candidates that a changed query asks for."""
 
 MOST_FITTED = 100
-"""Hosts that pass all filters of which it is looked whether a candidate is left."""
+"""Hosts that pass all filters and are checked for a remaining candidate."""
 
 MOST_WAITING = 16
 """Refusals that wait for their explanation; further ones keep the plain reason."""
@@ -67,10 +67,10 @@ TAKEN = "room that the other instances have taken"
 """The name of the stage of hosts that other instances of the request have filled."""
 
 QUERY = "everything that placement is asked for"
-"""The name of the stage that the whole query is."""
+"""The name of the stage of the whole query."""
 
 
-class Explanations:
+class HttpExplanations:
     """Explains refusals one after another. ``members`` and ``sleep``: as of the gateway."""
 
     def __init__(self, placement: RunPlacement, members: Members, sleep: Sleep) -> None:
@@ -83,7 +83,7 @@ class Explanations:
     async def explain(
         self, request: SchedulingRequest, table: NodeTable, plugins: Plugins, placed: int
     ) -> Reasons | None:
-        """Why the instance after the first ``placed`` ones is refused. None if too many wait.
+        """Return why the instance after the first ``placed`` ones is refused. None if too many wait.
 
         Raises: as a run.
         """
@@ -101,13 +101,13 @@ class Explanations:
 
 
 class _Judged(NamedTuple):
-    """What becomes of the hosts of an answer: the steps, and those that fit, best first.
+    """The hosts of an answer after filtering: the steps, and the hosts that fit, best first.
 
-    ``stages`` make up all known hosts together with ``left``.
+    ``stages`` and ``left`` together make up all known hosts.
     """
 
-    field: FreshPool
-    offers: FetchedCandidates
+    pool: FreshPool
+    source: FetchedCandidates
     stages: tuple[Stage, ...]
     left: int
     fitting: list[int]
@@ -127,7 +127,7 @@ class _Explanation:
         self._table = table
         self._plugins = plugins
         self._progress = progress
-        self._clock = Clock(SECONDS)
+        self._clock = TimeLimit(SECONDS)
         self._queries = 0
         self._complete = True
         self._all_asked = True
@@ -135,16 +135,16 @@ class _Explanation:
     async def reasons(self, placed: int) -> Reasons:
         request, table = self._request, self._table
         candidates = AskedCandidates(self._placement, request, table, CachedAnswers())
-        answer = await candidates.offers()
+        answer = await candidates.fetched()
         judged = await self._judged(request, answer)
         while not judged.fitting and not self._clock.over() and await candidates.read_on():
-            answer = await candidates.offers()
+            answer = await candidates.fetched()
             judged = await self._judged(request, answer)
         wanted, more = len(request.instances), 0
         if judged.fitting and placed + 1 < wanted:
             more = _placed(judged, wanted - placed)
             if placed + more < wanted:
-                # What these have taken is off the answer now.
+                # The answer is now without the amounts of these.
                 judged = await self._judged(request, answer)
         placed += more
         found = Reasons(
@@ -177,9 +177,9 @@ class _Explanation:
         )
 
     def _fits(self, found: Reasons, judged: _Judged) -> Reasons:
-        field, table = judged.field, self._table
+        pool, table = judged.pool, self._table
         weighed = tuple(
-            WeighedHost(name_of(table, field.index(host)), field.weight(host), field.numbers(host)())
+            WeighedHost(name_of(table, pool.index(host)), pool.weight(host), pool.numbers(host)())
             for host in judged.fitting[:MOST_WEIGHED]
         )
         number = "1 host" if judged.left == 1 else f"{judged.left} hosts"
@@ -189,16 +189,16 @@ class _Explanation:
     async def _judged(
         self, request: SchedulingRequest, answer: FetchedCandidates, filters: Sequence[Filter] | None = None
     ) -> _Judged:
-        """Filter and weigh the hosts of an answer, and look which have a candidate left."""
+        """Filter and weigh the hosts of an answer, and find those with a candidate left."""
         table, plugins = self._table, self._plugins
         chosen = plugins.filters if filters is None else filters
         assigned = await assignments_for(self._placement, request, table, plugins, answer.index)
-        offers = answer.beside(assigned.on)
-        field = FreshPool(request, table, offers, chosen, plugins.weighers, self._progress)
+        source = answer.beside(assigned.on)
+        pool = FreshPool(request, table, source, chosen, plugins.weighers, self._progress)
         stages, left = list[Stage](), len(table)
         places = {place.step for place in request.places}
         names = {each.name for each in chosen}
-        for step in field.ready():
+        for step in pool.ready():
             if step.name == KNOWN:
                 continue
             kind: StageKind = "query" if step.name == OFFERED else "filter" if step.name in names else "place"
@@ -208,13 +208,13 @@ class _Explanation:
                 Stage(kind=kind, name=QUERY if kind == "query" else step.name, hosts=left - step.left)
             )
             left = step.left
-        best = list(field.best(MOST_FITTED)) if left else []
-        fitting = [host for host in best if next(field.candidates(host), None) is not None]
+        best = list(pool.best(MOST_FITTED)) if left else []
+        fitting = [host for host in best if next(pool.candidates(host), None) is not None]
         if len(fitting) < len(best):
             name = " or ".join(self._narrowing(request, chosen)) or TAKEN
             stages.append(Stage(kind="candidate", name=name, hosts=len(best) - len(fitting)))
             left -= len(best) - len(fitting)
-        return _Judged(field, offers, tuple(stages), left, fitting)
+        return _Judged(pool, source, tuple(stages), left, fitting)
 
     def _narrowing(self, request: SchedulingRequest, filters: Sequence[Filter]) -> Iterator[str]:
         for each in filters:
@@ -224,10 +224,10 @@ class _Explanation:
     async def _changes(
         self, judged: _Judged, *, among_others: bool
     ) -> tuple[tuple[Miss, ...], tuple[Relaxation, ...]]:
-        """Hosts that one condition alone keeps from the request, and changes with which it fits.
+        """Return hosts that one condition alone excludes, and changes with which the request fits.
 
-        ``among_others``: other instances of the request are placed on the answer, of which placement knows
-        nothing. It is not asked again then.
+        ``among_others``: other instances of the request are placed on the answer, unknown to placement. No
+        further query is sent then.
         """
         misses, relaxations = list[Miss](), list[Relaxation]()
         for each in self._plugins.filters:
@@ -236,7 +236,7 @@ class _Explanation:
             if not any(stage.name == each.name and stage.hosts for stage in judged.stages):
                 continue
             left = [other for other in self._plugins.filters if other is not each]
-            without_it = await self._changed(self._request, judged.offers, left)
+            without_it = await self._changed(self._request, judged.source, left)
             if without_it is not None and without_it.fitting:
                 name = self._name(without_it, without_it.fitting[0])
                 text = f"without {each.name}"
@@ -274,10 +274,10 @@ class _Explanation:
         )
 
     async def _lower(self, constraint: Constraint) -> tuple[list[Miss], Relaxation | None]:
-        """Ask for one unit, see how much the hosts have free, and ask for the most of it.
+        """Query one unit, read how much the hosts have free, and query the most of it.
 
-        If none has one, or the amount may be split, hosts that would do without it are misses; a request
-        without it is no change.
+        If no host has a unit, or the amount may be split, hosts that would serve without it are misses; a
+        request without it is no change.
         """
         name, wanted = constraint.names[0], constraint.amount
         query = self._request.query
@@ -324,15 +324,15 @@ class _Explanation:
         )
 
     async def _asked(self, query: CandidateQuery, request: SchedulingRequest | None = None) -> _Judged | None:
-        """Ask placement for another query; None if it cannot be asked, or no more is to be asked."""
+        """Send another query; None if it cannot be sent, or if no more may be."""
         if self._queries == MOST_QUERIES or self._clock.over():
             self._complete = False
             return None
         self._queries += 1
         try:
-            requests, summaries = await asked(self._placement.candidates(query, MOST_CANDIDATES))
+            requests, summaries = await translated(self._placement.candidates(query, MOST_CANDIDATES))
         except BadRequest:
-            self._all_asked = False  # For one, a query of which nothing is left.
+            self._all_asked = False  # Such as a query without any constraint.
             return None
         changed = replace(request or self._request, query=query, fallbacks=())
         return await self._changed(changed, FetchedCandidates(requests, summaries, self._table))
@@ -340,8 +340,7 @@ class _Explanation:
     async def _changed(
         self, request: SchedulingRequest, answer: FetchedCandidates, filters: Sequence[Filter] | None = None
     ) -> _Judged | None:
-        """As `_judged`, for a changed request; None if a host that may be used then has no weight, which
-        would fail it."""
+        """As `_judged`, for a changed request; None if a host without a weight would fail it."""
         try:
             return await self._judged(request, answer, filters)
         except CannotWeigh:
@@ -351,7 +350,7 @@ class _Explanation:
         known = len(self._table)
         if not known:
             return "no host is known", "no host is there"
-        if not len(judged.offers.index):
+        if not len(judged.source.index):
             missing, number = await nodes_without_provider(self._placement, self._table)
             if missing:
                 return filling(missing, number), "no host is there"
@@ -381,21 +380,21 @@ class _Explanation:
         return "every claim was refused", "a limit of the scheduler was met before all hosts were tried"
 
     def _name(self, judged: _Judged, host: int) -> str:
-        return name_of(self._table, judged.field.index(host))
+        return name_of(self._table, judged.pool.index(host))
 
 
 def _placed(judged: _Judged, most: int) -> int:
-    """The number of instances that fit together, ``most`` at most; they are taken off the answer."""
-    field = judged.field
+    """Return how many instances fit together, ``most`` at most, and take them off the answer."""
+    pool = judged.pool
     for number in range(most):
         if number:
-            field.ready()
-        for host in field.best(MOST_FITTED):
-            candidate = next(field.candidates(host), None)
+            pool.ready()
+        for host in pool.best(MOST_FITTED):
+            candidate = next(pool.candidates(host), None)
             if candidate is not None:
-                field.claimed(host, candidate)
+                pool.claimed(host, candidate)
                 break
-            field.drop(host)
+            pool.drop(host)
         else:
             return number
     return most
@@ -415,12 +414,12 @@ def _fewer(wanted: int, placed: int) -> Relaxation:
 
 
 def _free(judged: _Judged, host: int, constraint: Constraint) -> int:
-    """The most that a provider which may serve a constraint on a host has free."""
+    """Return the most that any provider which may serve a constraint on a host has free."""
     name = constraint.names[0]
     found = 0
-    for candidate in islice(judged.field.candidates(host), MOST_CANDIDATES):
+    for candidate in islice(judged.pool.candidates(host), MOST_CANDIDATES):
         for provider, resources in candidate.allocations.items():
             if name in resources:
-                capacity, used = judged.offers.level(provider, name)
+                capacity, used = judged.source.level(provider, name)
                 found = max(found, capacity - used)
     return found

@@ -1,4 +1,4 @@
-"""The swap of a claim over HTTP: at the consumer's generation, again after a conflict."""
+"""The swap of a claim over HTTP: at the consumer's generation, and again after a conflict."""
 
 import msgspec
 
@@ -9,7 +9,7 @@ from roost.model.spec import Selection
 from roost.placement.errors import AssignmentChanged, BadRequest, ConcurrentUpdate, PlacementError
 from roost.scheduler.candidates.fetched_candidates import FetchedCandidates
 from roost.scheduler.errors import BadRequestSpec, NothingClaimed, PlacementRefused, PlacementUnavailable
-from roost.scheduler.gateways.error_translation import asked
+from roost.scheduler.gateways.error_translation import translated
 from roost.scheduler.gateways.foreign_groups import COLLIDED, ForeignGroup, Members, Sleep, look_for_members
 from roost.scheduler.gateways.node_assignments import NodeAssignments, assignments_for
 from roost.scheduler.gateways.recording_placement import RunPlacement
@@ -17,7 +17,7 @@ from roost.scheduler.gateways.running_selection import claim_write
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.request.scheduling_request import GroupPlacement
-from roost.scheduler.selection.claim_result import Verdict, is_consumer_conflict, one_line, result_of
+from roost.scheduler.selection.claim_result import ClaimVerdict, is_consumer_conflict, one_line, result_of
 from roost.scheduler.selection.outcome import Claim
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest, Replacing
 from roost.scheduler.selection.selection import Plugins
@@ -35,9 +35,9 @@ class _ConsumerChanged(Exception):
 
 
 class HttpReplacing:
-    """The use of an alternate by a placement service over HTTP.
+    """The use of an alternate at a placement service over HTTP.
 
-    Between two requests other writers may change anything. What a check has found may be out of date when the
+    Between two requests other writers may change anything. The result of a check may be out of date when the
     claim is written, but placement judges room and the consumer's generation in the write. The condition of a
     server group is judged in the write too, or by a second look: see `foreign_groups`.
     """
@@ -80,7 +80,7 @@ class HttpReplacing:
         )
 
     async def _held(self) -> Held:
-        held = await asked(self._placement.allocations_of(self._request.instance))
+        held = await translated(self._placement.allocations_of(self._request.instance))
         if held is None:
             raise NothingClaimed(self._request.instance)
         return held
@@ -105,35 +105,35 @@ class HttpReplacing:
         return replacing.nothing_left()
 
     async def _stays(self, selected: Selection) -> bool:
-        """Whether the claim on an alternate may stay, as far as the instance's server group goes."""
+        """Return whether the claim on an alternate may stay by the instance's server group."""
         group = self._request.scheduling.spec.group
-        if group is None or await asked(self._placement.knows_groups()):
+        if group is None or await translated(self._placement.knows_groups()):
             return True
         foreign = ForeignGroup(self._placement, group, self._members, self._sleep)
-        return await asked(foreign.stays(self._request.instance, selected.node))
+        return await translated(foreign.stays(self._request.instance, selected.node))
 
     async def _moved_before(self, replacing: Replacing, held: Held) -> Replacement | None:
-        """The result of an earlier call. The trees are read only if the consumer holds something new."""
+        """Return the result of an earlier call; the trees are read only if the consumer has changed."""
         if replacing.is_failed(held):
             return None
         trees: dict[str, set[str]] = {}
         for alternate in self._request.alternates:
-            found = await asked(self._placement.tree(alternate.node))
+            found = await translated(self._placement.tree(alternate.node))
             trees[alternate.node] = {provider.uuid for provider in found}
         return replacing.moved_before(
             held, await self._assignment(), lambda provider, root: provider in trees[root]
         )
 
     async def _assignment(self) -> Assignment | None:
-        """What the instance has on one of the alternates, as far as placement tells."""
+        """Return the instance's assignment on one of the alternates, as far as placement returns it."""
         alternates = self._request.alternates
         nodes = [each.node for each in alternates if each.assignment is not None]
-        told = await asked(self._placement.assignments(nodes)) if nodes else None
-        found = (assigned.get(self._request.instance) for assigned in (told or {}).values())
+        read = await translated(self._placement.assignments(nodes)) if nodes else None
+        found = (assigned.get(self._request.instance) for assigned in (read or {}).values())
         return next((each for each in found if each is not None), None)
 
     async def _claim(self, replacing: Replacing, held: Held, alternate: Selection) -> Selection | str:
-        """Claim an alternate; returns why it cannot be, if so."""
+        """Claim an alternate; returns the selection, or why it cannot be claimed."""
         for _ in range(ATTEMPTS):
             try:
                 return await self._claim_once(replacing, held, alternate)
@@ -148,29 +148,29 @@ class HttpReplacing:
         queries = [*self._request.scheduling.queries]
         while queries:
             query = queries.pop(0)
-            # Mostly the tree alone has all; a sharing provider is outside of it.
+            # Mostly the tree alone has everything; a sharing provider is outside of it.
             narrow = msgspec.structs.replace(
                 query, groups=tuple(_in(alternate.node, each) for each in query.groups)
             )
             try:
-                offers = await self._offers(narrow, index)
-                if not len(offers.index):
-                    offers = await self._offers(query, index)
+                candidates = await self._fetched(narrow, index)
+                if not len(candidates.index):
+                    candidates = await self._fetched(query, index)
             except BadRequestSpec:
                 # A query for a class that no host has; the next one may serve.
                 if not queries:
                     raise
                 continue
-            if len(offers.index):
+            if len(candidates.index):
                 break
         plugins = self._plugins
         progress = await self._progress()
         scheduling, instance = self._request.scheduling, self._request.instance
         assigned = await assignments_for(
-            self._placement, scheduling, self._table, plugins, offers.index, leaving=instance
+            self._placement, scheduling, self._table, plugins, candidates.index, leaving=instance
         )
-        offers = offers.beside(assigned.on)
-        found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers, progress)
+        candidates = candidates.beside(assigned.on)
+        found = replacing.candidates(alternate, candidates, plugins.filters, plugins.weighers, progress)
         if isinstance(found, str):
             return found
         reason = replacing.bound
@@ -184,15 +184,15 @@ class HttpReplacing:
         return reason or ""
 
     async def _progress(self) -> GroupPlacement:
-        """The members of the instance's server group, as far as placement or the spec tells them."""
+        """Return the members of the instance's server group, as far as placement or the spec names them."""
         scheduling = self._request.scheduling
         group = scheduling.spec.group
         claims, _ = await look_for_members(self._placement, group, self._members, self._sleep)
         return progress_at_start(scheduling, self._table, claims=claims)
 
-    async def _offers(self, query: CandidateQuery, only: int) -> FetchedCandidates:
+    async def _fetched(self, query: CandidateQuery, only: int) -> FetchedCandidates:
         try:
-            requests, summaries = await asked(self._placement.candidates(query))
+            requests, summaries = await translated(self._placement.candidates(query))
         except BadRequest as error:
             raise BadRequestSpec(f"placement cannot serve the request: {one_line(error)}") from error
         return FetchedCandidates(requests, summaries, self._table, only=only)
@@ -203,7 +203,7 @@ class HttpReplacing:
         write = claim_write(self._request.scheduling, claim, generation, beside)
         for left in reversed(range(ATTEMPTS)):
             try:
-                await asked(self._placement.write_allocations([write]))
+                await translated(self._placement.write_allocations([write]))
             except ConcurrentUpdate as error:
                 if is_consumer_conflict(error):
                     raise _ConsumerChanged from error
@@ -213,7 +213,7 @@ class HttpReplacing:
                 raise _NodeChanged from error
             except PlacementError as error:
                 result = result_of(error)
-                if result.verdict is Verdict.FATAL:
+                if result.verdict is ClaimVerdict.FATAL:
                     raise PlacementRefused(result.reason or "") from error
                 return result.reason
             else:

@@ -1,4 +1,5 @@
-"""One run over HTTP: candidates are read, hosts are chosen and claimed; more are read while none is found."""
+"""One run over HTTP: reads candidates, chooses and claims hosts, and reads more candidates while none is
+found."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,21 +16,21 @@ from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.claim_result import CLAIMED
 from roost.scheduler.selection.outcome import BOUND, Claim, ClaimAttempt, Outcome
-from roost.scheduler.selection.selection import Draw, Plugins, select
+from roost.scheduler.selection.selection import Plugins, RandomDraw, select
 
 ReadAssignments = Callable[[Indexes], Awaitable[NodeAssignments]]
 """Reads the assignments on nodes, by their indexes in the table."""
 
 
 class HttpRun:
-    """Decides a question on what placement answers.
+    """Decides a request on the answers of placement.
 
-    The hosts of several instances are chosen first and claimed in one write. Where placement refuses it, for
-    others were faster, the instances are placed one after the other, each on the next host that takes it.
+    The hosts of several instances are chosen first and claimed in one write. Where placement refuses it
+    because others were faster, the instances are placed one after the other, each on the next host that takes
+    it.
 
-    ``assigned`` reads the assignments on the nodes that are offered.
-    ``members``: the hosts of each member of the server group, see `progress_at_start`. ``seconds``: how long
-    choosing took, without waiting for placement.
+    ``assigned`` reads the assignments on the nodes of the answer. ``members``: the hosts of each member of
+    the server group, see `progress_at_start`. ``seconds``: time of choosing, without waiting for placement.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class HttpRun:
         self.seconds = 0.0
 
     async def run(self) -> Outcome:
-        """Choose and claim. Claims of a run that comes to nothing, or raises, do not stay."""
+        """Choose and claim. Claims of a run that places nothing, or raises, do not stay."""
         outcome = None
         if len(self._request.instances) > 1 and self._claims.may_be_made_together:
             outcome = await self._together()
@@ -69,14 +70,14 @@ class HttpRun:
     async def _together(self) -> Outcome | None:
         """Choose for all instances, then claim; None if placement refuses that, and nothing is claimed."""
         while True:
-            driven, claims = await self._selection(), list[Claim]()
+            running, claims = await self._selection(), list[Claim]()
             started = time.perf_counter()
-            while driven.claim is not None:
-                claims.append(driven.claim)
-                self._claims.assigned.chosen(driven.claim)
-                driven.answer(CLAIMED)
+            while running.claim is not None:
+                claims.append(running.claim)
+                self._claims.assigned.chosen(running.claim)
+                running.answer(CLAIMED)
             self.seconds += time.perf_counter() - started
-            outcome = driven.outcome
+            outcome = running.outcome
             if not await self._reads_on(outcome):
                 break
         if not outcome.destinations:
@@ -88,15 +89,15 @@ class HttpRun:
         return None
 
     async def _one_by_one(self) -> Outcome:
-        driven = await self._selection()
+        running = await self._selection()
         started, waited = time.perf_counter(), self._claims.waited
-        outcome = await self._claims.carry_out(driven)
+        outcome = await self._claims.carry_out(running)
         self.seconds += time.perf_counter() - started - (self._claims.waited - waited)
         self._tries += self._dated(outcome).tries
         return msgspec.structs.replace(outcome, tries=self._tries)
 
     def _dated(self, outcome: Outcome) -> Outcome:
-        """An outcome whose tries have the versions that the claims were judged on."""
+        """Return an outcome whose claim attempts have the versions that they were judged on."""
         dated = [
             msgspec.structs.replace(tried, version=version)
             for tried, version in zip(outcome.tries, self._claims.judged, strict=True)
@@ -106,20 +107,22 @@ class HttpRun:
 
     async def _selection(self) -> RunningSelection:
         request, table = self._request, self._table
-        answered = await self._candidates.offers()
+        answered = await self._candidates.fetched()
         self._claims.assigned = await self._read_assignments(answered.index)
-        offers = answered.beside(self._claims.assigned.on)
-        # What the selection before this one had placed counts nothing.
+        source = answered.beside(self._claims.assigned.on)
+        # The placements of the selection before this one do not count.
         table.release(*request.instances)
         progress = progress_at_start(request, table, claims=self._members)
         plugins = self._plugins
         started = time.perf_counter()
-        driven = RunningSelection(select(request, table, offers, plugins, Draw(request.seed), progress))
+        running = RunningSelection(
+            select(request, table, source, plugins, RandomDraw(request.seed), progress)
+        )
         self.seconds += time.perf_counter() - started
-        return driven
+        return running
 
     async def _reads_on(self, outcome: Outcome) -> bool:
-        """Whether an outcome falls short, and more candidates have been read."""
+        """Return whether an outcome falls short and more candidates have been read."""
         if not self._falls_short(outcome) or outcome.cause == BOUND or self._request.expired():
             return False
         return await self._candidates.read_on()

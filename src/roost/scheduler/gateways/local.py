@@ -1,6 +1,6 @@
-"""The decision is the transaction: choosing and claiming are one command of the ledger.
+"""Decides inside the transaction: choosing and claiming are one command of the ledger.
 
-Why not ask and then claim: between the two, others claim the same host, and the more load there is the
+Why not choose and then claim: between the two, others claim the same host, and the more load there is the
 more often. Here the choice is made on the exact state that the claim is committed on top of.
 """
 
@@ -14,7 +14,7 @@ from roost.model.reasons import Reasons
 from roost.model.request import CandidateQuery
 from roost.model.what_if import WhatIf
 from roost.placement.commands.allocations import write_allocations
-from roost.scheduler.candidates.fallback_candidates import fleet_offers
+from roost.scheduler.candidates.fallback_candidates import fleet_candidates
 from roost.scheduler.errors import SchedulerError
 from roost.scheduler.explain.explainer import Explainer, Job
 from roost.scheduler.explain.supposition import Supposition
@@ -31,10 +31,10 @@ from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.pool.host_pool import HostPool
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.bounds import TOO_MUCH_WORK, decision_work
-from roost.scheduler.selection.claim_result import Verdict
+from roost.scheduler.selection.claim_result import ClaimVerdict
 from roost.scheduler.selection.outcome import WORK, Basis, Claim, Outcome
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
-from roost.scheduler.selection.selection import Draw, Plugins, choose
+from roost.scheduler.selection.selection import Plugins, RandomDraw, choose
 
 
 class LocalGateway:
@@ -85,7 +85,7 @@ class LocalGateway:
 
 
 class Decide(Command[Decided], frozen=True):
-    """The command: see `roost.scheduler.selection.selection.select`."""
+    """The command that decides a request: see `roost.scheduler.selection.selection.select`."""
 
     request: SchedulingRequest
     table: NodeTable
@@ -102,9 +102,9 @@ class Decide(Command[Decided], frozen=True):
         started = time.perf_counter()
         self.request.check_word(state.fleet.word)
         mark = len(state.changes)
-        # A decision that lost its commit to another writer is made again: what it had claimed counts nothing.
+        # A decision that lost its commit to another writer is made again: its earlier claims do not count.
         self.table.release(*self.request.instances)
-        # Services that this look finds to be down or up again are part of what is decided on.
+        # Services that are found to be down or up again here are part of the node version.
         self.table.seen_since(self.request.oldest_heartbeat)
         node_version = self.table.version
         try:
@@ -117,7 +117,7 @@ class Decide(Command[Decided], frozen=True):
             error.basis = Basis(state.fleet.version, mark, node_version)
             raise
         if not outcome.destinations:
-            # Why: is found beside the writer, see `roost.scheduler.explain`.
+            # The reasons are found beside the writer, see `roost.scheduler.explain`.
             state.take_back(mark)
         return Decided(outcome, state.fleet.version, time.perf_counter() - started, mark, node_version)
 
@@ -125,25 +125,25 @@ class Decide(Command[Decided], frozen=True):
         check_queries(state.fleet, self.request.queries)
         if self.request.generations:
             set_aside(state, self.request)
-        selecting = choose(self.request, self.table, self._field(state.fleet), Draw(self.request.seed))
-        driven = RunningSelection(selecting)
+        selecting = choose(self.request, self.table, self._pool(state.fleet), RandomDraw(self.request.seed))
+        running = RunningSelection(selecting)
         made: list[Claim] = []
-        while driven.claim is not None:
-            claim = driven.claim
+        while running.claim is not None:
+            claim = running.claim
             result = claimed(state, self.request, claim)
-            if result.verdict is Verdict.CLAIMED:
+            if result.verdict is ClaimVerdict.CLAIMED:
                 made.append(claim)
-            driven.answer(result)
-        if driven.outcome.destinations and self.request.generations:
+            running.answer(result)
+        if running.outcome.destinations and self.request.generations:
             state.take_back(mark)
             write_allocations(state, [claim_write(self.request, claim) for claim in made])
-        return driven.outcome
+        return running.outcome
 
-    def _field(self, fleet: Fleet) -> HostPool:
-        kept = self.plugins.keeper.field(fleet, self.request, self.table)
-        if kept is not None:
-            return kept
-        offers = fleet_offers(fleet, self.request, self.table)
+    def _pool(self, fleet: Fleet) -> HostPool:
+        cached = self.plugins.cache.pool(fleet, self.request, self.table)
+        if cached is not None:
+            return cached
+        source = fleet_candidates(fleet, self.request, self.table)
         progress = progress_at_start(self.request, self.table, fleet)
         plugins = self.plugins
-        return FreshPool(self.request, self.table, offers, plugins.filters, plugins.weighers, progress)
+        return FreshPool(self.request, self.table, source, plugins.filters, plugins.weighers, progress)

@@ -10,21 +10,21 @@ from roost.model.change import AllocationsChanged
 from roost.model.spec import Selection
 from roost.placement.commands.allocations import write_allocations
 from roost.placement.errors import PlacementError
-from roost.scheduler.candidates.fallback_candidates import fleet_offers
+from roost.scheduler.candidates.fallback_candidates import fleet_candidates
 from roost.scheduler.errors import NothingClaimed
 from roost.scheduler.gateways.query_checks import check_queries
 from roost.scheduler.gateways.running_selection import claim_write
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.selection.bounds import TOO_MUCH_WORK, decision_work
-from roost.scheduler.selection.claim_result import Verdict, one_line, result_of
+from roost.scheduler.selection.claim_result import ClaimVerdict, one_line, result_of
 from roost.scheduler.selection.outcome import Claim
 from roost.scheduler.selection.replacement import NO_CANDIDATE, Replacement, ReplacementRequest, Replacing
 from roost.scheduler.selection.selection import Plugins
 
 
 class UseAlternate(Command[Replacement], frozen=True):
-    """The command: see `roost.scheduler.selection.replacement`."""
+    """The command that uses an alternate: see `roost.scheduler.selection.replacement`."""
 
     request: ReplacementRequest
     table: NodeTable
@@ -56,19 +56,19 @@ class UseAlternate(Command[Replacement], frozen=True):
         return replacing.nothing_left()
 
     def _claim(self, state: State, held: Held, replacing: Replacing, alternate: Selection) -> Selection | str:
-        """Claim an alternate; returns why it cannot be, if so."""
+        """Claim an alternate; returns the selection, or why it cannot be claimed."""
         index = replacing.alive(alternate)
         if isinstance(index, str):
             return index
-        # Nothing that the instance holds counts against it: neither room in a pool that both hosts share,
-        # nor its own membership in its server group.
+        # The instance's own allocations must not count against it: neither room in a pool that both hosts
+        # share, nor its membership in its server group.
         mark = len(state.changes)
         state.apply(AllocationsChanged(replacing.request.instance, held.consumer, None, held.allocations, {}))
         try:
-            offers = fleet_offers(state.fleet, replacing.request.scheduling, self.table, only=index)
+            source = fleet_candidates(state.fleet, replacing.request.scheduling, self.table, only=index)
             plugins = self.plugins
             progress = progress_at_start(replacing.request.scheduling, self.table, state.fleet)
-            found = replacing.candidates(alternate, offers, plugins.filters, plugins.weighers, progress)
+            found = replacing.candidates(alternate, source, plugins.filters, plugins.weighers, progress)
         except TooMuchWork:
             found = TOO_MUCH_WORK
         finally:
@@ -83,7 +83,7 @@ class UseAlternate(Command[Replacement], frozen=True):
                 write_allocations(state, [write])
             except PlacementError as error:
                 result = result_of(error)
-                if result.verdict is not Verdict.REFUSED:
+                if result.verdict is not ClaimVerdict.REFUSED:
                     raise
                 reason = result.reason or ""
             else:
@@ -91,7 +91,7 @@ class UseAlternate(Command[Replacement], frozen=True):
         return reason
 
     def _why_none(self, state: State, held: Held, alternate: Selection) -> str:
-        """Why placement has no candidate on the host of an alternate that is alive."""
+        """Return why placement has no candidate on the host of an alternate that is alive."""
         mark = len(state.changes)
         claim = Claim(self.request.instance, Candidate(alternate.node, alternate.allocations, {}))
         try:
@@ -104,6 +104,6 @@ class UseAlternate(Command[Replacement], frozen=True):
 
 
 def _root(fleet: Fleet, provider: str) -> str | None:
-    """The root of a provider's tree, None if there is no such provider."""
+    """Return the root of a provider's tree, None if there is no such provider."""
     row = fleet.find_row(provider)
     return None if row < 0 else fleet.uuid(fleet.root.item(row))

@@ -1,16 +1,17 @@
-"""The assignments on nodes during one run over HTTP: what placement tells of them, and the run's own.
+"""The assignments on nodes during one run over HTTP: those that placement returns, and the run's own.
 
 Roost's placement keeps assignments. A run reads those of the nodes that it may choose, and its claims name
-the digest of what they were fitted beside: a claim is refused if another scheduler came first, and the run
-reads the node again. OpenStack's placement keeps none. There the scheduler's memory of its outstanding claims
-stands for them, so that one scheduler assigns nothing twice. Two schedulers may, until the nodes report.
+the digest of the assignments they were fitted beside: a claim is refused if another scheduler came first, and
+the run reads the node again. OpenStack's placement keeps none. There the scheduler's memory of its
+outstanding claims stands for them, so that one scheduler assigns nothing twice. Two schedulers may, until the
+nodes report.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from roost.model.assignment import Assigned, Assignment, digest_of_all
-from roost.scheduler.gateways.error_translation import asked
+from roost.scheduler.gateways.error_translation import translated
 from roost.scheduler.gateways.recording_placement import RunPlacement
 from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.nodes.outstanding import taken_by
@@ -26,29 +27,29 @@ class NodeAssignments(Protocol):
     """The assignments on the nodes that a run may choose, its own choices included."""
 
     def on(self, node: str) -> Assigned:
-        """The assignments on a node, without those of the instance that the run moves away from there.
+        """Return the assignments on a node, without those of the instance that the run moves away from there.
 
         The result never changes: when the assignments do, it is another object.
         """
 
     def beside(self, node: str) -> str | None:
-        """The digest of the assignments on a node that placement told; None: it tells none."""
+        """Return the digest of the assignments that placement returned for a node; None: it keeps none."""
 
     def chosen(self, claim: Claim) -> None:
-        """A claim is about to be written."""
+        """Note a claim that is about to be written."""
 
     def made(self, claims: Iterable[Claim]) -> None:
-        """Claims were written."""
+        """Note claims that were written."""
 
     def refused(self, claims: Iterable[Claim]) -> None:
-        """Claims were not written."""
+        """Note claims that were not written."""
 
     async def read_again(self, node: str) -> None:
-        """Read the assignments on a node again, which have changed. Raises: as `asked`."""
+        """Read the assignments on a node again, which have changed. Raises: as `translated`."""
 
 
 class NoAssignments:
-    """For a request that no filter assigns anything to."""
+    """No assignments, for a request to which no filter assigns anything."""
 
     def on(self, node: str) -> Assigned:
         return NOTHING
@@ -69,27 +70,30 @@ class NoAssignments:
         pass
 
 
-class ToldAssignments:
-    """What Roost's placement tells. ``leaving``: the instance whose own assignment stands in nobody's way."""
+class PlacementAssignments:
+    """The assignments that Roost's placement returns.
+
+    ``leaving``: the instance whose own assignment counts as free.
+    """
 
     def __init__(
-        self, placement: RunPlacement, told: dict[str, dict[str, Assignment]], leaving: str | None
+        self, placement: RunPlacement, read: dict[str, dict[str, Assignment]], leaving: str | None
     ) -> None:
         self._placement = placement
-        self._told = told
+        self._read = read
         self._leaving = leaving
         self._chosen: dict[str, Assignment] = {}
 
     def on(self, node: str) -> Assigned:
-        told = self._told.get(node, {})
+        read = self._read.get(node, {})
         chosen = {consumer: each for consumer, each in self._chosen.items() if each.node == node}
-        found = {**told, **chosen} if chosen else told
+        found = {**read, **chosen} if chosen else read
         if self._leaving in found:
             return {consumer: each for consumer, each in found.items() if consumer != self._leaving}
         return found
 
     def beside(self, node: str) -> str | None:
-        return digest_of_all(self._told.get(node, {}))
+        return digest_of_all(self._read.get(node, {}))
 
     def chosen(self, claim: Claim) -> None:
         if claim.candidate.assignment is not None:
@@ -99,21 +103,21 @@ class ToldAssignments:
         for claim in claims:
             assignment = self._chosen.pop(claim.instance, None)
             if assignment is not None:
-                # Never in place: filters keep what they found beside the same object.
-                told = self._told.get(assignment.node, {})
-                self._told[assignment.node] = {**told, claim.instance: assignment}
+                # Never in place: filters cache their results by the identity of this object.
+                read = self._read.get(assignment.node, {})
+                self._read[assignment.node] = {**read, claim.instance: assignment}
 
     def refused(self, claims: Iterable[Claim]) -> None:
         for claim in claims:
             self._chosen.pop(claim.instance, None)
 
     async def read_again(self, node: str) -> None:
-        told = await asked(self._placement.assignments([node]))
-        self._told.update(told or {})
+        read = await translated(self._placement.assignments([node]))
+        self._read.update(read or {})
 
 
 class RememberedAssignments:
-    """What the outstanding claims of this scheduler were assigned, for a placement that keeps none.
+    """The assignments of this scheduler's outstanding claims, for a placement that keeps none.
 
     A claim counts from the moment before it is written: other runs of this process choose meanwhile.
     """
@@ -152,9 +156,10 @@ async def assignments_for(
     hosts: Indexes,
     leaving: str | None = None,
 ) -> NodeAssignments:
-    """The assignments on some nodes (indexes of the table), read if the request may be assigned anything.
+    """Return the assignments on some nodes (indexes of the table), read if the request may be assigned
+    anything.
 
-    Raises: as `asked`.
+    Raises: as `translated`.
     """
     narrowing = [each for each in plugins.filters if hasattr(each, "narrow")]
     if all(ask_key(each, request) is None for each in narrowing):
@@ -162,14 +167,14 @@ async def assignments_for(
     nodes = _with_hardware(table, hosts)
     if not nodes:
         return NoAssignments()
-    told = await asked(placement.assignments(nodes))
-    if told is None:
+    read = await translated(placement.assignments(nodes))
+    if read is None:
         return RememberedAssignments(request, table)
-    return ToldAssignments(placement, told, leaving)
+    return PlacementAssignments(placement, read, leaving)
 
 
 def _with_hardware(table: NodeTable, hosts: Indexes) -> Sequence[str]:
-    """The nodes that report something to be assigned."""
+    """Return the nodes that report hardware which can be assigned."""
     found = []
     for index in hosts.tolist():
         report = table.report(index)

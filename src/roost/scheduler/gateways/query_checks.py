@@ -1,4 +1,4 @@
-"""Checks of the queries of a request before they are decided upon."""
+"""Checks the queries of a request before the decision."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,9 @@ from roost.scheduler.selection.claim_result import one_line
 
 
 def check_queries(fleet: Fleet, queries: Sequence[CandidateQuery]) -> None:
-    """Check that placement knows the classes and traits of one of the queries at least.
+    """Check that placement knows the classes and traits of at least one of the queries.
 
-    A query for huge pages of a size that no host has finds nothing, but another size may serve as well.
+    A query for huge pages of a size that no host has finds nothing, but another size may be served.
 
     Raises:
         BadRequestSpec: each query names a class or trait that does not exist.

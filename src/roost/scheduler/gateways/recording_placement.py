@@ -1,7 +1,8 @@
-"""Placement over HTTP as one run asks it: at which versions of the ledger the run was told what.
+"""Wraps the placement client for one run, and records the ledger version of each response.
 
-Roost's placement says with each response on which state it was made. With the versions of the node table in
-between, that is what a decision over HTTP depends on, and the record of the run has it (see ADR 16).
+Roost's placement names with each response the state it was made on. Together with the versions of the node
+table in between, a decision over HTTP depends on nothing else, and the record of the run has them (see ADR
+16).
 """
 
 from collections.abc import Awaitable, Sequence
@@ -11,8 +12,8 @@ from roost.ledger import Held
 from roost.model.assignment import Assignment
 from roost.model.record import PlacementRead
 from roost.model.request import CandidateQuery
-from roost.placement.client.bodies import CandidatePage
-from roost.placement.client.transport import Heard
+from roost.placement.client.bodies import FetchedPage
+from roost.placement.client.transport import ResponseMoments
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.interface import AllocationRequest, Provider, ProviderSummary
 from roost.scheduler.nodes.table import NodeTable
@@ -22,7 +23,7 @@ T = TypeVar("T")
 
 
 class RunPlacement(Protocol):
-    """What a run asks of placement; `roost.placement.client.HttpPlacement` has the contracts."""
+    """The calls of a run to placement; `roost.placement.client.HttpPlacement` has the contracts."""
 
     async def candidates(
         self, query: CandidateQuery, limit: int | None = None
@@ -30,7 +31,7 @@ class RunPlacement(Protocol):
 
     async def candidate_page(
         self, query: CandidateQuery, limit: int, cursor: str | None
-    ) -> CandidatePage | None: ...
+    ) -> FetchedPage | None: ...
 
     async def knows_groups(self) -> bool: ...
 
@@ -56,38 +57,41 @@ class RunPlacement(Protocol):
 
 
 class PlacementOverHttp(RunPlacement, Protocol):
-    """A placement service whose responses name the moments at which they were made, if it is Roost's."""
+    """A placement service whose responses name the versions that they were made on, if it is Roost's."""
 
-    def noting(self, heard: Heard) -> RunPlacement: ...
+    def noting(self, moments: ResponseMoments) -> RunPlacement: ...
 
 
 class RecordingPlacement:
-    """Asks placement for one run, and notes what it was told (`RunPlacement`).
+    """Calls placement for one run, and records its reads (`RunPlacement`).
 
-    The versions are those of the state of placement and of the node table with which the run goes on after
-    each call, so a look at the heartbeats is made first.
+    Each record has the version of placement's state and the version of the node table with which the run
+    continues, so the heartbeats are read before it.
     """
 
     def __init__(self, placement: PlacementOverHttp, request: SchedulingRequest, table: NodeTable) -> None:
-        self._heard: Heard = []
+        self._heard: ResponseMoments = []
         self._placement = placement.noting(self._heard)
         self._oldest = request.oldest_heartbeat
         self._table = table
-        self._told: list[PlacementRead] = []
+        self._reads: list[PlacementRead] = []
         self.complete = not request.options.host_list_seconds
         table.seen_since(self._oldest)
         self.began_at = table.version
 
     @property
-    def told(self) -> tuple[PlacementRead, ...]:
-        """What the run was told; nothing if that is not all by which it decided: a service that names no
-        version, or responses that are kept from run to run."""
-        return tuple(self._told) if self.complete else ()
+    def reads(self) -> tuple[PlacementRead, ...]:
+        """The reads of the run; empty if they are not all that it was decided on.
+
+        That is the case with a service that names no version, and with answers that are cached from run to
+        run.
+        """
+        return tuple(self._reads) if self.complete else ()
 
     @property
     def judged_on(self) -> int | None:
         """The version that the last claim was judged on, None if that is not known."""
-        return self._told[-1].versions[-1] if self._told and self._told[-1].versions else None
+        return self._reads[-1].versions[-1] if self._reads and self._reads[-1].versions else None
 
     async def candidates(
         self, query: CandidateQuery, limit: int | None = None
@@ -96,7 +100,7 @@ class RecordingPlacement:
 
     async def candidate_page(
         self, query: CandidateQuery, limit: int, cursor: str | None
-    ) -> CandidatePage | None:
+    ) -> FetchedPage | None:
         return await self._noted("candidate_page", self._placement.candidate_page(query, limit, cursor))
 
     async def knows_groups(self) -> bool:
@@ -143,4 +147,4 @@ class RecordingPlacement:
             self._table.seen_since(self._oldest)
             position = known[-1].position if known else 0
             versions = tuple(each.version for each in known)
-            self._told.append(PlacementRead(call, versions, position, self._table.version))
+            self._reads.append(PlacementRead(call, versions, position, self._table.version))

@@ -1,4 +1,4 @@
-"""What the gateways have in common: how a claim is written, and a selection under way."""
+"""A selection in progress, and the write of a claim, for all gateways."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from roost.model.change import AllocationsChanged
 from roost.placement.commands.allocations import ConsumerWrite, write_allocations
 from roost.placement.errors import ConcurrentUpdate, PlacementError
 from roost.scheduler.request.scheduling_request import SchedulingRequest
-from roost.scheduler.selection.claim_result import CLAIMED, ClaimResult, Verdict, result_of
+from roost.scheduler.selection.claim_result import CLAIMED, ClaimResult, ClaimVerdict, result_of
 from roost.scheduler.selection.outcome import Claim, Outcome
 from roost.scheduler.selection.selection import Selecting
 
@@ -21,11 +21,11 @@ def claim_write(
     generation: int | None = None,
     beside: str | None = None,
 ) -> ConsumerWrite:
-    """The allocation write that makes a claim.
+    """Return the allocation write that makes a claim.
 
-    ``generation`` is the consumer's present one, by default as the question says; None: it holds nothing
-    yet. With a server group the write has the group's condition, whether or not a filter for it is enabled.
-    ``beside``: the digest of the assignments on the node that the claim was fitted beside.
+    ``generation``: of the consumer at present, by default as in the request; None: it holds nothing yet. With
+    a server group the write has the group's condition, whether or not a filter for it is enabled. ``beside``:
+    the digest of the assignments on the node that the claim was fitted beside.
     """
     return ConsumerWrite(
         consumer=claim.instance,
@@ -42,12 +42,12 @@ def claim_write(
 
 
 def set_aside(state: State, request: SchedulingRequest) -> None:
-    """Take what the instances of a question hold out of a ledger's state.
+    """Remove the allocations of a request's instances from a ledger's state.
 
-    So nothing of it counts against them: neither room nor membership in their server group. The caller takes
-    this back before it writes.
+    So they do not count against the instances: neither as room nor as membership in their server group. The
+    caller takes this back before it writes.
 
-    Raises: `ConcurrentUpdate` if an instance holds nothing, or not at the generation of the question.
+    Raises: `ConcurrentUpdate` if an instance holds nothing, or not at the generation in the request.
     """
     for instance, generation in request.generations.items():
         held = state.held(instance)
@@ -61,7 +61,7 @@ def set_aside(state: State, request: SchedulingRequest) -> None:
 
 
 def claimed(state: State, request: SchedulingRequest, claim: Claim) -> ClaimResult:
-    """Make a claim in a ledger's state. What the instance held is set aside, if it held something.
+    """Make a claim in a ledger's state. Earlier allocations of the instance are set aside already.
 
     Raises: `PlacementError` that is no refusal of this claim.
     """
@@ -72,14 +72,14 @@ def claimed(state: State, request: SchedulingRequest, claim: Claim) -> ClaimResu
         write_allocations(state, [write])
     except PlacementError as error:
         result = result_of(error)
-        if result.verdict is not Verdict.REFUSED:
+        if result.verdict is not ClaimVerdict.REFUSED:
             raise
         return result
     return CLAIMED
 
 
 class RunningSelection:
-    """A selection under way: the claim that it wants made, None once ``outcome`` is there."""
+    """A selection in progress: the claim that it wants made, None once ``outcome`` is there."""
 
     claim: Claim | None
     outcome: Outcome
@@ -89,7 +89,7 @@ class RunningSelection:
         self._resume(None)
 
     def answer(self, result: ClaimResult) -> None:
-        """Tell the selection the result of the claim."""
+        """Send the result of the claim to the selection."""
         self._resume(result)
 
     def _resume(self, result: ClaimResult | None) -> None:

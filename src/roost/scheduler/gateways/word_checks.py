@@ -1,7 +1,7 @@
-"""Operators' words where no commit can depend on them: looked for before a run, and again after its claims.
+"""Operators' words where no commit can depend on them: read before a run, and again after its claims.
 
-A word that comes between the two looks and concerns a host of the run makes it give its claims back. So a
-claim that was not made before the word lasts no longer than the second look takes.
+A word that comes between the two reads and concerns a host of the run makes it give its claims back. So a
+claim on a host that an operator has taken away lasts no longer than the second read takes.
 """
 
 import asyncio
@@ -35,27 +35,26 @@ class UnconditionalGateway(Gateway, Protocol):
     """A gateway whose claims are not conditional on operators' words."""
 
     async def give_back(self, request: SchedulingRequest) -> None:
-        """Free what a run has claimed for the new instances of its question."""
+        """Free the claims of a run for the new instances of its request."""
 
     def forget_answers(self) -> None:
-        """Forget what is kept of earlier answers: it may be older than a word."""
+        """Drop cached answers: they may be older than a word."""
 
 
 class WordCheckedGateway:
-    """Looks for operators' words around the runs of another gateway.
+    """Reads operators' words before and after the runs of another gateway.
 
-    Also raises `StorageError` if they cannot be read. What was claimed then is given back.
+    Also raises `StorageError` if they cannot be read. Claims made until then are given back.
     """
 
     def __init__(self, gateway: UnconditionalGateway, words: OperatorWords) -> None:
         self._gateway = gateway
         self._words = words
-        # The events that were known when the answers of placement were forgotten last.
+        # The number of words when the cached answers of placement were dropped last.
         self._answered_after = 0
 
     async def decide(self, request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
-        """As `Gateway.decide` says; also raises `NewerWord`, and `ClaimsInDoubt` if what was claimed cannot
-        be given back."""
+        """As `Gateway.decide`; also raises `NewerWord`, and `ClaimsInDoubt` if claims cannot be freed."""
         await self._look(request)
         decided = await self._gateway.decide(request, table, plugins)
         destinations = decided.outcome.destinations
@@ -75,11 +74,11 @@ class WordCheckedGateway:
     async def use_alternate(
         self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
     ) -> Replacement:
-        """As `Gateway.use_alternate` says; also raises `NewerWord`.
+        """As `Gateway.use_alternate`; also raises `NewerWord`.
 
         An alternate that is taken away while its claim is made has failed as the host before it. Why the next
-        one is not tried at once: the request would be judged by what was said before, and what matters to all
-        hosts would use up one alternate after another.
+        one is not tried at once: it would be judged by the words before, and a word that concerns all hosts
+        would use up one alternate after another.
         """
         await self._look(request.scheduling)
         found = await self._gateway.use_alternate(request, table, plugins)
@@ -89,7 +88,7 @@ class WordCheckedGateway:
         return found
 
     async def check(self, queries: Sequence[CandidateQuery]) -> None:
-        """As `Gateway.check` says."""
+        """As `Gateway.check`."""
         await self._gateway.check(queries)
 
     async def explain(
@@ -101,19 +100,19 @@ class WordCheckedGateway:
         *,
         newest: bool = False,
     ) -> Reasons | None:
-        """As `Gateway.explain` says."""
+        """As `Gateway.explain`."""
         return await self._gateway.explain(request, table, plugins, placed, newest=newest)
 
     async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
-        """As `Gateway.what_if` says."""
+        """As `Gateway.what_if`."""
         return await self._gateway.what_if(supposed, table, plugins)
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
-        """As `Gateway.aggregates` says."""
+        """As `Gateway.aggregates`."""
         return await self._gateway.aggregates(providers)
 
     async def _look(self, request: SchedulingRequest) -> None:
-        """Raises `NewerWord` if something was said since the question was made."""
+        """Read the newest words. Raises `NewerWord` if there is one since the request was made."""
         await self._words.look()
         events = self._words.taken.events
         if events != self._answered_after:
@@ -135,7 +134,7 @@ class WordCheckedGateway:
             raise ClaimsInDoubt(text) from (cause or error)
 
     async def _stands(self, request: SchedulingRequest, *selected: Selection) -> bool:
-        """Return whether nothing said since the question was made concerns the hosts of some claims."""
+        """Return whether no word since the request was made concerns the hosts of some claims."""
         await self._words.look()
         if request.word is None:
             return True

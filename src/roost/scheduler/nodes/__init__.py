@@ -1,21 +1,31 @@
-"""The node table: what every compute node reports, as columns, and what claims have taken since.
+"""The node table: the reports of all compute nodes as columns, and the claims since these reports.
 
-table          takes in reports, aggregates and claims; `NodeTable`
-columns        the numbers
-metric_columns, numa_columns, pci_columns, cell_numbers  the numbers of metrics and devices
-directory      nodes by root provider, name, aggregate; lookups, rows: how they are found, and free rows
-labels         values that many nodes share; aggregates: host aggregates and their metadata; zones
-outstanding    what claims took that reports do not contain yet
-unreported     the assignments that reports do not count
-numa_reports   NUMA topologies as reported; numa_topologies: as they are used now
-near_cells, pci_near_cells  devices close to NUMA cells
-tree_providers single providers in the trees of hosts
-heartbeats     which services were seen lately
-operator_words which words of operators the table has taken in
-feed           keeps the table up to date from the cells' databases
-journal        writes the events of a table, and makes past tables from them
-hosts          the table of a scheduler that is a service
-roots, unreported_roots  hosts that placement alone knows
+table            takes in reports, aggregates and claims; `NodeTable`
+columns          columns of the nodes' numbers, claims since the reports included
+metric_columns   columns of metrics
+numa_columns     columns of NUMA cells, and the guest topologies that fit
+cell_numbers     the numbers of one NUMA cell in these columns
+pci_columns      columns of PCI pools
+directory        finds nodes by root provider, name, aggregate, or row of a fleet
+lookups          the indexes that the directory uses
+rows             rows of removed nodes, which new nodes may get
+labels           values that many nodes share
+aggregates       host aggregates and their metadata
+zones            availability zones, as aggregates make them
+outstanding      claims that no report contains yet
+unreported       assignments that reports do not count
+numa_reports     NUMA topologies as reported
+numa_topologies  NUMA topologies with the use by claims since the report
+near_cells       NUMA cells close to a guest's PCI devices and networks
+pci_near_cells   PCI devices close to NUMA cells
+tree_providers   single providers in the trees of hosts
+heartbeats       the last heartbeat of each compute service
+operator_words   the operators' words that the table has taken in
+feed             keeps the table up to date from the cells' databases
+journal          writes the events of a table, and makes past tables from them
+hosts            the node table of a scheduler that is a service of its own
+roots            root providers of placement
+unreported_roots nodes without an agent, from the root providers of placement
 """
 
 from roost.scheduler.nodes.table import NodeTable

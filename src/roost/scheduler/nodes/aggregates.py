@@ -24,40 +24,40 @@ class NodeAggregates:
         self._having: dict[tuple[str, str], set[str]] = {}
 
     def of(self, node: str) -> tuple[HostAggregate, ...]:
-        """The aggregates of a node, in order of their uuids."""
+        """Return the aggregates of a node, in order of their uuids."""
         known = self._by_uuid
         return tuple(known[uuid] for uuid in self._of_node.get(node, ()) if uuid in known)
 
     def members(self, any_of: frozenset[str]) -> set[str]:
-        """The nodes in one of some aggregates."""
+        """Return the nodes in one of some aggregates."""
         known = self._by_uuid
         return set[str]().union(*(self._members.get(uuid, ()) for uuid in any_of if uuid in known))
 
     def labels(self, key: str) -> Labels[Values] | None:
-        """The values of a key by index of the node; None if no node is in an aggregate that has it."""
+        """Return the values of a key by index of the node; None if no node is in an aggregate that has it."""
         return self._labels.get(key)
 
     def keys(self, prefix: str) -> Collection[str]:
-        """The keys with a prefix that some node has."""
+        """Return the keys with a prefix that some node has."""
         return [key for key in self._labels if key.startswith(prefix)]
 
     def having(self, key: str, value: str) -> frozenset[str]:
-        """The uuids of the aggregates that have ``key`` equal to ``value``, also of those without members."""
+        """Return the uuids of all aggregates that have ``key`` equal to ``value``, even without members."""
         return frozenset(self._having.get((key, value), ()))
 
     def by_metadata(self) -> Iterator[tuple[str, str, Collection[str]]]:
-        """Each key and value, and the uuids of the aggregates that have them."""
+        """Yield each key and value, and the uuids of the aggregates that have them."""
         return ((key, value, found) for (key, value), found in self._having.items())
 
     def state(self) -> list[AggregateEvent]:
-        """The events that give these aggregates and memberships, applied to none."""
+        """Return the events that give these aggregates and memberships, applied to none."""
         return [
             *(AggregateSet(self._by_uuid[uuid]) for uuid in sorted(self._by_uuid)),
             *(MembershipsSet(node, self._of_node[node]) for node in sorted(self._of_node)),
         ]
 
     def differences(self, changed: Iterable[Aggregate], every: AbstractSet[str]) -> list[AggregateEvent]:
-        """The events that make the aggregates those that ``changed`` tells, and leave only ``every``."""
+        """Return the events that apply ``changed`` and remove aggregates whose uuid is not in ``every``."""
         events: list[AggregateEvent] = []
         joined, left = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
         for new in changed:
@@ -78,14 +78,14 @@ class NodeAggregates:
         return [*events, *map(AggregateRemoved, gone)]
 
     def affected(self, event: AggregateEvent) -> Collection[str]:
-        """The nodes whose aggregates an event may change."""
+        """Return the nodes whose aggregates an event may change."""
         if isinstance(event, MembershipsSet):
             return (event.node,)
         uuid = event.aggregate.uuid if isinstance(event, AggregateSet) else event.uuid
         return self._members.get(uuid, ())
 
     def apply(self, event: AggregateEvent) -> int:
-        """Take in an event. Returns whether queries that were made before it may be others now (0 or 1).
+        """Take in an event. Returns 1 if queries made before it may be out of date now, else 0.
 
         The caller then calls `put` for each affected node that is in the table.
         """
@@ -132,7 +132,7 @@ class NodeAggregates:
 
 
 def _values(aggregates: Iterable[HostAggregate]) -> dict[str, Values]:
-    """The values of each metadata key, in the order of the aggregates."""
+    """Return the values of each metadata key, in the order of the aggregates."""
     values: dict[str, Values] = {}
     for aggregate in aggregates:
         for key, value in aggregate.metadata.items():

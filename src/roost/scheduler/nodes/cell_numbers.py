@@ -1,4 +1,4 @@
-"""What the columns of the node table have of one NUMA cell."""
+"""The numbers of one NUMA cell in the columns of the node table."""
 
 from functools import lru_cache
 from typing import Final
@@ -34,7 +34,7 @@ CellNumbers = tuple[int, ...]
 
 
 def numbers_of(cell: HostCell) -> CellNumbers:
-    """What the columns have of one cell."""
+    """Return the numbers of one cell for the columns."""
     smallest = cell.pages[0] if cell.pages else _NO_PAGES
     return (
         1,
@@ -57,12 +57,12 @@ _NO_PAGES = Pages(0, 0, 0)
 
 @lru_cache(maxsize=2**14)
 def core_numbers(siblings: tuple[Cpus, ...], free: Cpus, keeps_whole: bool) -> tuple[int, ...]:
-    """What the free CPUs of a cell are worth: in the fields from ``free_cpus`` to ``with_siblings``.
+    """Return the numbers of a cell's free CPUs: the fields from ``free_cpus`` to ``with_siblings``.
 
-    ``keeps_whole``: siblings can be kept idle, because dedicated CPUs are not told from shared ones. The last
-    answers are kept: cells are of few kinds, and many of them are empty or full.
+    ``keeps_whole``: siblings can be kept idle, because the host does not separate dedicated from shared CPUs.
+    The last results are cached: cells are of few kinds, and many of them are empty or full.
     """
-    # How many free CPUs each core has: nodes that are used have thousands of different sets.
+    # Counts of free CPUs by core, because nodes in use have thousands of different sets of free CPUs.
     cores = [(core & free).bit_count() for core in siblings]
     threads = threads_of(siblings)
     having, by_threads = 0, [0]

@@ -1,4 +1,4 @@
-"""The columns of the node table: numbers that nodes report, and what claims have taken since."""
+"""The columns of the node table: numbers that nodes report, less the amounts of claims since."""
 
 import math
 from collections import Counter
@@ -16,7 +16,7 @@ from roost.model.node_event import ClaimBuilt, ClaimCounted, ClaimReleased, Node
 from roost.model.operator_word import Subject
 from roost.scheduler.nodes.metric_columns import MetricColumns
 from roost.scheduler.nodes.numa_reports import NumaReports
-from roost.scheduler.nodes.outstanding import OutstandingClaims, Sums, Taken
+from roost.scheduler.nodes.outstanding import OutstandingClaims, Sums, TakenAmounts
 from roost.scheduler.nodes.pci_columns import PciColumns
 
 _COLUMNS = {
@@ -33,10 +33,10 @@ _COLUMNS = {
     "_free_disk_mb": (np.float64, math.nan),
     "_free_pci_devices": (np.int64, 0),
 }
-"""Type of each column, and its value where no node is."""
+"""Dtype of each column, and its value in a row without a node."""
 
 _NOTHING = Sums()
-"""What claims take from a node without claims."""
+"""The amounts of a node without claims."""
 
 _HAS: dict[str, Callable[[NodeReport], bool]] = {
     "hypervisor_version": lambda report: report.hypervisor_version != 0,
@@ -47,26 +47,26 @@ _HAS: dict[str, Callable[[NodeReport], bool]] = {
     "free_disk_mb": lambda report: report.free_disk_mb is not None,
     "free_pci_devices": lambda report: free_devices(report.pci_device_pools) != 0,
 }
-"""Whether a report has something in a column."""
+"""For each column of numbers, a function that tells if a report has something in it."""
 
 
 class NodeColumns:
-    """One number of each kind for each node, by index, with room to spare at the end.
+    """Arrays with one number a node, by index; they may be longer than the table.
 
     ``cell`` int32 (number of the cell in ``cells``), ``service`` int32 (number of the compute service, see
     `last_seen`), ``enabled`` and ``alive`` bool (see `seen_since`; a node is enabled if its agent says so and
     no operator has disabled it), ``service_version``,
     ``hypervisor_version``, ``num_instances`` and ``num_io_ops`` int64, ``failed_builds`` float64,
     ``free_ram_mb`` and ``free_disk_mb`` float64 (NaN where not reported), ``free_pci_devices`` int64.
-    Of these, the numbers of instances and I/O operations and what is free are what the node reports and what
-    claims have taken since (see `claim`).
+    The numbers of instances and I/O operations and the free amounts are those of the node's report, with the
+    claims since that report counted (see `claim`).
 
     ``numa`` has the NUMA topologies that nodes report, and ``pci`` the PCI pools: see `decode`.
 
-    For caches: ``invalidations`` has the nodes whose reports have changed, where a heartbeat counts only if
-    it makes a service alive again (see `seen_since`). ``structure`` rises when caches must begin anew: a node
-    came or went, or changed its cell or its service, a metadata key came or went, or `has` of a column
-    changed.
+    For caches: ``invalidations`` lists the nodes whose reports have changed; a heartbeat counts as a change
+    only if it makes a service alive again (see `seen_since`). ``structure`` rises when caches must begin
+    anew: a node came or went, or changed its cell or its service; a metadata key came or went; `has` of a
+    column changed.
     """
 
     cell: Int32
@@ -97,7 +97,7 @@ class NodeColumns:
         self.numa = NumaReports()
         self.pci = PciColumns()
         self._claims = OutstandingClaims()
-        # Whether somebody has read the numbers that claims change: before, no cache depends on them.
+        # True once the numbers that claims change were read: no cache depends on them before.
         self._counts_read = False
         self._amounts_read = False
         self._devices_read = False
@@ -108,26 +108,27 @@ class NodeColumns:
         return len(self._reports)
 
     def report(self, index: int) -> NodeReport:
-        """What a node last reported. Of a free row: what its last node reported."""
+        """Return the last report of a node; for a free row, that of its last node."""
         return self._reports[index]
 
     def has(self, column: str) -> bool:
-        """Whether any node has ever reported something in a column of numbers: neither 0 nor NaN, for those
-        columns that are NaN where not reported also 0.
+        """Return whether any node has ever reported something in a column of numbers.
 
-        A weigher says nothing before. It never goes back to that: a run in which the last such report
-        changes would have its numbers for some instances only. A column of zeros weighs nothing.
+        NaN is nothing. 0 is something only in columns that are NaN where not reported. A weigher ignores a
+        column until then. The value never returns to False: otherwise a run during which the last such report
+        changes would weigh some of its instances by the column and others not. A column of zeros weighs
+        nothing.
         """
         return column in self._had
 
     def set_reported(self, columns: Iterable[str]) -> None:
-        """Take in that some node has reported something in these columns before."""
+        """Note columns in which some node has reported something before."""
         new = {*columns} - self._had
         self._had |= new
         self.structure += len(new)
 
     def metric(self, name: str) -> Float64:
-        """A metric of every node: float64[size], NaN where a node does not report it."""
+        """Return a metric of every node: float64[size], NaN where a node does not report it."""
         return self._metrics.of(name, self.size)
 
     @property
@@ -135,7 +136,7 @@ class NodeColumns:
         """The lowest version that a node's service reports; 0 without nodes."""
         return min(self._service_versions, default=0)
 
-    # What claims take between two reports
+    # Claims between two reports
 
     @property
     def num_instances(self) -> Int64:
@@ -180,19 +181,19 @@ class NodeColumns:
         disk_mb: int = 0,
         assignment: Assignment | None = None,
     ) -> None:
-        """An instance was claimed on a node: it counts there until a report lists it, or `release`.
+        """Count the claim of an instance on a node, until a report lists the instance or `release` is called.
 
-        A claim of the same instance on another node counts no longer. Amounts are in MiB.
+        A claim of the same instance on another node ends. Amounts are in MiB.
         """
         self.release(instance)
         report = self._reports[index]
         if instance not in report.instances:
             self._note(ClaimCounted(instance, report.node, memory_mb, disk_mb, assignment))
-            self._claims.put(instance, Taken(index, memory_mb, disk_mb, assignment=assignment))
+            self._claims.put(instance, TakenAmounts(index, memory_mb, disk_mb, assignment=assignment))
             self._recount_claims(index)
 
     def built(self, instance: str) -> None:
-        """An instance is built: its claim counts as an I/O operation no longer."""
+        """Note that an instance is built: its claim no longer counts as an I/O operation."""
         taken = self._claims.of(instance)
         if taken is not None and taken.building:
             self._note(ClaimBuilt(instance))
@@ -200,7 +201,7 @@ class NodeColumns:
             self._recount_claims(taken.index)
 
     def release(self, *instances: str) -> None:
-        """The claims of instances have come back: their attempts failed, or they are gone."""
+        """End the claims of instances whose attempts failed, or that are gone."""
         for instance in instances:
             taken = self._claims.drop(instance)
             if taken is not None:
@@ -208,7 +209,7 @@ class NodeColumns:
                 self._recount_claims(taken.index)
 
     def _note(self, event: NodeEvent) -> None:
-        """Tell all that listen of an event. With a journal, the table is at the event's version then."""
+        """Append an event to all lists of `listen`. With a journal, the table gets the event's version."""
         if self._listening:
             for events in self._listening:
                 events.append(event)
@@ -219,14 +220,14 @@ class NodeColumns:
         report = self._reports[index]
         had = self._free_pci_devices.item(index)
         self._set_counted(index, report)
-        # What is not reported stays NaN, whatever is claimed.
+        # An amount that is not reported stays NaN, whatever is claimed.
         amounts = report.free_ram_mb is not None or report.free_disk_mb is not None
         devices = self._devices_read and had != self._free_pci_devices.item(index)
         if self._counts_read or (self._amounts_read and amounts) or devices:
             self.invalidations.append(index)
 
     def _set_counted(self, index: int, report: NodeReport) -> None:
-        """Set the columns that claims change: what is reported, and what claims took since."""
+        """Set the columns that claims change, from the report and the claims since."""
         sums = self._claims.sums(index) or _NOTHING
         self._num_instances[index] = report.num_instances + sums.instances
         self._num_io_ops[index] = report.num_io_ops + sums.io_ops
@@ -239,10 +240,11 @@ class NodeColumns:
 
     def decode(self, most: int) -> bool:
         """Decode NUMA topologies and PCI pools of new reports, of ``most`` nodes at most; returns whether
-        others may wait.
+        more may be left to decode.
 
-        A decision that needs one that is not decoded decodes it, while others wait for the decision. A table
-        of the past, which is made from a journal, is asked for few of its nodes: it does not call this.
+        A decision that needs a report that is not decoded decodes it itself, and holds up other decisions
+        meanwhile. A table of the past, which is made from a journal, is read for few of its nodes: it does
+        not call this.
         """
         return max(self.numa.decode(most), self.pci.decode(most)) == most
 

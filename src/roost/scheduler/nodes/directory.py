@@ -1,4 +1,4 @@
-"""Nodes as they are found: by root provider, by names, by what they have, by aggregate, by row of a fleet."""
+"""Finds nodes by root provider, name, instance, cached image, aggregate, or row of a fleet."""
 
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -25,7 +25,7 @@ from roost.scheduler.nodes.lookups import (
 
 
 class NodeDirectory(NodeColumns):
-    """The lookups of a node table, which tells them of each node that comes, changes or goes.
+    """The lookups of a node table. The table updates them for each node that comes, changes or goes.
 
     Lists by index: ``hosts`` (names of compute services), ``nodes`` (uuids of root providers), ``nodenames``.
     ``cells``: the names of the cells, by the number in the column ``cell``.
@@ -54,11 +54,11 @@ class NodeDirectory(NodeColumns):
         return self._tie_order.ranks()
 
     def index_of_node(self, node: str) -> int | None:
-        """The index of the node with a root provider, None if there is none."""
+        """Return the index of the node with a root provider, None if there is none."""
         return self._names.index_of_node(node)
 
     def index(self, host: str, nodename: str = "") -> int | None:
-        """The index of a node by the names of its service and its own; None if there is none.
+        """Return the index of a node by the names of its service and its own; None if there is none.
 
         Without ``nodename``: the node that has its service's name, else the one with the lowest uuid.
         """
@@ -68,41 +68,43 @@ class NodeDirectory(NodeColumns):
         return found
 
     def indexes_of_host(self, host: str) -> Collection[int]:
-        """The indexes of all nodes of a compute service, in the order in which they were reported."""
+        """Return the indexes of all nodes of a compute service, in the order in which they were reported."""
         return self._services.nodes_of(host)
 
     def nodes_of_cell(self, cell: str) -> set[str]:
-        """The root providers of the nodes of a cell."""
+        """Return the root providers of the nodes of a cell."""
         return {node for node, index in self._names if self._reports[index].cell == cell}
 
     def count_of_cell(self, cell: str) -> int:
-        """How many nodes a cell has."""
+        """Return the number of nodes of a cell."""
         return self._in_cells.count(cell)
 
     def indexes_of_nodename(self, nodename: str) -> tuple[int, ...]:
-        """The indexes of the nodes with a name of their own; one mostly, several if services share the
-        name. The name of a compute service is its own: no node of another one has it."""
+        """Return the indexes of the nodes with a node name: mostly one, several if services share the name.
+
+        The name of a compute service belongs to its own nodes: no node of another service is found by it.
+        """
         found = self._names.with_nodename(nodename)
         if self._services.nodes_of(nodename):
             return tuple(index for index in found if self.hosts[index] == nodename)
         return found
 
     def indexes_of_instance(self, instance: str) -> tuple[int, ...]:
-        """The indexes of the nodes that report an instance: mostly one, two during a move."""
+        """Return the indexes of the nodes that report an instance: mostly one, two during a move."""
         return self._with_instance.of(instance)
 
     def indexes_with_image(self, image: str) -> Collection[int]:
-        """The indexes of the nodes that have an image in their cache."""
+        """Return the indexes of the nodes that have an image in their cache."""
         return self._with_image.of(image)
 
     def indexes_of_rows(self, fleet: Fleet, rows: Rows) -> Rows:
-        """The node at each row of the fleet: intp[len(rows)], -1 where no node has that root provider."""
+        """Return the node at each row of the fleet: intp[len(rows)], -1 where no node has that root."""
         return self._at_rows.of(fleet, rows, self._names)
 
-    # What operators say
+    # Operators' words
 
     def set_words(self, words: Mapping[Subject, bool]) -> list[WordSaid]:
-        """Take in what operators have enabled (True) and disabled. Returns the events of what is new.
+        """Take in subjects that operators have enabled (True) or disabled. Returns the events of changes.
 
         A subject need not be in the table: it may come later.
         """
@@ -142,27 +144,27 @@ class NodeDirectory(NodeColumns):
     # Host aggregates
 
     def metadata(self, key: str) -> Labels[Values] | None:
-        """The values of an aggregate metadata key by node; None if no node is in an aggregate that has it."""
+        """Return the values of an aggregate metadata key by node; None if no aggregate of a node has it."""
         return self._aggregates.labels(key)
 
     def metadata_keys(self, prefix: str) -> Collection[str]:
-        """The aggregate metadata keys with a prefix that some node has."""
+        """Return the aggregate metadata keys with a prefix that some node has."""
         return self._aggregates.keys(prefix)
 
     def aggregates_with(self, key: str, value: str) -> frozenset[str]:
-        """The uuids of the aggregates whose metadata has ``key`` equal to ``value``."""
+        """Return the uuids of the aggregates whose metadata has ``key`` equal to ``value``."""
         return self._aggregates.having(key, value)
 
     def aggregates_by_metadata(self) -> Iterator[tuple[str, str, Collection[str]]]:
-        """Each metadata key and value, and the uuids of the aggregates that have them."""
+        """Yield each metadata key and value, and the uuids of the aggregates that have them."""
         return self._aggregates.by_metadata()
 
     def aggregates(self, index: int) -> tuple[HostAggregate, ...]:
-        """The host aggregates that a node is in, in order of their uuids."""
+        """Return the host aggregates that a node is in, in order of their uuids."""
         return self._aggregates.of(self.nodes[index])
 
     def in_aggregates(self, any_of: tuple[frozenset[str], ...], forbidden: frozenset[str]) -> Indexes:
-        """The nodes that are in one aggregate of each set of ``any_of``, and in none of ``forbidden``."""
+        """Return the nodes in an aggregate of each set of ``any_of`` and in none of ``forbidden``."""
         found = self._in_aggregates.get((any_of, forbidden))
         if found is None:
             nodes = {node for node, _ in self._names} - self._aggregates.members(forbidden)

@@ -1,4 +1,4 @@
-"""Brings reports of agents, facts of cells' databases and operators' words to the scheduler's node table."""
+"""Feeds the scheduler's node table from agents' reports, cells' databases and operators' words."""
 
 import asyncio
 import math
@@ -19,7 +19,7 @@ from roost.model.operator_word import Subject
 from roost.scheduler.nodes.journal import JournalWriter
 from roost.scheduler.nodes.operator_words import OperatorWords
 from roost.scheduler.nodes.table import NodeTable
-from roost.state.api_database.liveness import Liveness
+from roost.state.api_database.liveness import ObservedLiveness
 from roost.state.api_database.node_journal import NodeJournals
 from roost.state.api_database.operator_words import SaidChanges
 from roost.state.cell_database import Cell
@@ -31,41 +31,42 @@ _log = structlog.get_logger()
 
 
 LOST_SECONDS = 300.0
-"""Seconds after which a claim whose instance is in no cell counts no longer: it may be on its way there."""
+"""Seconds that a claim counts while its instance is in no cell: the instance may be on its way there."""
 
 DECODED_AT_ONCE = 100
-"""Nodes whose NUMA topologies and PCI pools are decoded before others get the event loop."""
+"""Nodes whose NUMA topologies and PCI pools are decoded before the event loop may run other tasks."""
 
 LOOK_SECONDS = 5.0
-"""Seconds between two looks at the signs of life of all hosts of a cell in which nothing else has changed."""
+"""Seconds between two reads of the signs of life of all hosts of a cell without other changes."""
 
 LOOK_AGAIN_SECONDS = 60.0
-"""Seconds between two looks at a built instance that its node's reports never list."""
+"""Seconds between two reads of a built instance that its node's reports do not list."""
 
 
 class _Look(NamedTuple):
-    """The mark of a cell when all was read, and when that was."""
+    """The mark of a cell at its last full read, and the time of that read in seconds."""
 
     mark: tuple[object, ...]
     at: float
 
 
 class WordSource(Protocol):
-    """The source of changes: see `roost.state.api_database.operator_words.WordStore.changes`."""
+    """The source of operators' words: see `roost.state.api_database.operator_words.WordStore.changes`."""
 
     async def changes(self, after: int | None = None) -> SaidChanges | None: ...
 
 
 class NodeFeed:
-    """Reads every cell for reports that have changed, for signs of life of its hosts, for nodes that were
-    removed, and for the instances whose claims are outstanding (see `roost.scheduler.nodes.outstanding`); and
-    ``source`` for what operators have said: host aggregates, and what is enabled and disabled. ``words`` has
-    what was taken in of it, for a scheduler's runs.
+    """Keeps a node table up to date from the databases of cells and the words of operators.
 
-    A host whose session stands still for ``down_seconds`` by the ``monotonic`` clock is down, and so are the
-    hosts of a cell that cannot be read for so long. ``cells`` may change: the nodes of a cell that is gone
-    are removed. What changes goes into a journal in the database
-    ``journal``, of which ``retention`` says how many days are kept.
+    From each cell it reads changed reports, signs of life of hosts, removed nodes, and the instances whose
+    claims are outstanding (see `roost.scheduler.nodes.outstanding`). From ``source`` it reads the words of
+    operators: host aggregates, and what is enabled and disabled. ``words`` has the words taken in so far, for
+    the runs of a scheduler.
+
+    A host is down if its session has stood still for ``down_seconds`` by the ``monotonic`` clock, or its cell
+    could not be read for so long. ``cells`` may change: the nodes of a cell that is gone are removed. Changes
+    of the table go into a journal in the database ``journal``; ``retention`` says for how many days.
     """
 
     def __init__(
@@ -90,18 +91,21 @@ class NodeFeed:
         self.words = OperatorWords(self._read_words)
         self._source = source
         self._version: int | None = None
-        # The last word on each subject, and what cells have flagged: it counts where there is no word.
+        # The last word on each subject, and the subjects that cells have flagged as disabled. A flag counts
+        # where no operator has said a word.
         self._said: dict[Subject, bool] = {}
         self._flags: defaultdict[str, frozenset[Subject]] = defaultdict(frozenset)
         self._retention = retention
-        self._liveness: defaultdict[str, Liveness] = defaultdict(partial(Liveness, down_seconds))
+        self._liveness: defaultdict[str, ObservedLiveness] = defaultdict(
+            partial(ObservedLiveness, down_seconds)
+        )
         self._look_seconds = min(LOOK_SECONDS, down_seconds / 12)
         self._looked: dict[str, _Look] = {}
         self._up: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
         self._revisions: defaultdict[str, Mapping[str, int]] = defaultdict(dict)
         self._clock = clock
         self._trimmed = monotonic()
-        # When each claim was looked for and not found, or found built, first.
+        # By instance: when it was first not found, or first found built.
         self._since: dict[str, float] = {}
 
     async def run(self) -> None:
@@ -139,9 +143,10 @@ class NodeFeed:
                 kept.pop(gone, None)
 
     async def _read_words(self) -> list[NodeEvent]:
-        """Take in what operators have said since the last time; returns the events of what was new.
+        """Take in the operators' words since the last call; returns the events of new ones.
 
-        No cell is asked: a slow one holds no word up. Raises `StorageError`, and has taken in nothing then.
+        No cell is read, so that a slow cell delays no word. Raises `StorageError`, and has taken in nothing
+        then.
         """
         if self._source is None:
             return []
@@ -162,18 +167,18 @@ class NodeFeed:
         return frozenset[Subject]().union(*self._flags.values())
 
     def _set_flags(self, cell: str, flags: frozenset[Subject]) -> None:
-        """Take in what a cell has flagged as disabled."""
+        """Take in the subjects that a cell has flagged as disabled."""
         before, self._flags[cell] = self._flags[cell], flags
         self._table.set_words({each: self._said.get(each, each not in flags) for each in before ^ flags})
 
     async def close(self) -> None:
-        """Write what is not in the journal yet. The feed must not be running."""
+        """Write the events that are not in the journal yet. The feed must not be running."""
         if self._journal is not None:
             await self._write_journal()
             await self._journal.close()
 
     async def _write_journal(self) -> None:
-        """Write what has changed into the journal; what cannot be written now waits for the next time."""
+        """Write new events into the journal; events that cannot be written wait for the next call."""
         if self._journal is None or self._journals is None:
             return
         now = self._clock()
@@ -187,7 +192,7 @@ class NodeFeed:
             _log.warning("the node journal cannot be written", error=str(error))
 
     async def _read_nodes(self, cell: Cell) -> None:
-        """Take in what has changed of a cell's nodes."""
+        """Take in the changes of a cell's nodes."""
         began = self._monotonic()
         mark = await cell.read(ReadMark())
         last = self._looked.get(cell.name)
@@ -205,7 +210,7 @@ class NodeFeed:
                 replace(report, last_seen=math.inf if report.host in liveness.up else -math.inf)
                 for report in reports
             )
-            # At the first request for hardware no other decision has to wait for all of this.
+            # Otherwise the first request for hardware would decode all nodes while other decisions wait.
             while self._table.decode(DECODED_AT_ONCE):
                 await asyncio.sleep(0)
         if self._table.count_of_cell(cell.name) != len(signs.revisions):
@@ -215,14 +220,14 @@ class NodeFeed:
         self._looked[cell.name] = _Look(mark, began)
 
     def _tell_up(self, cell: Cell) -> None:
-        """Have the table know which hosts of a cell came up or went down."""
+        """Tell the table of the hosts of a cell that came up or went down."""
         before, up = self._up[cell.name], self._liveness[cell.name].up
         for host in sorted(before ^ up):
             self._table.set_up(host, host in up)
         self._up[cell.name] = up
 
     async def _settle(self, cell: Cell) -> None:
-        """Find out what has become of the instances that were claimed on the cell's nodes."""
+        """Update or release the outstanding claims on a cell's nodes by the states of their instances."""
         now, table = self._monotonic(), self._table
         due = {
             instance: taken

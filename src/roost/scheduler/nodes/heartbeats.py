@@ -1,4 +1,4 @@
-"""Which compute services were seen lately, without looking at all of them whenever the clock moves."""
+"""The last heartbeat of each compute service, and cheap updates of the services that are alive."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -9,13 +9,14 @@ from roost.fleet.columns import Bools, Float64, grown
 
 
 class Heartbeats:
-    """When each compute service was seen last, ``last_seen``: float64 seconds since the epoch by service
-    number, with room to spare.
+    """The compute services that are alive, by the time of their last heartbeat.
 
-    What `look` has found holds until the first of the services that it found alive would be too old, or the
-    clock goes back to where one that it found dead would not be. Heartbeats make services younger only, so
-    that on a large fleet the services are looked through once in half a minute, not with every decision.
-    ``changed`` is called with the number of each service that dies or revives, and whether it is alive.
+    ``last_seen``: float64 seconds since the epoch by service number; it may be longer than needed.
+
+    A result of `look` holds until the first service that it found alive is too old, or until the clock goes
+    back so far that a service found dead is not. New heartbeats do not end it. So on a large fleet all
+    services are compared once in half a minute, not with every decision.
+    ``changed`` is called for each service that dies or revives, with its number and whether it is alive.
     """
 
     def __init__(self, changed: Callable[[int, bool], None]) -> None:
@@ -29,7 +30,7 @@ class Heartbeats:
         self._latest = -math.inf
 
     def put(self, service: int, at: float) -> None:
-        """A service was seen."""
+        """Set the last heartbeat of a service."""
         if service >= self._n:
             self._n = service + 1
             self.last_seen = grown(self.last_seen, self._n, -math.inf)
@@ -45,11 +46,11 @@ class Heartbeats:
             self._changed(service, alive)
 
     def is_alive(self, service: int) -> bool:
-        """Whether a service is alive, as `look` or `put` found last."""
+        """Return whether a service is alive, by the last call of `look` or `put`."""
         return service < self._n and bool(self._alive[service])
 
     def forget(self, service: int) -> None:
-        """A service has no nodes any more; its number may be given to another one."""
+        """Drop a service without nodes; its number may be given to another one."""
         self.last_seen[service] = -math.inf
         self._alive[service] = False
 
@@ -59,13 +60,13 @@ class Heartbeats:
         self._eldest, self._latest = math.inf, -math.inf
 
     def silent(self) -> Iterator[tuple[int, float]]:
-        """The services that are down and were ever seen, with when they were seen last."""
+        """Yield each service that is down and was ever seen, with its last heartbeat."""
         seen = self.last_seen[: self._n]
         for service in np.flatnonzero(~self._alive[: self._n] & (seen > -math.inf)).tolist():
             yield service, seen.item(service)
 
     def look(self, oldest: float) -> None:
-        """Find the services that were seen at ``oldest`` or after it, and tell of those that changed."""
+        """Mark the services seen at ``oldest`` or later as alive, all others as dead; report the changes."""
         if not self._latest < oldest <= self._eldest:
             seen = self.last_seen[: self._n]
             alive = (seen >= oldest) & (seen > -math.inf)

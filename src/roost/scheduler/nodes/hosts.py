@@ -1,4 +1,4 @@
-"""The hosts of a scheduler as a service: its node table, which is kept up to date."""
+"""The hosts of a scheduler that is a service of its own: its node table, kept up to date."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,16 +16,16 @@ from roost.scheduler.selection.claim_result import one_line
 from roost.storage import StorageError
 
 EVERY_SECONDS = 1.0
-"""Seconds between two looks at what the cells' databases and placement tell."""
+"""Seconds between two reads of the cells' databases and placement."""
 
 _log = structlog.get_logger()
 
 
-class Hosts:
+class ServiceHosts:
     """Keeps a node table up to date.
 
-    ``feed``: the conductor's, which reads the cells' databases; None: there are none. ``roots``: the hosts of
-    placement, for nodes that nobody reports for; None: only nodes that report are hosts.
+    ``feed`` reads the cells' databases, as in a conductor; None: there are no cells. ``roots`` reads the
+    hosts of placement, for nodes without an agent; None: only nodes with an agent are hosts.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Hosts:
     async def refresh(self) -> None:
         """Bring the table up to date with placement, as far as that is cheap.
 
-        A failure is logged, and ``failure`` says it: the table has the hosts that were read last.
+        A failure is logged and stands in ``failure``; the table keeps the hosts that were read last.
         """
         if self._roots is None:
             return
@@ -60,7 +60,7 @@ class Hosts:
             return
         self.failure = None
         self._known = self._known if found is None else found
-        # A node of whose agent nobody knows any more is a host of placement again.
+        # A node that has lost its agent is a host of placement again.
         if self._known is not None and (found is not None or self._structure != self.table.structure):
             self._unreported.take(self._known)
             self._structure = self.table.structure

@@ -7,7 +7,12 @@ from roost.model.node_event import NodeEvent
 from roost.process.lane import Lane
 from roost.scheduler.nodes.table import NodeTable
 from roost.state.api_database.node_events_codec import EventDecoder, EventEncoder
-from roost.state.api_database.node_journal import Batch, NodeJournals, insert_batches, journal_too_short
+from roost.state.api_database.node_journal import (
+    JournalBatch,
+    NodeJournals,
+    insert_batches,
+    journal_too_short,
+)
 from roost.storage import Database
 
 
@@ -24,10 +29,10 @@ class PastTable:
         self._decoder = EventDecoder()
 
     async def at(self, version: int) -> NodeTable:
-        """The table at a version; the next call changes it, and whoever changes it must undo that first.
+        """Return the table at a version. The next call moves it on; a caller must undo its own changes first.
 
         Raises:
-            JournalMissing: the journal does not tell it.
+            JournalMissing: the journal lacks events of this version.
         """
         if self._table is None or version < self._version:
             base = await self._journals.base(self._journal, version)
@@ -53,17 +58,17 @@ class PastTable:
 
 
 LEAST_BEFORE_BASE = 1024 * 1024
-"""Bytes of events after which a base is written, if the base before it was small."""
+"""Least number of bytes of events between two bases, however small the first base is."""
 
 
 TIMES_BASE = 8
-"""A base is written after so many times its predecessor's bytes of events. So bases add an eighth to the
-journal, and to make a state again takes at most so many times as long as to read a base."""
+"""Bytes of events after which a new base is written, as a multiple of the bytes of the base before. So bases
+add an eighth to the journal, and a state is made again in at most so many times the time to read a base."""
 
 
 MOST_WAITING = 64 * 1024 * 1024
 """Bytes of batches that wait for a database that cannot be written. Beyond, they are dropped and a new
-journal begins: the runs between cannot be decided again."""
+journal begins: the runs of the dropped batches cannot be decided again."""
 
 
 class JournalWriter:
@@ -72,11 +77,12 @@ class JournalWriter:
     def __init__(self, database: Database, table: NodeTable) -> None:
         self._database = database
         self._table = table
-        # The event loop must not encode the reports of ten thousand nodes, nor a transaction last so long.
+        # Reports of ten thousand nodes are encoded in a thread: neither the event loop nor a transaction may
+        # take so long.
         self._lane = Lane("node-journal")
         self._journal = ""
         self._encoder = EventEncoder()
-        self._waiting: list[Batch] = []
+        self._waiting: list[JournalBatch] = []
         self._number = 0
         self._size_of_base = self._size_of_events = 0
         self._begin()
@@ -86,7 +92,7 @@ class JournalWriter:
         await self._lane.close(None)
 
     async def write(self, at: float) -> None:
-        """Write the events since the last call. What cannot be written waits for the next call.
+        """Write the events since the last call. Events that cannot be written wait for the next call.
 
         ``at``: seconds since the epoch.
         """
@@ -115,13 +121,13 @@ class JournalWriter:
 
     def _add(self, events: Sequence[NodeEvent], last: int, at: float, *, base: bool) -> None:
         self._number += 1
-        self._waiting.append(Batch(self._number, events, last, at, base))
+        self._waiting.append(JournalBatch(self._number, events, last, at, base))
         if base:
             self._size_of_events = 0
 
-    def _encode(self, batches: Sequence[Batch]) -> None:
-        """Encode batches that are not encoded yet, in the lane's thread. A call that was cancelled has gone
-        on there before the next one begins."""
+    def _encode(self, batches: Sequence[JournalBatch]) -> None:
+        """Encode batches that are not encoded yet, in the lane's thread. A cancelled call goes on to its end
+        there before the next one begins."""
         for batch in batches:
             if batch.body is not None:
                 continue

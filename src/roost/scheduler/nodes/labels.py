@@ -1,4 +1,4 @@
-"""Values that many nodes share, node by node: aggregate metadata of one key, hypervisor types, and so on."""
+"""Values that many nodes share, by node: aggregate metadata of one key, hypervisor types, and so on."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from roost.fleet.columns import Int32, grown
 
 Values = tuple[str, ...]
-"""What the aggregates of one node have for a key; empty if none has it."""
+"""The values of one metadata key in the aggregates of one node; empty if none has the key."""
 
 Indexes = npt.NDArray[np.intp]
 
@@ -27,8 +27,8 @@ S = TypeVar("S", bound=np.generic)
 class Labels(Generic[V]):
     """A value for each node index; ``nothing`` is the value of the nodes that have none.
 
-    Equal values are kept once, so that thousands of nodes in a few aggregates are judged by judging a few
-    values. A value that no node has any more is forgotten. ``labelled``: the number of nodes whose value is
+    Equal values are stored once, so that a judgement of a few values judges thousands of nodes in a few
+    aggregates. A value that no node has any more is dropped. ``labelled``: the number of nodes whose value is
     not ``nothing``.
     """
 
@@ -40,7 +40,7 @@ class Labels(Generic[V]):
         self._free: list[int] = []
         self._code: Int32 = np.zeros(0, dtype=np.int32)
         self._words: defaultdict[str, list[int]] | None = None
-        # The nodes that were asked about last, if they were most of all, and their codes.
+        # The nodes of the last call and their codes, if they were more than half of all nodes.
         self._gathered: tuple[Indexes, Int32] | None = None
 
     def put(self, index: int, value: V) -> None:
@@ -65,18 +65,18 @@ class Labels(Generic[V]):
                 self._free.append(old)
 
     def of(self, index: int) -> V:
-        """The value of a node."""
+        """Return the value of a node."""
         return self._values[self._code[index] if index < len(self._code) else 0]
 
     def judged(self, judge: Callable[[V], float], nodes: Indexes) -> npt.NDArray[np.float64]:
-        """``judge`` of the value of each of ``nodes``: float64[len(nodes)]."""
+        """Return ``judge`` of the value of each of ``nodes``: float64[len(nodes)]."""
         return self._spread(np.array([judge(value) for value in self._values], dtype=np.float64), nodes)
 
     def holding(self, word: str, split: Callable[[V], Iterable[str]], nodes: Indexes) -> Holding:
-        """For each of ``nodes`` whether its value has a word: `HAS`, `LACKS`, or `NONE` if it has no value.
+        """Return for each of ``nodes`` if its value has a word: `HAS`, `LACKS`, or `NONE` without a value.
 
-        ``split`` gives the words of a value. It is asked once for each value, so that thousands of different
-        words do not each cost a look at all values.
+        ``split`` gives the words of a value. It is called once for each value, so that a search for one of
+        thousands of words does not go through all values.
         """
         if self._words is None:
             self._words = defaultdict(list)
@@ -89,7 +89,7 @@ class Labels(Generic[V]):
         return self._spread(verdicts, nodes)
 
     def _spread(self, verdicts: npt.NDArray[S], nodes: Indexes) -> npt.NDArray[S]:
-        """The verdict on each node's value."""
+        """Return the verdict on each node's value."""
         if not len(nodes) or int(nodes.max()) < len(self._code):
             return verdicts.take(self._codes(nodes))
         found = np.full(len(nodes), verdicts[0], dtype=verdicts.dtype)
@@ -98,8 +98,8 @@ class Labels(Generic[V]):
         return found
 
     def _codes(self, nodes: Indexes) -> Int32:
-        """The codes of some nodes. A look at each of a hundred thousand for each project would take longest
-        of all that its first request takes."""
+        """Return the codes of some nodes. Those of the last call are kept: to gather a hundred thousand codes
+        for each project would be the slowest part of a project's first request."""
         if self._gathered is not None and self._gathered[0] is nodes:
             return self._gathered[1]
         codes = self._code.take(nodes)

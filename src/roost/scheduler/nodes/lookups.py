@@ -1,4 +1,4 @@
-"""How nodes are found: by root provider, by names, and by the rows of a fleet."""
+"""Indexes of the node table: by root provider, by names, and by the rows of a fleet."""
 
 import weakref
 from collections import Counter
@@ -13,22 +13,24 @@ from roost.scheduler.nodes.labels import Indexes
 
 
 class FewHolders:
-    """The nodes that have something that few nodes have, such as an instance or a name: by its name, in the
-    order in which the nodes reported it."""
+    """The nodes that hold a thing which few nodes hold, such as an instance or a name.
+
+    Nodes are found by the name of the thing, in the order in which they reported it.
+    """
 
     def __init__(self) -> None:
         self._holders: dict[str, tuple[int, ...]] = {}
 
     def of(self, name: str) -> tuple[int, ...]:
-        """The indexes of the nodes that have it."""
+        """Return the indexes of the nodes that have it."""
         return self._holders.get(name, ())
 
     def add(self, name: str, index: int) -> None:
-        """A node has it that had it not."""
+        """Add a node that holds it now."""
         self._holders[name] = (*self._holders.get(name, ()), index)
 
     def drop(self, name: str, index: int) -> None:
-        """A node has it no longer."""
+        """Remove a node that holds it no longer."""
         others = tuple(each for each in self._holders[name] if each != index)
         if others:
             self._holders[name] = others
@@ -36,7 +38,7 @@ class FewHolders:
             del self._holders[name]
 
     def put(self, index: int, old: Collection[str], new: Collection[str]) -> None:
-        """Set all that a node has that had ``old``."""
+        """Replace the names ``old`` of a node by ``new``."""
         for name in old:
             if name not in new:
                 self.drop(name, index)
@@ -46,17 +48,17 @@ class FewHolders:
 
 
 class ManyHolders:
-    """The nodes that have something that thousands of nodes may have, such as an image: by its name."""
+    """The nodes that hold a thing which thousands of nodes may hold, such as an image, by its name."""
 
     def __init__(self) -> None:
         self._holders: dict[str, set[int]] = {}
 
     def of(self, name: str) -> Collection[int]:
-        """The indexes of the nodes that have it."""
+        """Return the indexes of the nodes that have it."""
         return self._holders.get(name, ())
 
     def put(self, index: int, old: frozenset[str], new: frozenset[str]) -> None:
-        """Set all that a node has that had ``old``."""
+        """Replace the names ``old`` of a node by ``new``."""
         for name in old - new:
             there = self._holders[name]
             there.remove(index)
@@ -85,23 +87,23 @@ class NodeNames:
         return len(self._index)
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
-        """Each node and its index."""
+        """Yield each node and its index."""
         return iter(self._index.items())
 
     def index_of_node(self, node: str) -> int | None:
-        """The index of the node with a root provider, None if there is none."""
+        """Return the index of the node with a root provider, None if there is none."""
         return self._index.get(node)
 
     def named(self, host: str, nodename: str) -> int | None:
-        """The index of the node with both names, None if there is none."""
+        """Return the index of the node with both names, None if there is none."""
         return self._named.get((host, nodename))
 
     def with_nodename(self, nodename: str) -> tuple[int, ...]:
-        """The indexes of the nodes with a name of their own."""
+        """Return the indexes of the nodes with a node name."""
         return self._with_nodename.of(nodename)
 
     def put(self, index: int, node: str) -> None:
-        """A node has come: at the end, or in the row of one that was removed."""
+        """Add a node: at the end, or in the row of a removed one."""
         if index == len(self.nodes):
             for names in (self.hosts, self.nodes, self.nodenames):
                 names.append("")
@@ -109,7 +111,7 @@ class NodeNames:
         self.nodes[index] = node
 
     def drop(self, node: str) -> None:
-        """A node has gone."""
+        """Remove a node."""
         del self._index[node]
 
     def join(self, index: int, report: NodeReport) -> None:
@@ -120,7 +122,7 @@ class NodeNames:
         self._with_nodename.add(name, index)
 
     def leave(self, index: int, old: NodeReport) -> None:
-        """A node has its names no longer."""
+        """Remove a node from its names."""
         host, name = names_of(old)
         del self._named[host, name]
         self._with_nodename.drop(name, index)
@@ -136,15 +138,15 @@ class ServiceNodes:
         self._free: list[int] = []
 
     def nodes_of(self, host: str) -> Collection[int]:
-        """The indexes of the nodes of a service."""
+        """Return the indexes of the nodes of a service."""
         return self._nodes.get(host, ())
 
     def host(self, service: int) -> str:
-        """The name of a service by its number."""
+        """Return the name of a service by its number."""
         return self._hosts[service]
 
     def members(self, service: int) -> Collection[int]:
-        """The indexes of the nodes of a service by its number."""
+        """Return the indexes of the nodes of a service by its number."""
         return self._nodes[self._hosts[service]]
 
     def join(self, host: str, index: int) -> int:
@@ -174,7 +176,7 @@ class ServiceNodes:
 
 
 class NodesInCells:
-    """The number of each cell, and how many nodes it has. ``cells``: the names by number."""
+    """The number of each cell, and the count of its nodes. ``cells``: the names by number."""
 
     def __init__(self) -> None:
         self.cells: list[str] = []
@@ -194,7 +196,7 @@ class NodesInCells:
         self._nodes[cell] -= 1
 
     def count(self, cell: str) -> int:
-        """How many nodes a cell has."""
+        """Return the number of nodes of a cell."""
         return self._nodes[cell]
 
 
@@ -207,11 +209,11 @@ class NodesAtRows:
         self._roster = 0
 
     def forget(self) -> None:
-        """A node has come or gone."""
+        """Drop the indexes: a node has come or gone."""
         self._fleet = None
 
     def of(self, fleet: Fleet, rows: Rows, nodes: Iterable[tuple[str, int]]) -> Rows:
-        """The node at each of some rows: intp[len(rows)], -1 where none of ``nodes`` has that root."""
+        """Return the node at each of some rows: intp[len(rows)], -1 where none of ``nodes`` has that root."""
         if self._fleet is None or self._fleet() is not fleet or self._roster != fleet.provider_set_version:
             self._at_row = np.full(fleet.n_rows, -1, dtype=np.intp)
             for node, index in nodes:
@@ -224,8 +226,8 @@ class NodesAtRows:
 class TieOrder:
     """The order that breaks ties between nodes: by the uuid of the root provider.
 
-    It is the same in every process and after every restart, as an index is not: that depends on which nodes
-    came and went before. ``nodes``: the uuids by index, which change only before `forget`.
+    It is the same in every process and after every restart. An index is not: it depends on the nodes that
+    came and went before. ``nodes``: the uuids by index; after each change of them `forget` must be called.
     """
 
     def __init__(self, nodes: list[str]) -> None:
@@ -234,13 +236,13 @@ class TieOrder:
         self._ranks: Indexes | None = None
 
     def forget(self) -> None:
-        """A node has come."""
+        """Drop the order: a node has come."""
         self._ranks = None
 
     def ranks(self) -> Indexes:
-        """The position of each node in the order: intp[size]."""
+        """Return the position of each node in the order: intp[size]."""
         if self._ranks is None:
-            # Sorting what was sorted but for a few is ten times as quick as sorting anew.
+            # To sort a list that is nearly in order is ten times as quick as to sort it anew.
             self._in_order.extend(range(len(self._in_order), len(self._nodes)))
             self._in_order.sort(key=self._nodes.__getitem__)
             self._ranks = np.empty(len(self._nodes), dtype=np.intp)
@@ -249,5 +251,5 @@ class TieOrder:
 
 
 def names_of(report: NodeReport) -> tuple[str, str]:
-    """The names of a node: of its compute service, and its own."""
+    """Return the names of a node: of its compute service, and its own."""
     return report.host, report.nodename or report.host

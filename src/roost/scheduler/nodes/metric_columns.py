@@ -9,9 +9,9 @@ from roost.fleet.columns import Float64, grown
 
 
 class MetricColumns:
-    """A column float64 by node index for each metric that some node reports; NaN where a node does not.
+    """One column for each metric that some node reports: float64 by node index, NaN where not reported.
 
-    A number that is not finite is as good as none: nothing could be weighed by it.
+    A number that is not finite counts as not reported: no weigher could use it.
     """
 
     def __init__(self) -> None:
@@ -19,7 +19,7 @@ class MetricColumns:
         self._reporters: dict[str, int] = {}
 
     def of(self, name: str, size: int) -> Float64:
-        """The column of a metric: float64[size]."""
+        """Return the column of a metric: float64[size]."""
         column = self._columns.get(name)
         if column is None:
             return np.full(size, math.nan)

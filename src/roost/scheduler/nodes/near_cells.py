@@ -1,15 +1,15 @@
-"""The nodes on which a guest has NUMA cells that are close to its PCI devices and networks, for all at once.
+"""Finds, for all nodes at once, the nodes with NUMA cells close to a guest's PCI devices and networks.
 
-A guest of n cells gets n cells of a host. Whether devices and networks are close enough depends on which
-these are, and not on the guest cell that each of them serves. So each set of n cells is tried, on all nodes
-together: by Hall's theorem the guest's cells find places in a set if enough of its cells serve each set of
-demands (see `roost.scheduler.nodes.numa_columns`), and a request finds devices if enough of them are in the
-pools that its policy allows. The rules are those of `roost.fleet.hardware.fit` and
+A guest of n cells gets n cells of a host. The set of these host cells alone decides whether devices and
+networks are close enough; the guest cell that each of them serves does not matter. So each set of n cells is
+tried, on all nodes together. By Hall's theorem the guest's cells find places in a set if enough of its cells
+serve each set of demands (see `roost.scheduler.nodes.numa_columns`). A PCI request finds devices if enough of
+them are in the pools that its policy allows. The rules are those of `roost.fleet.hardware.fit` and
 `roost.fleet.hardware.pci_choice`.
 
-Requests compete for devices only if a pool suits two of them. Where they differ and do, and where a physical
-function could be taken together with its virtual ones, the order of choices matters: then columns decide
-nothing.
+PCI requests compete for devices only if a pool suits two of them. The order of choices matters if two
+competing requests differ, or if a physical function could be taken together with its virtual ones. Then the
+columns decide nothing.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ import numpy as np
 
 from roost.fleet.columns import Bools, Int64
 from roost.fleet.hardware.fit import MOST_STEPS
-from roost.fleet.hardware.pci_choice import Wanted
+from roost.fleet.hardware.pci_choice import DeviceConditions
 from roost.fleet.hardware.pci_pools import TYPE_PF
 from roost.model.pci import NumaPolicy, PciRequest
 from roost.model.spec import NetworkMetadata
@@ -30,13 +30,13 @@ from roost.scheduler.nodes.numa_columns import CellPlaces
 from roost.scheduler.nodes.pci_columns import NO_CELL, FreeDevices, Matching, PciColumns, names_cards
 
 MOST_SETS: Final = 256
-"""Sets of host cells that are tried; for a guest and hosts with more the columns decide nothing."""
+"""Most sets of host cells that are tried; with more of them the columns decide nothing."""
 
 
 class DeviceDemand(NamedTuple):
-    """The number of devices of all requests that want the same, and which they may be.
+    """The devices that equal PCI requests want together: their number, and the kinds that suit.
 
-    ``policy``: how close they must be. ``cell``: the NUMA cell of each kind of devices, int64[kinds].
+    ``policy``: the closeness that they need. ``cell``: the NUMA cell of each kind of devices, int64[kinds].
     """
 
     devices: int
@@ -46,7 +46,7 @@ class DeviceDemand(NamedTuple):
 
 
 def device_demands(requests: Sequence[PciRequest], pci: PciColumns) -> list[DeviceDemand] | None:
-    """What requests want of the devices of a node; None if it matters which devices each of them gets."""
+    """Return the demands of PCI requests; None if the choice of devices for one request affects others."""
     if names_cards(requests):
         return None
     alike: dict[object, list[PciRequest]] = {}
@@ -54,7 +54,7 @@ def device_demands(requests: Sequence[PciRequest], pci: PciColumns) -> list[Devi
         _, specs, policy, _ = each.wanted
         alike.setdefault((specs, policy or "legacy"), []).append(each)
     firsts = [same[0] for same in alike.values()]
-    if any(Wanted(each).names_physical for each in firsts) and (
+    if any(DeviceConditions(each).names_physical for each in firsts) and (
         len(firsts) > 1 or any(spec.get("dev_type") != TYPE_PF for spec in firsts[0].specs)
     ):
         return None
@@ -73,8 +73,9 @@ def device_demands(requests: Sequence[PciRequest], pci: PciColumns) -> list[Devi
 class NearCells:
     """The host cells of some nodes for one guest.
 
-    ``needed``: for each set of the guest's demands the cells that serve one of them, bool[nodes, cells], and
-    how many the guest needs. ``free``: the devices of the nodes, if the guest wants any.
+    ``needed``: for each set of the guest's demands the host cells that serve one of them, bool[nodes, cells],
+    and the number of these that the guest needs. ``free``: the free devices of the nodes, if the guest wants
+    any.
     """
 
     def __init__(
@@ -90,8 +91,10 @@ class NearCells:
         network: NetworkMetadata | None,
         demands: Sequence[DeviceDemand],
     ) -> Bools | None:
-        """The nodes where ``size`` cells suit the guest together with its networks and devices: bool[nodes];
-        None if too many sets of cells are to be tried."""
+        """Return the nodes where ``size`` cells suit the guest, its networks and its devices: bool[nodes].
+
+        None if there are more than `MOST_SETS` sets of cells.
+        """
         cells, nodes = self._places.exists.shape
         if comb(cells, size) > MOST_SETS or sum(comb(cells, n) for n in range(1, size + 1)) > MOST_STEPS:
             return None
@@ -109,7 +112,7 @@ class NearCells:
         return fits
 
     def _serves(self, chosen: Sequence[int]) -> Bools:
-        """The nodes where the guest's cells find places in a set of cells."""
+        """Return the nodes where the guest's cells find places in a set of cells."""
         cells = [*chosen]
         suits: Bools = np.ones(self._places.exists.shape[1], dtype=np.bool_)
         suits &= self._places.exists[cells].all(axis=0)
@@ -131,10 +134,10 @@ def _is_close(places: CellPlaces, chosen: Sequence[int], network: NetworkMetadat
 
 
 class _Devices:
-    """The free devices for one demand, by their place on each node.
+    """The free devices for one demand, by their NUMA cell on each node.
 
-    Of each pair of numbers the first is of the devices with the properties that are asked for, the second of
-    those of them that the requests may get. The first says which pools are close enough, as in Nova.
+    Numbers come in pairs: first the devices with the properties that the requests name, then the devices
+    among them that the requests may get. The first number decides which pools are close enough, as in Nova.
     """
 
     def __init__(self, demand: DeviceDemand, free: FreeDevices, places: CellPlaces) -> None:
@@ -156,7 +159,7 @@ class _Devices:
         self._all: Int64 = devices.sum(axis=1, dtype=np.int64)
 
     def suffice(self, chosen: Sequence[int]) -> Bools:
-        """The nodes with enough devices close to a set of cells. As `Pools.choose`."""
+        """Return the nodes with enough devices close to a set of cells. As `Pools.choose`."""
         demand, policy = self._demand.devices, self._demand.policy
         close = self._near[[*chosen]].sum(axis=0)
         enough = close >= demand
@@ -174,7 +177,7 @@ class _Devices:
         return found
 
     def _on_sockets(self, chosen: Sequence[int]) -> Int64:
-        """The devices on the sockets of a set of cells, none where a cell reports no socket."""
+        """Return the devices on the sockets of a set of cells, none where a cell reports no socket."""
         socket = self._places.socket
         same = np.array([(socket == socket[each]) for each in chosen]).any(axis=0)
         near: Int64 = np.where(same & self._tell_sockets, self._near[:, 1], 0).sum(axis=0)

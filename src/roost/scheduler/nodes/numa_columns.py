@@ -1,9 +1,9 @@
-"""The NUMA cells of nodes as columns: which nodes a guest topology fits on, for all nodes at once.
+"""The NUMA cells of nodes as columns, which find the nodes that a guest topology fits on, all at once.
 
 A column has a number for each node and each of its cells. A condition of one guest cell on one host cell is
-a comparison of columns, the one that `roost.fleet.hardware.cell_fit` makes for a single cell. Guest cells
-that want the same are one *demand*. By Hall's theorem guest cells find host cells of their own if for each
-set of demands at least as many host cells serve one of them as there are guest cells with one of them.
+a comparison of columns, the one that `roost.fleet.hardware.cell_fit` makes for a single cell. Equal guest
+cells share one *demand*. By Hall's theorem each guest cell finds a host cell of its own if, for each set of
+demands, the host cells that serve one of them are at least as many as the guest cells with one of them.
 """
 
 from collections import Counter
@@ -16,22 +16,22 @@ import numpy as np
 import numpy.typing as npt
 
 from roost.fleet.columns import Bools, Float64, Int64
-from roost.fleet.hardware.cell_fit import Limits
+from roost.fleet.hardware.cell_fit import CellLimits
 from roost.fleet.hardware.guest_topology import ANY, LARGE, SMALL, GuestTopology
 from roost.fleet.hardware.host_topology import HostCell
 from roost.scheduler.nodes.cell_numbers import FIELDS, CellNumbers
 from roost.scheduler.nodes.labels import Indexes
 
 MOST_DEMANDS: Final = 4
-"""Different demands of one guest that the columns decide exactly; for a guest with more the answer of the
-columns is that it may fit."""
+"""Most different demands of one guest that the columns decide exactly. For a guest with more, the columns
+find the nodes where it may fit."""
 
 
 N = TypeVar("N", bound=np.generic)
 
 
 class Demand(NamedTuple):
-    """What one guest cell wants: shared and dedicated vCPUs, host CPUs for emulator threads, MiB."""
+    """The demand of one guest cell: shared and dedicated vCPUs, host CPUs for emulator threads, MiB."""
 
     shared: int
     pinned: int
@@ -40,17 +40,16 @@ class Demand(NamedTuple):
 
 
 class NumaCells(NamedTuple):
-    """The cells of one node, by its index in the node table, with their numbers, and how often they may be
-    given away."""
+    """The cells of one node, by its index in the node table, with their numbers and allocation ratios."""
 
     node: int
     cells: tuple[HostCell, ...]
     numbers: Sequence[CellNumbers]
-    limits: Limits
+    limits: CellLimits
 
 
 class CellPlaces(NamedTuple):
-    """Where the cells of some nodes are, each array [cells, nodes].
+    """The ids, sockets and networks of the cells of some nodes, each array [cells, nodes].
 
     ``exists``: there is such a cell. ``id``: its id. ``socket``: its socket, `NO_SOCKET` of one that reports
     none. ``tunneled`` and ``physnets``: the cell is close to tunneled networks, or to a physical network.
@@ -77,7 +76,7 @@ class NumaColumns:
         self._ratios: Float64 = np.ones((2, 0))
 
     def put(self, nodes: Sequence[NumaCells]) -> None:
-        """What nodes have, and what of it is used."""
+        """Set the cells of nodes, with their capacity and use."""
         if not nodes:
             return
         rows = [each.node for each in nodes]
@@ -104,9 +103,9 @@ class NumaColumns:
             self._pages_of(size)[list(rows_with), list(cells_with)] = free_kb
 
     def fits(self, guest: GuestTopology, index: Indexes) -> Bools:
-        """The nodes of which no cell lacks what it needs for a guest: bool[len(index)].
+        """Return the nodes whose cells have room for a guest: bool[len(index)].
 
-        With up to `MOST_DEMANDS` different cells the guest fits on just these nodes, as far as devices and
+        A guest with up to `MOST_DEMANDS` different demands fits on exactly these nodes, as far as devices and
         networks allow. ``index`` must be of nodes that were `put`.
         """
         fits: Bools = np.ones(len(index), dtype=np.bool_)
@@ -115,8 +114,8 @@ class NumaColumns:
         return fits
 
     def needed(self, guest: GuestTopology, index: Indexes) -> list[tuple[Bools, int]]:
-        """For each set of demands the host cells that serve one of them, bool[len(index), cells], and how
-        many of these the guest needs."""
+        """Return for each set of demands the host cells that serve one of them, bool[len(index), cells], and
+        the number of these that the guest needs."""
         demands = demands_of(guest)
         counts = list(demands.values())
         serving = [self._serve(guest, demand, index) for demand in demands]
@@ -129,7 +128,7 @@ class NumaColumns:
         ]
 
     def places(self, index: Indexes) -> CellPlaces:
-        """Where the cells of some nodes are."""
+        """Return the ids, sockets and networks of the cells of some nodes."""
         column = dict(zip(FIELDS, self._cells, strict=True))
         return CellPlaces(
             (column["exists"][index] > 0).T,
@@ -140,7 +139,7 @@ class NumaColumns:
         )
 
     def _serve(self, guest: GuestTopology, demand: Demand, index: Indexes) -> Bools:
-        """The host cells that serve one demand: bool[len(index), cells]."""
+        """Return the host cells that serve one demand: bool[len(index), cells]."""
         column = dict(zip(FIELDS, self._cells[:, index], strict=True))
         serve: Bools = column["exists"] > 0
         serve &= self._enough_memory(guest, demand, column, index)
@@ -200,7 +199,7 @@ class NumaColumns:
 
 
 def demands_of(guest: GuestTopology) -> Counter[Demand]:
-    """The demands of a guest's cells, and how many cells have each."""
+    """Return the demands of a guest's cells, and how many cells have each."""
     return Counter(
         Demand(cell.shared, cell.pinned, guest.reserved(number), cell.memory_mb)
         for number, cell in enumerate(guest.cells)
@@ -208,7 +207,7 @@ def demands_of(guest: GuestTopology) -> Counter[Demand]:
 
 
 def is_exact(guest: GuestTopology) -> bool:
-    """Whether the columns decide if a guest fits, as far as devices and networks allow."""
+    """Return whether the columns decide exactly if a guest fits, as far as devices and networks allow."""
     return len(demands_of(guest)) <= MOST_DEMANDS
 
 

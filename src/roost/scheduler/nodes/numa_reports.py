@@ -21,8 +21,8 @@ class _Decoded(NamedTuple):
 class NumaReports:
     """The topology that each node reports, by index in the node table.
 
-    A report is decoded once, by `decode` or when somebody first asks for its topology. A topology is the same
-    object until the node reports another one.
+    A report is decoded once, by `decode` or at the first read of its topology. A topology is the same object
+    until the node reports another one.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class NumaReports:
         self._waiting: dict[int, NodeReport] = {}
 
     def put(self, index: int, report: NodeReport) -> None:
-        """A node reports another topology than before, or none."""
+        """Take in the report of a node whose topology has changed."""
         self._decoded.pop(index, None)
         if report.numa_topology:
             self._waiting[index] = report
@@ -39,12 +39,12 @@ class NumaReports:
             self._waiting.pop(index, None)
 
     def of(self, index: int) -> HostTopology | None:
-        """The topology of a node; None if it reports none that can be read."""
+        """Return the topology of a node; None if it reports none that can be read."""
         found = self._of(index)
         return None if found is None else found.topology
 
     def numbers(self, index: int) -> Sequence[CellNumbers]:
-        """The numbers of the cells of a node's topology."""
+        """Return the numbers of the cells of a node's topology."""
         found = self._of(index)
         return () if found is None else found.numbers
 
@@ -55,12 +55,12 @@ class NumaReports:
             if topology is not None:
                 numbers = tuple([numbers_of(cell) for cell in topology.cells])
                 self._decoded[index] = _Decoded(topology, numbers)
-            # Last: another thread must not take the report for one without a topology.
+            # After the result is stored: another thread must not see a report without a topology.
             self._waiting.pop(index, None)
         return self._decoded.get(index)
 
     def decode(self, most: int) -> int:
-        """Decode reports that are not decoded yet, ``most`` at most. Returns how many they were."""
+        """Decode reports that are not decoded yet, ``most`` at most. Returns their number."""
         indexes = list(islice(self._waiting, most))
         for index in indexes:
             self.of(index)

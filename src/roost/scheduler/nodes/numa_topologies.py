@@ -1,11 +1,11 @@
-"""The NUMA topologies of all nodes, as they are used now: what reports say, and what claims took since."""
+"""The NUMA topologies of all nodes with their present use: by reports, and by claims since."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
 
 from roost.fleet.columns import Bools
-from roost.fleet.hardware.cell_fit import Limits
+from roost.fleet.hardware.cell_fit import CellLimits
 from roost.fleet.hardware.guest_topology import GuestTopology
 from roost.fleet.hardware.host_topology import HostTopology
 from roost.fleet.hardware.usage import with_assigned
@@ -24,11 +24,11 @@ from roost.scheduler.nodes.unreported import unreported
 
 @dataclass(slots=True)
 class _Node:
-    """One node as it was when it was last looked at.
+    """One node at its last update.
 
-    ``assigned``: all assignments on it. ``used``: the topology of the report with all that is assigned beside
-    it. ``devices``: those that are assigned and that the report counts as free; ``counted``: what is left of
-    its pools without them, once somebody has asked for it.
+    ``assigned``: all assignments on it. ``used``: the topology of the report, with the use by assignments
+    that the report does not count. ``devices``: assigned devices that the report counts as free.
+    ``counted``: the node's pools without these devices, once it was computed.
     """
 
     report: NodeReport
@@ -41,9 +41,9 @@ class _Node:
 class NumaTopologies:
     """The topologies of the nodes of one table.
 
-    A node is looked at again when a guest with a topology is judged and the node has reported since, or its
-    assignments are others. So a cloud whose flavors ask for no topology has no columns of them. Several
-    threads may ask, each with its own state of the ledger.
+    A node is updated when a guest with a topology is judged, if its report or its assignments have changed
+    since. So a cloud whose flavors ask for no topology has no such columns. Several threads may call, each
+    with its own state of the ledger.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class NumaTopologies:
         self._lock = Lock()
 
     def fits(self, guest: GuestTopology, hosts: HostView) -> Bools:
-        """The hosts that a guest fits on by their cells, see `NumaColumns.fits`: bool[len(hosts)]."""
+        """Return the hosts that a guest fits on by their cells, see `NumaColumns.fits`: bool[len(hosts)]."""
         with self._lock:
             self._look_at_all(hosts)
             return self._columns.fits(guest, hosts.index)
@@ -64,7 +64,7 @@ class NumaTopologies:
         requests: Sequence[PciRequest],
         hosts: HostView,
     ) -> Bools | None:
-        """The hosts that a guest fits on close to its devices and networks: bool[len(hosts)].
+        """Return the hosts that a guest fits on close to its devices and networks: bool[len(hosts)].
 
         None where columns do not decide that, see `near_cells`.
         """
@@ -80,7 +80,7 @@ class NumaTopologies:
         return None if demands is None else near.fit(len(guest.cells), network, demands)
 
     def _free_devices(self, hosts: HostView) -> FreeDevices:
-        """The free devices of each host, without those that claims took since its report."""
+        """Return the free devices of each host, without those that claims took since its report."""
         pci = hosts.table.pci
         free = pci.free_devices(hosts.index)
         for position, index in enumerate(hosts.index.tolist()):
@@ -92,20 +92,20 @@ class NumaTopologies:
         return free
 
     def _look_at_all(self, hosts: HostView) -> None:
-        """Take in what hosts report and what is assigned on them."""
+        """Take in the reports of hosts and the assignments on them."""
         table, known = hosts.table, self._nodes.get
         report, nodes, assigned_on = table.report, table.nodes, hosts.all_assigned
         indexes = hosts.index.tolist()
         changed = []
         for index in indexes:
             node, assigned = known(index), assigned_on(nodes[index])
-            # Nearly all nodes are as they were, and each of ten thousand is asked here.
+            # The loop visits ten thousand nodes, nearly all of them unchanged.
             if node is None or node.report is not report(index) or node.assigned is not assigned:
                 changed.append(self._look_at(table, index, assigned))
         self._columns.put([each for each in changed if each is not None])
 
     def topology(self, hosts: HostView, position: int = 0) -> HostTopology | None:
-        """The topology of a host with all that is used of it; None if the host reports none."""
+        """Return the topology of a host with its present use; None if the host reports none."""
         index = hosts.index.item(position)
         table = hosts.table
         with self._lock:
@@ -115,7 +115,7 @@ class NumaTopologies:
             return self._nodes[index].used
 
     def _look_at(self, table: NodeTable, index: int, assigned: Assigned) -> NumaCells | None:
-        """Take in what a node reports and what is assigned on it. Returns it if it differs from before."""
+        """Take in the report of a node and its assignments. Returns its cells if they have changed."""
         node, report = self._nodes.get(index), table.report(index)
         if node is not None and node.report is report and node.assigned == assigned:
             node.assigned = assigned
@@ -133,6 +133,6 @@ class NumaTopologies:
         return NumaCells(index, () if used is None else used.cells, numbers, limits_of(report))
 
 
-def limits_of(report: NodeReport) -> Limits:
-    """The allocation ratios of a node; 1 where it reports none."""
-    return Limits(report.cpu_allocation_ratio or 1.0, report.ram_allocation_ratio or 1.0)
+def limits_of(report: NodeReport) -> CellLimits:
+    """Return the allocation ratios of a node; 1 where it reports none."""
+    return CellLimits(report.cpu_allocation_ratio or 1.0, report.ram_allocation_ratio or 1.0)

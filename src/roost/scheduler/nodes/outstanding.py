@@ -1,7 +1,7 @@
-"""What claims have taken from nodes whose reports do not contain it yet.
+"""The outstanding claims: amounts that claims took from nodes and that no report of these nodes contains yet.
 
 A node's agent reports every few seconds. Without the claims in between, a burst of requests would see the
-same number of instances on the best node again and again. A claim counts until one of these is known:
+same number of instances on the best node again and again. A claim counts until one of these events:
 
     claimed ─▶ a report of the node lists the instance: from now on the report counts
        │   ─▶ the instance is built: it burdens the disk no longer, but counts as an instance
@@ -20,10 +20,10 @@ from roost.model.node import NodeReport
 from roost.model.spec import RequestSpec
 
 
-class Taken(msgspec.Struct, frozen=True):
-    """What a claim takes from the node ``index``: one instance, MiB of memory, MiB of local disk.
+class TakenAmounts(msgspec.Struct, frozen=True):
+    """The amounts that a claim takes from the node ``index``: an instance, MiB of memory and of local disk.
 
-    ``building``: it counts as an I/O operation too. ``assignment``: what it has of the node's hardware.
+    ``building``: it counts as an I/O operation too. ``assignment``: the node's hardware that it has.
     """
 
     index: int
@@ -34,14 +34,14 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 def taken_by(spec: RequestSpec) -> tuple[int, int]:
-    """MiB of memory and of local disk that an instance of a request takes, as nodes report them: no swap."""
+    """Return the MiB of memory and of local disk of an instance, as nodes report them: without swap."""
     flavor = spec.flavor
     gigabytes = (0 if spec.volume_backed else flavor.disk_gb) + flavor.ephemeral_gb
     return flavor.memory_mb, gigabytes * 1024
 
 
 class Sums(msgspec.Struct):
-    """What the outstanding claims on one node take together."""
+    """The sums of the outstanding claims on one node; memory and disk in MiB."""
 
     instances: int = 0
     io_ops: int = 0
@@ -54,29 +54,29 @@ class OutstandingClaims:
     """Claims by consumer uuid, and by node index."""
 
     def __init__(self) -> None:
-        self._taken: dict[str, Taken] = {}
+        self._taken: dict[str, TakenAmounts] = {}
         self._on: dict[int, dict[str, None]] = {}
         self._sums: dict[int, Sums] = {}
 
     def __len__(self) -> int:
         return len(self._taken)
 
-    def __iter__(self) -> Iterator[tuple[str, Taken]]:
+    def __iter__(self) -> Iterator[tuple[str, TakenAmounts]]:
         return iter([*self._taken.items()])
 
-    def of(self, instance: str) -> Taken | None:
-        """What an instance has taken, None if its claim is not outstanding."""
+    def of(self, instance: str) -> TakenAmounts | None:
+        """Return the amounts of an instance's claim; None if it is not outstanding."""
         return self._taken.get(instance)
 
-    def put(self, instance: str, taken: Taken) -> None:
-        """A claim was made or has changed; it replaces an earlier one of the instance."""
+    def put(self, instance: str, taken: TakenAmounts) -> None:
+        """Set the claim of an instance, in place of an earlier one."""
         self.drop(instance)
         self._taken[instance] = taken
         self._on.setdefault(taken.index, {})[instance] = None
         self._add(taken, 1)
 
-    def drop(self, instance: str) -> Taken | None:
-        """A claim counts no longer. Returns what it took, None if it did not count."""
+    def drop(self, instance: str) -> TakenAmounts | None:
+        """Remove the claim of an instance. Returns its amounts, None if there was none."""
         taken = self._taken.pop(instance, None)
         if taken is not None:
             on = self._on[taken.index]
@@ -97,15 +97,15 @@ class OutstandingClaims:
                 self.drop(instance)
 
     def drop_all(self, index: int) -> None:
-        """A node was removed."""
+        """Remove all claims on a node."""
         for instance in [*self._on.get(index, ())]:
             self.drop(instance)
 
     def sums(self, index: int) -> Sums | None:
-        """What the claims on a node take together, None without claims."""
+        """Return the sums of the claims on a node; None without claims."""
         return self._sums.get(index)
 
-    def _add(self, taken: Taken, sign: int) -> None:
+    def _add(self, taken: TakenAmounts, sign: int) -> None:
         sums = self._sums.get(taken.index)
         if sums is None:
             sums = self._sums[taken.index] = Sums()
@@ -117,10 +117,10 @@ class OutstandingClaims:
             sums.pci_devices += sign * sum(each.count for each in taken.assignment.devices)
 
     def assigned(self, index: int) -> Assigned:
-        """The assignments of the outstanding claims on a node."""
+        """Return the assignments of the outstanding claims on a node."""
         taken = {instance: self._taken[instance] for instance in self._on.get(index, ())}
         return {name: each.assignment for name, each in taken.items() if each.assignment is not None}
 
     def instances_on(self, index: int) -> Mapping[str, None]:
-        """The instances whose outstanding claim is on a node."""
+        """Return the instances whose outstanding claim is on a node."""
         return self._on.get(index, {})

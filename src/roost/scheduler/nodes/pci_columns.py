@@ -1,8 +1,8 @@
-"""The PCI pools that nodes report, as columns: which nodes can have enough devices for a request.
+"""The PCI pools that nodes report, as columns, which find the nodes with enough devices for a request.
 
-Pools of a *kind* have the same properties but for those that tell the cards of one node apart. Nodes report
-few kinds. So a request is matched with the kinds, and the devices of the kinds that suit are added up for all
-nodes at once.
+Pools of one *kind* have the same properties, apart from properties that identify single cards of a node.
+Nodes report few kinds. So a request is matched with the kinds, and the devices of the kinds that suit are
+added up for all nodes at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roost.fleet.columns import Bools, Int64
-from roost.fleet.hardware.pci_choice import Pools, Wanted
+from roost.fleet.hardware.pci_choice import DeviceConditions, FreePools
 from roost.fleet.hardware.pci_pools import PciPool, free_devices
 from roost.model.pci import PciRequest
 from roost.scheduler.nodes.labels import Indexes
@@ -36,16 +36,19 @@ Counted = tuple[tuple[int, int], ...]
 
 
 class _Decoded(NamedTuple):
-    pools: Pools
+    pools: FreePools
     counted: Counted
 
 
-_NOTHING: Final = _Decoded(Pools(()), ())
+_NOTHING: Final = _Decoded(FreePools(()), ())
 
 
 class Matching(NamedTuple):
-    """``suit``: the kinds of devices with the properties that a request names; ``may_get``: those of them
-    that are of a type that it may get; bool[kinds] each."""
+    """The kinds of devices that match a request, as two masks bool[kinds].
+
+    ``suit``: kinds with the properties that the request names. ``may_get``: kinds among these whose type the
+    request may get.
+    """
 
     suit: Bools
     may_get: Bools
@@ -59,7 +62,7 @@ class FreeDevices:
         self.count = count
 
     def replace(self, position: int, counted: Counted) -> None:
-        """A node has other devices free than the columns say. It has no more pools than it reports."""
+        """Set the free devices of one node. It has no more pools than it reports."""
         self.count[:, position] = 0
         for slot, (kind, count) in enumerate(_by_kind(counted).items()):
             self.kind[slot, position] = kind
@@ -69,7 +72,7 @@ class FreeDevices:
 class PciColumns:
     """The pools of each node, by index in the node table.
 
-    A report is decoded once: by `decode`, or when somebody first asks for something of it.
+    A report is decoded once: by `decode`, or at the first read of the node's pools.
     """
 
     def __init__(self) -> None:
@@ -87,22 +90,24 @@ class PciColumns:
         self._count: Int32 = np.zeros((0, 0), dtype=np.int32)
 
     def free(self, index: int) -> int:
-        """The free devices in all pools of a node."""
+        """Return the free devices in all pools of a node."""
         return self._free.get(index, 0)
 
     def counted(self, index: int) -> Counted:
-        """The kinds of a node's pools and their devices: equal where nodes differ in names of cards only."""
+        """Return the kinds of a node's pools and their devices, without the identity of single cards."""
         return self._of(index).counted
 
     def matching(self, requests: Sequence[PciRequest]) -> tuple[list[Matching], Int64]:
-        """The kinds of devices for each request; and the NUMA cell of each kind, `NO_CELL` where none is
-        reported: int64[kinds]."""
+        """Return the kinds of devices for each request, and the NUMA cell of each kind.
+
+        Cells are int64[kinds], `NO_CELL` where none is reported.
+        """
         self.decode(len(self._waiting))
-        # Another thread may find more kinds meanwhile.
+        # A copy: another thread may add kinds meanwhile.
         kinds = [*self._examples]
         found = []
         for request in requests:
-            wanted = Wanted(request)
+            wanted = DeviceConditions(request)
             suit = np.array([wanted.suits(each) for each in kinds], dtype=np.bool_)
             named = np.array([wanted.names(each) for each in kinds], dtype=np.bool_)
             found.append(Matching(suit, suit & named))
@@ -110,7 +115,7 @@ class PciColumns:
         return found, np.array(cells, dtype=np.int64)
 
     def free_devices(self, index: Indexes) -> FreeDevices:
-        """The devices that some nodes report as free, as a copy."""
+        """Return the devices that some nodes report as free, as a copy."""
         self.decode(len(self._waiting))
         if not self._kind.size:
             return FreeDevices(*np.zeros((2, 0, len(index)), dtype=np.int32))
@@ -121,7 +126,7 @@ class PciColumns:
         return free
 
     def put(self, index: int, reported: Sequence[Mapping[str, Any]]) -> None:
-        """A node reports pools, none if it went."""
+        """Take in the pools of a node; empty for a removed node."""
         self._decoded.pop(index, None)
         self._free.pop(index, None)
         if reported:
@@ -131,12 +136,12 @@ class PciColumns:
         elif self._reported.pop(index, None) is not None:
             self._waiting[index] = None
 
-    def pools(self, index: int) -> Pools:
-        """The free devices that a node reports."""
+    def pools(self, index: int) -> FreePools:
+        """Return the free devices that a node reports."""
         return self._of(index).pools
 
     def _of(self, index: int) -> _Decoded:
-        """What a node reports; of equal reports the same object, as hosts of one kind give them."""
+        """Return the decoded report of a node. Equal reports, as of equal machines, share one object."""
         found = self._decoded.get(index)
         if found is None:
             reported = self._reported.get(index)
@@ -147,18 +152,17 @@ class PciColumns:
             if found is None:
                 if len(self._known) == _MOST_KNOWN:
                     self._known.clear()
-                pools = Pools.reported(reported)
+                pools = FreePools.reported(reported)
                 found = self._known[text] = _Decoded(pools, self.counted_of(pools))
             self._decoded[index] = found
         return found
 
-    def counted_of(self, pools: Pools) -> Counted:
-        """The kinds of some pools and their devices."""
+    def counted_of(self, pools: FreePools) -> Counted:
+        """Return the kinds of some pools and their devices."""
         return tuple([(self._number(each), each.count) for each in pools.pools])
 
     def decode(self, most: int) -> int:
-        """Put the pools of new reports into the columns, of ``most`` nodes at most. Returns how many they
-        were."""
+        """Put the pools of new reports into the columns, of ``most`` nodes at most. Returns their number."""
         indexes = list(islice(self._waiting, most))
         if not indexes:
             return 0
@@ -174,10 +178,10 @@ class PciColumns:
         return len(indexes)
 
     def suitable(self, request: PciRequest, index: Indexes) -> Int64:
-        """The devices of each node that suit a request, wherever they are: int64[len(index)]."""
+        """Return the devices of each node that suit a request, wherever they are: int64[len(index)]."""
         self.decode(len(self._waiting))
         if names_cards((request,)):
-            wanted = Wanted(request)
+            wanted = DeviceConditions(request)
             counts = [
                 sum(each.count for each in self.pools(at).pools if wanted.may_get(each))
                 for at in index.tolist()
@@ -219,5 +223,5 @@ def _by_kind(counted: Counted) -> dict[int, int]:
 
 
 def names_cards(requests: Sequence[PciRequest]) -> bool:
-    """Whether requests tell the cards of one node apart."""
+    """Return whether requests name properties that identify single cards of a node."""
     return any(_OF_ONE_CARD & spec.keys() for each in requests for spec in each.specs)

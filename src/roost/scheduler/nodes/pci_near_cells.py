@@ -1,10 +1,9 @@
-"""`DevicesNearCells`: the PCI devices of a host for a guest whose place among the host's cells is not known
-yet."""
+"""`DevicesNearCells`: the PCI devices of a host for a guest that has no cells on the host yet."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from roost.fleet.hardware.pci_choice import Mappings, Pools, Sockets
+from roost.fleet.hardware.pci_choice import FreePools, Mappings, Sockets
 from roost.model.assignment import AssignedDevices
 from roost.model.pci import PciRequest
 
@@ -12,11 +11,11 @@ from roost.model.pci import PciRequest
 class DevicesNearCells:
     """Free devices for one list of requests, as `roost.fleet.hardware.fit.Devices`.
 
-    ``sockets``: of the host's cells. ``mappings``: those of the allocation candidate, if it is known.
+    ``sockets``: of the host's cells. ``mappings``: those of the allocation candidate, if one is given.
     """
 
     def __init__(
-        self, pools: Pools, requests: Sequence[PciRequest], sockets: Sockets, mappings: Mappings | None
+        self, pools: FreePools, requests: Sequence[PciRequest], sockets: Sockets, mappings: Mappings | None
     ) -> None:
         self.requested = bool(requests)
         self._pools = pools

@@ -1,4 +1,4 @@
-"""The hosts that placement knows: all root providers that share nothing with other trees."""
+"""The hosts of placement: all root providers that share nothing with other trees."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -7,7 +7,7 @@ from typing import Protocol
 from roost.fleet import Fleet
 from roost.ledger import Ledger
 from roost.placement.client import HttpPlacement
-from roost.scheduler.gateways.error_translation import asked
+from roost.scheduler.gateways.error_translation import translated
 
 Roots = Mapping[str, str]
 """The name of each host by the uuid of its root provider."""
@@ -17,14 +17,15 @@ class RootSource(Protocol):
     """Reads the hosts of placement."""
 
     async def changed(self) -> Roots | None:
-        """All hosts, None if they are the same as those of the last call. Raises what placement raises."""
+        """Return all hosts, None if they have not changed since the last call. Raises placement's errors."""
 
 
 class LedgerRoots:
     """The hosts of a ledger in this process, at its head.
 
-    They are looked at when providers have come or gone. Whether a provider shares is one of its traits, so
-    they are also looked at each ``every_seconds``, if anything was committed. ``monotonic``: seconds.
+    They are read when providers have come or gone. A trait makes a provider a sharing one, and traits may
+    change alone: so hosts are also read each ``every_seconds``, if anything was committed. ``monotonic``:
+    seconds.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class HttpRoots:
     async def changed(self) -> Roots | None:
         if self._monotonic() < self._due:
             return None
-        found = await asked(self._placement.hosts())
+        found = await translated(self._placement.hosts())
         self._due = self._monotonic() + self._every_seconds
         if found == self._last:
             return None

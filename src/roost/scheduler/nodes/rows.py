@@ -1,4 +1,4 @@
-"""Rows of the node table that removed nodes have left, and when they may be given to others."""
+"""Free rows of the node table, left by removed nodes, for reuse by new nodes."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class FreeRows:
-    """Rows that no node has.
+    """Rows without a node.
 
     A run of the scheduler holds indexes of nodes while it waits for placement. So a row is reused only when
     every run that began before the row was freed has ended; until then it stays as its node left it.
@@ -21,11 +21,11 @@ class FreeRows:
         return len(self._free)
 
     def free(self, row: int) -> None:
-        """A node was removed."""
+        """Add the row of a removed node."""
         self._free.append((row, self._begun))
 
     def take(self) -> int | None:
-        """A row for a new node, None if none can be reused now."""
+        """Return a row for a new node, None if none can be reused now."""
         if not self._free:
             return None
         row, freed_after = self._free[0]
@@ -36,7 +36,7 @@ class FreeRows:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """While this lasts, no row that is freed meanwhile is reused."""
+        """Keep rows that are freed from now on from being reused until the end of the context."""
         self._begun += 1
         reader = self._begun
         self._reading[reader] = None

@@ -1,4 +1,4 @@
-"""The node table: what every compute node reports, as columns."""
+"""The node table: the reports of all compute nodes, as columns."""
 
 import math
 from collections import Counter
@@ -35,15 +35,15 @@ _NOTHING = NodeReport(node="", host="", cell="", last_seen=-math.inf)
 
 
 class NodeTable(NodeDirectory):
-    """Every compute node that some agent has reported, by root provider, with its host aggregates.
+    """All compute nodes that agents have reported, by root provider, with their host aggregates.
 
     A node's *index* is its row. Ties between equal nodes go to the lower `tie_rank`. ``len`` is the number of
-    nodes; ``size`` is the number of rows, of which some may be free: no lookup finds a free row, and it is
+    nodes; ``size`` is the number of rows. Some rows may be free: no lookup finds a free row, and it is
     neither enabled nor alive.
 
     Numbers by index: see `NodeColumns`. Names by index, and lookups: see `NodeDirectory`. Labels by index:
-    ``hypervisor_type``, ``host_ip``, ``supported_instances``. ``stats_reported`` has for each key of the
-    nodes' ``stats`` how many nodes report it.
+    ``hypervisor_type``, ``host_ip``, ``supported_instances``. ``stats_reported``: the number of nodes that
+    report each key in their ``stats``.
 
     ``journal`` is the id of this table's journal and ``version`` the number of the last event in it, None
     without a journal: see `record`.
@@ -62,7 +62,7 @@ class NodeTable(NodeDirectory):
         self.update(reports)
 
     def reading(self) -> AbstractContextManager[None]:
-        """While this lasts, an index stands for the same node, or for one that was removed meanwhile."""
+        """Keep each index for its node until the end of the context, even if the node is removed."""
         return self._free.reading()
 
     # Heartbeats
@@ -73,17 +73,17 @@ class NodeTable(NodeDirectory):
         return self._heartbeats.last_seen
 
     def seen_since(self, oldest: float) -> Bools:
-        """The nodes whose service was seen at ``oldest`` (seconds since the epoch) or after it: the column
-        ``alive``."""
+        """Return the nodes whose service was seen at ``oldest`` (seconds since the epoch) or later: the
+        column ``alive``."""
         self._heartbeats.look(oldest)
         return self.alive
 
     def silent(self) -> dict[str, float]:
-        """When each compute service that is down was seen last, in seconds since the epoch, by name."""
+        """Return the last heartbeat of each compute service that is down: seconds since the epoch by name."""
         return {self._services.host(service): at for service, at in self._heartbeats.silent()}
 
     def set_silent(self, seen: Mapping[str, float]) -> None:
-        """Set when compute services were seen last that stay down by it, in a copy: see `become_copy`."""
+        """Set the last heartbeats of compute services that are down, in a copy: see `become_copy`."""
         for host, at in seen.items():
             index = next(iter(self._services.nodes_of(host)), None)
             if index is not None:
@@ -113,7 +113,7 @@ class NodeTable(NodeDirectory):
     def update(self, reports: Iterable[NodeReport]) -> None:
         """Take in reports; a node reported before is updated.
 
-        A node with the names of another one (host and nodename) replaces it: the host was made anew.
+        A node with the host and nodename of another one replaces it: the host was installed anew.
         """
         for report in reports:
             index = self._names.index_of_node(report.node)
@@ -129,16 +129,15 @@ class NodeTable(NodeDirectory):
             self._beat(index, old, report.last_seen)
 
     def set_up(self, host: str, up: bool) -> None:
-        """A compute service is up or down, whatever the time."""
+        """Set a compute service up or down, regardless of its last heartbeat."""
         seen = math.inf if up else -math.inf
         nodes = [self._reports[index] for index in self.indexes_of_host(host)]
         self.update([msgspec.structs.replace(report, last_seen=seen) for report in nodes])
 
     def set_aggregates(self, changed: Iterable[Aggregate], every: AbstractSet[str]) -> list[AggregateEvent]:
-        """Take in host aggregates that have changed, and remove those that are not among ``every``, the uuids
-        of all that there are. Returns the events.
+        """Take in changed host aggregates, and remove all that are not in ``every``. Returns the events.
 
-        A member need not be in the table: it may come later.
+        ``every``: the uuids of all aggregates. A member need not be in the table: it may come later.
         """
         events = self._aggregates.differences(changed, every)
         self.apply_to_aggregates(*events)
@@ -152,19 +151,20 @@ class NodeTable(NodeDirectory):
     # The journal
 
     def record(self, journal: str) -> None:
-        """Keep every change from now on as an event, in ``journal``, until `take_events` takes it."""
+        """Record every change from now on as an event of ``journal``, to be read by `take_events`."""
         self.journal, self.version = journal, 0
         self.ignore(self._journalled)
         self._journalled = self.listen()
 
     def take_events(self) -> list[NodeEvent]:
-        """The events of the journal since the last call, up to ``version``."""
+        """Return the events of the journal since the last call, up to ``version``."""
         events = [*self._journalled]
         self._journalled.clear()
         return events
 
     def listen(self) -> list[NodeEvent]:
-        """A list that gets every change from now on as an event, until `ignore`. The caller may clear it."""
+        """Return a list that gets every change from now on as an event, until `ignore`. The caller may clear
+        it."""
         events: list[NodeEvent] = []
         self._listening.append(events)
         return events
@@ -174,8 +174,10 @@ class NodeTable(NodeDirectory):
         self._listening = [each for each in self._listening if each is not events]
 
     def become_copy(self) -> None:
-        """Be a copy that only `apply` changes, in another process: nothing listens, and a service is up or
-        down until an event says otherwise."""
+        """Become a copy in another process, which only `apply` changes.
+
+        Lists of `listen` get no more events, and a service stays up or down until an event says otherwise.
+        """
         self._listening = []
         for index, report in enumerate(self._reports):
             up = self._heartbeats.is_alive(self.service.item(index))
@@ -183,7 +185,7 @@ class NodeTable(NodeDirectory):
         self._heartbeats.hold()
 
     def state(self) -> list[NodeEvent]:
-        """The events that give the present state, applied to an empty table."""
+        """Return the events that give the present state, applied to an empty table."""
         nodes = sorted(index for _, index in self._names)
         alive = {self.hosts[index]: None for index in nodes if self.alive[index]}
         claims = [*self._claims]
@@ -232,7 +234,7 @@ class NodeTable(NodeDirectory):
         return index is not None and self._heartbeats.is_alive(self.service.item(index))
 
     def remove(self, nodes: Iterable[str]) -> None:
-        """Remove nodes by root provider; one that is not known is left out."""
+        """Remove nodes by root provider; unknown ones are ignored."""
         for node in nodes:
             index = self._names.index_of_node(node)
             if index is not None:
@@ -289,7 +291,7 @@ class NodeTable(NodeDirectory):
         self._set(index, old, nothing)
         self.structure += self._aggregates.put(index, self._aggregates.of(old.node), ())
         self._count_version(nothing.service_version, -1)
-        # Who holds the index still reads names and report of the node that was here.
+        # A run that still holds the index reads names and report of the removed node.
         self._reports[index] = old
         self.alive[index] = False
         self._at_rows.forget()
@@ -315,7 +317,7 @@ class NodeTable(NodeDirectory):
         if self._services.leave(old.host, index):
             service = self.service.item(index)
             if self._heartbeats.is_alive(service):
-                # Its next node may be reported with an old heartbeat, and the journal has none.
+                # A later node of the service may come with an old heartbeat, and the journal has none.
                 self._note(ServiceTransition(old.host, False))
             self._heartbeats.forget(service)
         else:
@@ -330,7 +332,7 @@ class NodeTable(NodeDirectory):
             self._recount(index, host, old.last_seen)
 
     def _recount(self, index: int, host: str, had: float) -> None:
-        """The heartbeat of a node of a service no longer counts; it was the latest one if it is ``had``."""
+        """Drop the heartbeat ``had`` of a service's node; find the latest again if that was it."""
         service = self.service.item(index)
         if had >= self._heartbeats.last_seen.item(service):
             nodes = self._services.nodes_of(host)
@@ -343,7 +345,7 @@ class NodeTable(NodeDirectory):
             self.invalidations.append(index)
 
     def _set(self, index: int, old: NodeReport | None, new: NodeReport) -> None:
-        """Set all that depends on a node's own report alone."""
+        """Set all columns and labels that depend on a node's own report alone."""
         self._set_columns(index, old, new)
         self.hypervisor_type.put(index, new.hypervisor_type)
         self.host_ip.put(index, new.host_ip)
@@ -359,7 +361,7 @@ class NodeTable(NodeDirectory):
 
 
 def _changed(old: NodeReport, new: NodeReport) -> bool:
-    """Whether anything but the heartbeat is different."""
+    """Return whether two reports differ in anything but the heartbeat."""
     if new.last_seen == old.last_seen:
         return new != old
     return any(getattr(new, name) != getattr(old, name) for name in _COMPARED)

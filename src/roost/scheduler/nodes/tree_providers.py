@@ -13,11 +13,11 @@ from roost.model.allocation import Candidate
 from roost.scheduler.candidates.candidate_source import ProviderLevels
 
 ONE_BY_ONE: Final = 48
-"""Up to so many trees are looked through; more by vector operations on the whole fleet."""
+"""Most trees that are walked one by one; more are searched by vector operations on the whole fleet."""
 
 
 def providers_of(fleet: Fleet, roots: Rows, resource_class: str) -> ProviderLevels:
-    """The providers in the trees of ``roots`` that have a class; -1 is no tree."""
+    """Return the providers in the trees of ``roots`` that have a class; -1 is no tree."""
     columns = fleet.inventory_columns(resource_class)
     rows = columns.row[: columns.n]
     host = _positions(fleet, roots)[fleet.root[rows]]
@@ -26,7 +26,7 @@ def providers_of(fleet: Fleet, roots: Rows, resource_class: str) -> ProviderLeve
 
 
 def with_trait(fleet: Fleet, roots: Rows, trait: str) -> Bools:
-    """The trees of ``roots`` that have a provider with a trait: bool[len(roots)]."""
+    """Return the trees of ``roots`` that have a provider with a trait: bool[len(roots)]."""
     having = fleet.with_trait(trait)
     found = np.zeros(len(roots), dtype=np.bool_)
     if len(roots) <= ONE_BY_ONE:
@@ -54,10 +54,10 @@ def still_fits(fleet: Fleet, candidate: Candidate) -> bool:
 def that_fit(
     fleet: Fleet, found: Iterable[Candidate], splits: Callable[[], Iterable[Candidate]]
 ) -> Iterator[Candidate]:
-    """The candidates of a tree that have room after the claims of the run.
+    """Yield the candidates of a tree that have room after the claims of the run.
 
-    ``found``: those that the tree had before these claims. If none of them is left, the first that fits of
-    ``splits``, which are of the tree as it is.
+    ``found``: the candidates of the tree before these claims. If none of them has room, the result is the
+    first that fits of ``splits``, the candidates of the tree's present state.
     """
     left = False
     for candidate in found:
@@ -69,7 +69,7 @@ def that_fit(
 
 
 def _positions(fleet: Fleet, roots: Rows) -> Rows:
-    """The position in ``roots`` of each row of the fleet, -1 of those that are not there."""
+    """Return the position in ``roots`` of each row of the fleet, -1 for rows that are not in it."""
     position = np.full(fleet.n_rows, -1, dtype=np.intp)
     there = np.flatnonzero(roots >= 0)
     position[roots[there]] = there

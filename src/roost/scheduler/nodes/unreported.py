@@ -1,8 +1,8 @@
 """The assignments on a node that its last report does not count.
 
-What is used on a node is what its report says, and the assignments of consumers that the report does not
-contain: it may be older than their claims. A report that lists a consumer with another assignment than the
-ledger's was made before the consumer came back to the node; then both count until the next report.
+The use of a node is that of its report and of the assignments whose consumers the report does not contain: it
+may be older than their claims. A report that lists a consumer with another assignment than the ledger's was
+made before the consumer came back to the node; then both count until the next report.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ NOTHING: Assigned = MappingProxyType({})
 
 
 def unreported(report: NodeReport, assigned: Mapping[str, Assignment]) -> Assigned:
-    """The assignments among those on a node that its report does not count."""
+    """Return the assignments among those on a node that its report does not count."""
     if not assigned:
         return NOTHING
     return {

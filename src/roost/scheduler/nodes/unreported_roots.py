@@ -1,7 +1,7 @@
-"""Nodes that nobody reports for: a platform without agents has its hosts in placement alone.
+"""Nodes without an agent: a platform without agents has its hosts in placement alone.
 
 Such a node has the name of its root provider, is enabled and alive, and is in no cell. Filters and weighers
-see nothing of it but what placement knows. A node that an agent reports later is that agent's.
+see its data in placement only. If an agent reports the node later, the node is that agent's.
 """
 
 import math
@@ -11,7 +11,7 @@ from roost.scheduler.nodes.roots import Roots
 from roost.scheduler.nodes.table import NodeTable
 
 NO_CELL = ""
-"""The cell of nodes that nobody reports for."""
+"""The cell of nodes without an agent."""
 
 
 class UnreportedNodes:
@@ -32,9 +32,9 @@ class UnreportedNodes:
         )
 
     def settle(self) -> None:
-        """Have claims on these nodes count no longer: no report will ever list their instances.
+        """End the outstanding claims on these nodes: no report will ever list their instances.
 
-        What they took of the inventories is known to placement.
+        Placement has the amounts that they took from the inventories.
         """
         table = self._table
         cell = table.cells.index(NO_CELL) if NO_CELL in table.cells else -1

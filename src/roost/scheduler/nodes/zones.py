@@ -13,8 +13,8 @@ from roost.scheduler.nodes.table import NodeTable
 def zones(table: NodeTable, default: str, fleet: Fleet) -> Mapping[str, Rows]:
     """Return the rows of the nodes in each availability zone, by its name.
 
-    ``default``: the zone of nodes that no aggregate puts into one. A node that its aggregates put into
-    several zones counts in the first one.
+    ``default``: the zone of nodes whose aggregates name none. A node whose aggregates name several zones
+    counts in the first one.
     """
     roots = np.unique(fleet.roots(fleet.rows()))
     nodes = table.indexes_of_rows(fleet, roots)

@@ -1,10 +1,10 @@
-"""The fragmentation of hosts' devices: what is free of them that typical requests cannot use.
+"""The fragmentation of hosts' devices: their free amounts that typical requests cannot use.
 
 Source: "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent",
 USENIX ATC'23. A typical request cannot use a host's free devices at all if the host lacks processors,
-memory, a trait or devices for it. Otherwise it cannot use the devices with less left than it takes of one.
-The fragmentation of a host is the amount that a typical request cannot use on average, by the shares of the
-requests.
+memory, a trait or devices for it. Otherwise it cannot use the devices that have less left than it takes of
+one. The fragmentation of a host is the average of these amounts over the typical requests, weighted by their
+shares.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,9 @@ from roost.fleet.columns import Bools, Float64, Int64
 class TypicalRequest(msgspec.Struct, frozen=True):
     """One kind of request in a workload.
 
-    ``share``: how often it comes, relative to the others. ``resources``: amounts from anywhere in the
-    host's tree. ``devices`` devices give ``amount`` of the device's resource class each. ``traits``: the
-    devices have one of them; empty: any devices do.
+    ``share``: its frequency, relative to the others. ``resources``: amounts from anywhere in the host's tree.
+    ``devices``: the number of devices, each of which gives ``amount`` of the device's resource class.
+    ``traits``: the devices have one of them; empty: any devices will do.
     """
 
     share: float
@@ -30,23 +30,26 @@ class TypicalRequest(msgspec.Struct, frozen=True):
     traits: tuple[str, ...] = ()
 
 
-class Hosts(msgspec.Struct, frozen=True):
-    """What hosts have left: ``resources`` float64[n] by class; ``devices`` int64[n, most devices], -1 where
-    there is no device; ``whole``: the capacity of a device; ``traits`` bool[n] by name."""
+class HostColumns(msgspec.Struct, frozen=True):
+    """The free amounts of n hosts, as columns.
+
+    ``resources``: float64[n] by class. ``devices``: the amount left of each device, int64[n, most devices],
+    -1 where there is no device. ``whole``: the capacity of a device. ``traits``: bool[n] by name.
+    """
 
     resources: Mapping[str, Float64]
     devices: Int64
     whole: int
     traits: Mapping[str, Bools]
 
-    def taking(self, amounts: Mapping[str, int], devices: Int64) -> "Hosts":
-        """The hosts after each has given ``amounts``, with ``devices`` left."""
+    def taking(self, amounts: Mapping[str, int], devices: Int64) -> "HostColumns":
+        """Return the hosts after each has given ``amounts``, with ``devices`` left."""
         left = {name: free - amounts.get(name, 0) for name, free in self.resources.items()}
-        return Hosts(left, devices, self.whole, self.traits)
+        return HostColumns(left, devices, self.whole, self.traits)
 
-    def some(self, places: Int64) -> "Hosts":
-        """Some of the hosts; a host may be there several times."""
-        return Hosts(
+    def some(self, places: Int64) -> "HostColumns":
+        """Return the hosts at ``places``; a host may occur several times."""
+        return HostColumns(
             {name: free[places] for name, free in self.resources.items()},
             self.devices[places],
             self.whole,
@@ -54,8 +57,8 @@ class Hosts(msgspec.Struct, frozen=True):
         )
 
 
-def fragmentation(hosts: Hosts, workload: Sequence[TypicalRequest]) -> Float64:
-    """The fragmentation of each host, in units of the device's resource class: float64[n]."""
+def fragmentation(hosts: HostColumns, workload: Sequence[TypicalRequest]) -> Float64:
+    """Return the fragmentation of each host, in units of the device's resource class: float64[n]."""
     ordered = np.sort(hosts.devices, axis=1)
     left = np.maximum(ordered, 0)
     free = left.sum(axis=1)

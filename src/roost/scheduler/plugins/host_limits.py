@@ -14,11 +14,11 @@ from roost.scheduler.request.scheduling_request import GroupPlacement, Schedulin
 
 
 class HostLimit:
-    """Passes hosts with less of something than a limit, what claims took counted.
+    """Passes hosts whose number in a column is below a limit, with outstanding claims counted.
 
     ``column``: of the node table, int64 by index. ``limit``: the name of the option. With ``of_aggregates``,
-    aggregate metadata of that name goes before the option: of several aggregates the least number counts; of
-    none, or where one is no integer, the option.
+    aggregate metadata of that name takes precedence over the option: of several aggregates the least number
+    counts. The option counts for a host without such metadata, or if one value is no integer.
     """
 
     looks_at = Looks.REPORT

@@ -10,27 +10,27 @@ from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.table import NodeTable
 
 
-class Metric(NamedTuple):
+class MonitorMetric(NamedTuple):
     """One metric of a node."""
 
     name: str
     value: float
 
 
-class Metrics:
+class MonitorMetrics:
     """The metrics of a node: each in turn, and ``get`` by name."""
 
     def __init__(self, values: Mapping[str, float]) -> None:
         self._values = values
 
-    def __iter__(self) -> Iterator[Metric]:
-        return (Metric(name, value) for name, value in self._values.items())
+    def __iter__(self) -> Iterator[MonitorMetric]:
+        return (MonitorMetric(name, value) for name, value in self._values.items())
 
     def __len__(self) -> int:
         return len(self._values)
 
     def get(self, name: str, default: float | None = None) -> float | None:
-        """The value of a metric; ``default`` if the node does not report it."""
+        """Return the value of a metric; ``default`` if the node does not report it."""
         return self._values.get(name, default)
 
 
@@ -58,11 +58,11 @@ _BY_REPORT: Final[Mapping[str, Callable[[NodeReport], Any]]] = {
     "ram_allocation_ratio": lambda report: report.ram_allocation_ratio,
     "disk_allocation_ratio": lambda report: report.disk_allocation_ratio,
     "numa_topology": lambda report: report.numa_topology,
-    "metrics": lambda report: Metrics(report.metrics),
+    "metrics": lambda report: MonitorMetrics(report.metrics),
 }
 
 _AGGREGATES: Final = "aggregates"
-"""The attribute with the node's host aggregates, which are no part of its report."""
+"""The attribute with the node's host aggregates, which its report does not have."""
 
 _SERVICE: Final = "service"
 """The attribute with the node's service, which an operator may have disabled."""
@@ -70,7 +70,7 @@ _SERVICE: Final = "service"
 _BY_COLUMN: Final = ("num_instances", "num_io_ops")
 
 _BY_TREE: Final = {"free_ram_mb": ("MEMORY_MB", 1), "free_disk_mb": ("DISK_GB", 1024)}
-"""Attributes that come from the node's tree where the node does not report them: resource class and
+"""Attributes that come from the node's provider tree if the node does not report them: resource class and
 factor."""
 
 ATTRIBUTES: Final = frozenset((*_BY_REPORT, _AGGREGATES, _SERVICE, *_BY_COLUMN, *_BY_TREE))
@@ -80,8 +80,8 @@ ATTRIBUTES: Final = frozenset((*_BY_REPORT, _AGGREGATES, _SERVICE, *_BY_COLUMN, 
 class HostState:
     """The node at one position of a view, with the attributes in `ATTRIBUTES`.
 
-    An attribute that the node does not report is None, except ``free_ram_mb`` and ``free_disk_mb``: these
-    are then what the node's tree has left. Instances and I/O operations count claims since the report.
+    An attribute that the node does not report is None, except ``free_ram_mb`` and ``free_disk_mb``: these are
+    then the free amounts of the node's tree. Instances and I/O operations include claims since the report.
     """
 
     def __init__(self, hosts: HostView, position: int) -> None:
@@ -115,7 +115,7 @@ class HostState:
 
 
 def reported_value(table: NodeTable, index: int, name: str) -> Any:
-    """An attribute of a node by its report and its claims since; None if it has none of this name."""
+    """Return an attribute of a node by its report and its claims since; None if it has no such attribute."""
     by_report = _BY_REPORT.get(name)
     if by_report is not None:
         return by_report(table.report(index))
@@ -131,7 +131,7 @@ def reported_value(table: NodeTable, index: int, name: str) -> Any:
 
 
 def reported_service(table: NodeTable, index: int) -> dict[str, object]:
-    """The service of a node, as Nova's host state has it."""
+    """Return the service of a node, as Nova's host state has it."""
     report = table.report(index)
     return {
         "host": report.host,
@@ -141,12 +141,12 @@ def reported_service(table: NodeTable, index: int) -> dict[str, object]:
 
 
 def reported_amount(table: NodeTable, index: int, name: str) -> int | None:
-    """A column of amounts of the node table, which are whole numbers in MiB; None where not reported."""
+    """Return a node's amount in a column of the node table, a whole number in MiB; None if not reported."""
     number: float = getattr(table, name).item(index)
     return int(number) if number == number else None
 
 
 def reported_number(table: NodeTable, index: int, name: str) -> int:
-    """A column of whole numbers of the node table."""
+    """Return a node's number in a column of whole numbers of the node table."""
     number: int = getattr(table, name).item(index)
     return number

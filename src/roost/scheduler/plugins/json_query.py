@@ -3,7 +3,7 @@
 ``["and", [">=", "$free_ram_mb", 1024], ["in", "$host", "a", "b"]]``. A text that begins with ``$`` names an
 attribute of the host, and after dots keys in it. An argument whose attribute is missing is left out.
 
-    =  <  >  <=  >=     the first argument compares so with all others
+    =  <  >  <=  >=     the comparison holds between the first argument and each other one
     in                  the first argument is one of the others
     and  or             of all arguments
     not                 one of the arguments is false
@@ -31,10 +31,10 @@ _OTHERS: Final = ("in", "not", "and", "or")
 
 
 def query_of(text: str) -> Query:
-    """Read a query. One that is nothing (``[]``, ``null``, ``""``) is empty.
+    """Read a query. ``[]``, ``null`` and ``""`` are the empty query.
 
     Raises:
-        ValueError: it is no JSON, or has something that is no operator, or is nested too deeply.
+        ValueError: it is no JSON, has an unknown operator, or is nested too deeply.
     """
     try:
         query = json.loads(text)
@@ -51,7 +51,7 @@ def query_of(text: str) -> Query:
 
 
 def variables(query: Query) -> Iterator[str]:
-    """The variables of a query."""
+    """Yield the variables of a query."""
     for argument in query[1:]:
         if isinstance(argument, list):
             yield from variables(argument)
@@ -60,7 +60,7 @@ def variables(query: Query) -> Iterator[str]:
 
 
 def is_true(query: Query, lookup: Lookup) -> bool:
-    """Whether a host satisfies a query. An empty query is satisfied."""
+    """Return whether a host satisfies a query. An empty query is satisfied."""
     if not query:
         return True
     arguments = [value for each in query[1:] if (value := _value(each, lookup)) is not None]
@@ -83,7 +83,7 @@ def _value(argument: Any, lookup: Lookup) -> Any:
 
 
 def _compares(comparison: Callable[[Any, Any], bool], arguments: Sequence[Any]) -> bool:
-    """False where values cannot be compared, as a number and a text."""
+    """Return whether a comparison holds; False if values cannot be compared, as a number and a text."""
     try:
         return len(arguments) > 1 and all(comparison(arguments[0], each) for each in arguments[1:])
     except TypeError:

@@ -9,8 +9,11 @@ METRICS = "metrics"
 
 
 class MetricsOptions(msgspec.Struct, frozen=True):
-    """``weight_setting``: ratio of each metric by name. ``required``: a host that does not report one of them
-    fails the request; otherwise it weighs ``weight_of_unavailable``."""
+    """Options of metrics.
+
+    ``weight_setting``: ratio of each metric by name. ``required``: a host that does not report one of these
+    metrics fails the request; otherwise such a host weighs ``weight_of_unavailable``.
+    """
 
     weight_setting: dict[str, float] = {}
     required: bool = True

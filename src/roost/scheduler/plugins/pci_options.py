@@ -9,7 +9,10 @@ from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER
 
 
 class PciOptions(msgspec.Struct, frozen=True):
-    """``aliases`` by name. ``in_placement``: devices of aliases are asked of placement too."""
+    """Options of PCI devices.
+
+    ``aliases``: PCI aliases by name. ``in_placement``: queries ask placement for the devices of aliases too.
+    """
 
     aliases: dict[str, PciAlias] = {}
     in_placement: bool = False
@@ -38,7 +41,7 @@ OPTIONS: dict[str, list[cfg.Opt]] = {
 
 
 def pci_options_from(conf: cfg.ConfigOpts) -> PciOptions:
-    """The options as a configuration has them.
+    """Read the options from a configuration.
 
     Raises:
         BadOptions: an alias is invalid.

@@ -1,8 +1,8 @@
-"""Filters and weighers that are asked about one host at a time, in the manner of Nova's.
+"""Plain filters and weighers: plugins in Nova's manner, which judge one host at a time.
 
 A class with ``host_passes(host_state, spec)`` is a filter, one with ``_weigh_object(host_state, spec)`` a
 weigher. Such a class costs a call for each host of each request, so that a class with ``mask`` or ``raw``
-is better on a large fleet. It may look at anything, so that its answers are not kept.
+is better on a large fleet. It may read anything, so that its results are not cached.
 """
 
 import math
@@ -16,14 +16,15 @@ from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.host_state import HostState
 from roost.scheduler.plugins.plain_spec import PlainSpec
 
-if TYPE_CHECKING:  # the options that a question has find plugins by name
+if TYPE_CHECKING:  # the options of a request find plugins by name: an import would be circular
     from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class PlainFilter:
-    """A filter that asks a plain one about each host.
+    """A filter that calls a plain one for each host.
 
-    ``RUN_ON_REBUILD`` and ``run_filter_once_per_request`` of the plain one mean what they mean to Nova.
+    ``RUN_ON_REBUILD`` and ``run_filter_once_per_request`` of the plain filter have the same meaning as in
+    Nova.
     """
 
     def __init__(self, plain: Any) -> None:
@@ -41,11 +42,11 @@ class PlainFilter:
 
 
 class PlainWeigher:
-    """A weigher that asks a plain one about each host.
+    """A weigher that calls a plain one for each host.
 
-    ``minval`` of the plain one means what it means to Nova. No number is greater than its ``maxval``. Its
-    method ``weight_multiplier`` gives the multiplier of each host. Without one the multiplier is an option,
-    and ``multiplier_key`` and ``default_multiplier`` may be set.
+    ``minval`` of the plain weigher has the same meaning as in Nova; numbers above its ``maxval`` are lowered
+    to it. Its method ``weight_multiplier`` gives the multiplier of each host. Without that method the
+    multiplier is an option, and the weigher may set ``multiplier_key`` and ``default_multiplier``.
     """
 
     def __init__(self, plain: Any) -> None:
@@ -75,13 +76,13 @@ def _numbers(hosts: HostView, number: Callable[[HostState], Any]) -> Float64:
 
 
 def _has_own_multiplier(plain: Any) -> bool:
-    """Whether a weigher says its multiplier itself. Nova's base class says 1 for all that do not."""
+    """Return whether a weigher defines its own multiplier, not the 1 of Nova's base class."""
     own = getattr(type(plain), "weight_multiplier", None)
     return own is not None and own.__module__ != "nova.weights"
 
 
 def multiplier_key_of(plain: Any) -> str:
-    """The name of the multiplier of a plain weigher: ``quiet_weight_multiplier`` of ``QuietWeigher``."""
+    """Return the multiplier's name of a plain weigher: ``quiet_weight_multiplier`` of ``QuietWeigher``."""
     key = getattr(plain, "multiplier_key", None)
     return (
         key if isinstance(key, str) else f"{plain.__name__.removesuffix('Weigher').lower()}_weight_multiplier"
@@ -89,7 +90,7 @@ def multiplier_key_of(plain: Any) -> str:
 
 
 def wrapped(found: Any) -> Any:
-    """A plugin's class as it is, or what makes a plugin of a plain class."""
+    """Return a plugin's class as it is, or a factory that makes a plugin of a plain class."""
     for method, wrapper in (("host_passes", PlainFilter), ("_weigh_object", PlainWeigher)):
         if hasattr(found, method) and not (hasattr(found, "mask") or hasattr(found, "raw")):
             return _Plain(found, wrapper)
@@ -97,7 +98,7 @@ def wrapped(found: Any) -> Any:
 
 
 class _Plain:
-    """A plain class with what the options read of a plugin's class."""
+    """A factory of plugins of a plain class, with the attributes that options read of a plugin's class."""
 
     def __init__(self, plain: Any, wrapper: Callable[[Any], Any]) -> None:
         self.name = plain.__name__

@@ -1,7 +1,7 @@
 """The request spec as a filter or weigher in Nova's manner reads it.
 
 Source: the fields of ``nova.objects.RequestSpec``, ``Flavor``, ``ImageMeta`` and ``InstanceGroup`` that
-schedulers' plugins use.
+plugins of schedulers use.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,12 @@ from roost.model.spec import Flavor
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.image_properties import with_current_names
 
-if TYPE_CHECKING:  # the options that a question has find plugins by name
+if TYPE_CHECKING:  # the options of a request find plugins by name: an import would be circular
     from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
 class PlainGroup(msgspec.Struct, frozen=True):
-    """The server group. ``hosts``: the names of the hosts that have members, those of this run counted."""
+    """The server group. ``hosts``: names of the hosts with members, those placed by this run included."""
 
     uuid: str
     policy: str
@@ -31,7 +31,7 @@ class PlainGroup(msgspec.Struct, frozen=True):
 
 
 class PlainImage(msgspec.Struct, frozen=True):
-    """The image. ``properties`` has today's names and spellings: see
+    """The image. ``properties`` have current names and spellings: see
     `roost.scheduler.request.image_properties`."""
 
     id: str | None
@@ -52,8 +52,7 @@ class PlainFlavor:
 
 
 class PlainSpec:
-    """The request spec: the attributes of `roost.model.spec.RequestSpec`, and those that Nova's has beside
-    them.
+    """The request spec: the attributes of `roost.model.spec.RequestSpec`, and further ones of Nova's.
 
     ``instance_uuid`` is the first instance of the request.
     """
@@ -84,6 +83,6 @@ class PlainSpec:
         return getattr(self._spec, name)
 
     def get_scheduler_hint(self, name: str, default: Any = None) -> Any:
-        """The value of a hint, a list if it has several; ``default`` if it is missing."""
+        """Return the value of a hint, a list if it has several; ``default`` if it is missing."""
         values = self._spec.scheduler_hints.get(name, ())
         return (values[0] if len(values) == 1 else list(values)) if values else default

@@ -1,7 +1,7 @@
-"""Asking filters and weighers: what they raise, and an answer of the wrong form, is a `SchedulerFault`.
+"""Calls filters and weighers. An error that they raise, or a result of the wrong form, is a `SchedulerFault`.
 
-The fault names plugin and host. A plugin is asked about many hosts at once, so the host is found by asking
-again about half of them, and half of these.
+The fault names plugin and host. A plugin is called for many hosts at once, so the host is found by calling it
+again for half of them, then for half of these, and so on.
 """
 
 import math
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def ask_key(plugin: Filter | Weigher, request: SchedulingRequest) -> Hashable | None:
-    """All of the request that a plugin's answers depend on; None if it has nothing to say on it.
+    """Return all parts of the request that a plugin's results depend on; None if it does not apply.
 
     Raises: `SchedulerFault`.
     """
@@ -40,7 +40,7 @@ def ask_key(plugin: Filter | Weigher, request: SchedulingRequest) -> Hashable | 
 def verdict(
     plugin: Filter, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement
 ) -> Bools | None:
-    """As `ask_filter`, for any request: None also if the filter has nothing to say on it."""
+    """As `ask_filter`, for any request: None also if the filter does not apply to it."""
     judges = ask_key(plugin, request) is not None
     return ask_filter(plugin, hosts, request, progress) if judges else None
 
@@ -48,7 +48,7 @@ def verdict(
 def ask_filter(
     plugin: Filter, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement
 ) -> Bools | None:
-    """Which of some hosts may be used: bool[len(hosts)]; None if all may. Raises: `SchedulerFault`."""
+    """Return the hosts that may be used: bool[len(hosts)]; None if all may. Raises: `SchedulerFault`."""
     if names_hosts(plugin):
         named = ask_named(plugin, hosts, request, progress)
         if named is None:
@@ -68,7 +68,7 @@ def ask_filter(
 def ask_named(
     plugin: Filter, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement
 ) -> Named | None:
-    """The hosts that a filter with ``named`` names. Raises: `SchedulerFault`."""
+    """Return the hosts that a filter with ``named`` names. Raises: `SchedulerFault`."""
     try:
         named: Named | None = plugin.named(hosts, request, progress)  # type: ignore[attr-defined]
     except SchedulerError:
@@ -81,7 +81,7 @@ def ask_named(
 def ask_weigher(
     plugin: Weigher, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement
 ) -> Float64 | None:
-    """A number for each of some hosts: float64[len(hosts)]; None if there is nothing to say.
+    """Return a number for each host: float64[len(hosts)]; None if the weigher does not apply.
 
     Raises: `SchedulerFault`, `CannotWeigh`.
     """
@@ -96,8 +96,10 @@ def ask_weigher(
 
 
 def ask_multipliers(plugin: Weigher, hosts: HostView) -> Float64:
-    """The multiplier of each of some hosts, of a weigher with ``multipliers``: float64[len(hosts)]. A number
-    that is not finite is 0. Raises: `SchedulerFault`."""
+    """Return the multiplier of each host, of a weigher with ``multipliers``: float64[len(hosts)].
+
+    A number that is not finite is replaced by 0. Raises: `SchedulerFault`.
+    """
 
     def ask(some: HostView) -> Float64:
         found = np.asarray(plugin.multipliers(some), dtype=np.float64)  # type: ignore[attr-defined]
@@ -109,7 +111,7 @@ def ask_multipliers(plugin: Weigher, hosts: HostView) -> Float64:
 
 
 def ask_domain(plugin: Filter | Weigher, hosts: HostView) -> Int64:
-    """The label of each host's domain: see `roost.scheduler.plugins.plugins.domain_of`. Raises:
+    """Return the label of each host's domain: see `roost.scheduler.plugins.declarations.domain_of`. Raises:
     `SchedulerFault`."""
 
     def ask(some: HostView) -> Int64:
@@ -124,14 +126,15 @@ def ask_domain(plugin: Filter | Weigher, hosts: HostView) -> Int64:
 def ask_to_narrow(
     plugin: NarrowsCandidates, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
 ) -> Sequence[Candidate]:
-    """The candidates that a filter leaves of one host. Raises: `SchedulerFault`."""
+    """Return the candidates of one host that a filter keeps. Raises: `SchedulerFault`."""
     return _of_one("filter", plugin, host, lambda: plugin.narrow(host, candidates, request))
 
 
 def ask_to_rank(
     plugin: RanksCandidates, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
 ) -> Sequence[float] | None:
-    """A number for each candidate of one host; None if there is nothing to say. Raises: `SchedulerFault`."""
+    """Return a number for each candidate of one host; None if the weigher does not rank them. Raises:
+    `SchedulerFault`."""
 
     def ask() -> Sequence[float] | None:
         numbers = plugin.rank(host, candidates, request)
@@ -145,7 +148,7 @@ def ask_to_rank(
 
 
 def fault(kind: str, plugin: Any, host: str | None, error: Exception) -> SchedulerFault:
-    """The fault that a plugin's error is."""
+    """Return the fault for a plugin's error."""
     where = "" if host is None else f" on host {host}"
     text = f"{type(error).__name__}: {error_text(error)}"
     return SchedulerFault(f"{kind} {plugin.name} failed{where}: {text}")
@@ -174,7 +177,8 @@ def _of_one(kind: str, plugin: object, host: OneHost, ask: Callable[[], T]) -> T
 
 
 def _culprit(hosts: HostView, ask: Callable[[HostView], object]) -> str | None:
-    """The name of a host that a plugin fails on when asked about it alone; None if there is none."""
+    """Return the name of a host that makes a plugin fail when it is called for that host alone; None without
+    any."""
     positions = np.arange(len(hosts))
     while len(positions) > 1:
         half = positions[: len(positions) // 2]
@@ -188,6 +192,6 @@ def _fails(hosts: HostView, ask: Callable[[HostView], object]) -> bool:
     try:
         ask(hosts)
     except Exception:
-        # Which error it is does not matter: the first one is reported.
+        # The kind of error does not matter here: the first error is the one that is reported.
         return True
     return False

@@ -28,9 +28,9 @@ FILTER: Final = "filter"
 WEIGHER: Final = "weigher"
 
 ALL_FILTERS: Final = "nova.scheduler.filters.all_filters"
-"""Nova's name of all its filters, in ``available_filters``."""
+"""Nova's name for all its filters, in ``available_filters``."""
 ALL_WEIGHERS: Final = "nova.scheduler.weights.all_weighers"
-"""Nova's name of all its weighers, in ``weight_classes``."""
+"""Nova's name for all its weighers, in ``weight_classes``."""
 
 _NOVA = {FILTER: "nova.scheduler.filters.", WEIGHER: "nova.scheduler.weights."}
 _OPTION = {FILTER: "enabled_filters", WEIGHER: "weight_classes"}
@@ -41,7 +41,7 @@ _MEMBERS = {
 
 
 def filter_classes(enabled: Sequence[str], available: Sequence[str] = ()) -> list[Any]:
-    """The classes of the filters that ``enabled_filters`` names, without those that Nova has removed.
+    """Return the classes of the filters in ``enabled_filters``, without those that Nova has removed.
 
     Raises:
         UnknownPlugin: there is no filter of a name, or its class cannot be loaded or is no filter.
@@ -52,7 +52,7 @@ def filter_classes(enabled: Sequence[str], available: Sequence[str] = ()) -> lis
 
 
 def weigher_classes(names: Sequence[str]) -> list[Any]:
-    """The classes of the weighers that ``weight_classes`` names.
+    """Return the classes of the weighers in ``weight_classes``.
 
     Raises:
         UnknownPlugin: there is no weigher of a name, or its class cannot be loaded or is no weigher.
@@ -62,22 +62,22 @@ def weigher_classes(names: Sequence[str]) -> list[Any]:
 
 
 def built_ins_of_nova() -> list[str]:
-    """The names of the built-in weighers that Nova has too, in the order of the modules."""
+    """Return the names of the built-in weighers that Nova has too, in the order of the modules."""
     return [each.name for each in built_ins(WEIGHER) if not getattr(each, "beyond_nova", False)]
 
 
 def left_out(enabled: Iterable[str]) -> dict[str, str]:
-    """The filters of ``enabled_filters`` that Nova has removed: name -> the operator's next step."""
+    """Return the filters of ``enabled_filters`` that Nova has removed: name -> the operator's next step."""
     return {name: REMOVED_FILTERS[word] for name in enabled if (word := _last_word(name)) in REMOVED_FILTERS}
 
 
 def built_ins(kind: str) -> list[Any]:
-    """The classes of all built-in filters or weighers (``kind``)."""
+    """Return the classes of all built-in filters or weighers (``kind``)."""
     return [_module(kind, name).PLUGIN for name in _module_names(kind)]
 
 
 def all_plugin_options() -> Iterator[PluginOptions]:
-    """The options of all built-ins, and of the plugins of other packages that can be loaded."""
+    """Yield the options of all built-ins, and of the plugins of other packages that can be loaded."""
     for kind in (FILTER, WEIGHER):
         found = built_ins(kind)
         for entry in registered(kind):
@@ -93,12 +93,12 @@ def all_plugin_options() -> Iterator[PluginOptions]:
 
 @cache
 def registered(kind: str) -> EntryPoints:
-    """What packages have registered. To read it takes a look into each installed package."""
+    """Return the entry points that packages have registered. To find them, each installed package is read."""
     return entry_points(group=f"roost.{kind}s")
 
 
 def _class(kind: str, name: str) -> Any:
-    """The class of a filter or weigher (``kind``)."""
+    """Return the class of a filter or weigher (``kind``)."""
     found = _of_a_package(kind, name) or _built_in(kind, name) or _imported(kind, name)
     if found is None:
         known = sorted({each.name for each in built_ins(kind)} | registered(kind).names)
@@ -116,7 +116,7 @@ def _class(kind: str, name: str) -> Any:
 
 
 def _of_a_package(kind: str, name: str) -> Any:
-    """The class that another package registered under this name; it goes before a built-in."""
+    """Return the class that another package registered under a name; it takes precedence over a built-in."""
     for entry in registered(kind).select(name=name):
         try:
             return entry.load()
@@ -135,7 +135,7 @@ def _built_in(kind: str, name: str) -> Any:
 
 
 def _imported(kind: str, name: str) -> Any:
-    """The class at an import path; None if the name is none."""
+    """Return the class at an import path; None if the name is no import path."""
     module, _, word = name.replace(":", ".").rpartition(".")
     if not module or not word or "/" in name or name.startswith((".", _NOVA[kind])):
         return None
@@ -153,7 +153,7 @@ def _last_word(name: str) -> str:
 
 
 def _module_name(kind: str, word: str) -> str:
-    """``io_ops`` of ``IoOpsFilter``, ``ram`` of ``RAMWeigher``."""
+    """Return ``io_ops`` for ``IoOpsFilter``, ``ram`` for ``RAMWeigher``."""
     stem = word.removesuffix(kind.title())
     snake = ""
     for at, letter in enumerate(stem):

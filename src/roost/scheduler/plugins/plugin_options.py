@@ -37,7 +37,7 @@ class PluginOptions(NamedTuple):
     struct: type[msgspec.Struct]
 
     def read(self, conf: cfg.ConfigOpts) -> msgspec.Struct:
-        """The options as a configuration has them.
+        """Read the options from a configuration.
 
         Raises:
             BadOptions: a value is invalid, or another plugin declares one of the options differently.
@@ -52,13 +52,13 @@ class PluginOptions(NamedTuple):
 
 
 def declared_options(plugin: object) -> PluginOptions | None:
-    """The options that a plugin or its class declares; None if it declares none."""
+    """Return the options that a plugin or its class declares; None if it declares none."""
     declared = getattr(plugin, "OPTIONS", None)
     return declared if isinstance(declared, PluginOptions) else None
 
 
 def ratios_option(name: str, help: str) -> cfg.Opt:
-    """An option of numbers by name, in Nova's form ``name=1.0, other=-0.5``."""
+    """Return an option of numbers by name, in Nova's form ``name=1.0, other=-0.5``."""
     return cfg.Opt(name, type=types.Dict(types.Float(), key_value_separator="="), default={}, help=help)
 
 

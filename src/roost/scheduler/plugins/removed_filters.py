@@ -42,4 +42,4 @@ REMOVED_FILTERS: Final = {
     ),
     "TrustedFilter": "remove the filter from enabled_filters. Flavors require a trait of the trusted hosts",
 }
-"""Name -> what the operator does instead."""
+"""Name of a removed filter -> what the operator configures instead."""

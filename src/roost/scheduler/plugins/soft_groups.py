@@ -10,9 +10,9 @@ from roost.scheduler.request.scheduling_request import GroupPlacement, Schedulin
 
 
 class SoftGroupWeigher:
-    """``sign`` times the number of members on the host, those placed earlier in this run counted.
+    """Weighs a host by ``sign`` times its members of the server group, those placed by this run included.
 
-    It judges requests whose group has ``policy``.
+    It applies to requests whose group has ``policy``.
     """
 
     default_multiplier = 1.0

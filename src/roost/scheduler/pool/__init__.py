@@ -1,7 +1,7 @@
-"""The hosts that one run may choose from, and what they weigh.
+"""Host pool: the hosts that one run may choose from, and their weights.
 
-field          the protocol
-offered_field  filters and weighs all that candidate sources offer; scheduler/cache goes on from what is kept
-group_members  the members of the request's server group
-weighing       one weight for each host, kept right from claim to claim
+host_pool      the protocol
+fresh_pool     filters and weighs all hosts of a candidate source; `roost.scheduler.cache` has the cached pool
+group_members  the members of the request's server group on the hosts of a run
+weights        one weight for each host, kept right from claim to claim
 """

@@ -1,4 +1,4 @@
-"""The field made anew for each run, from whatever offers and with whatever plugins."""
+"""The host pool that is made anew for each run, from any candidate source and with any plugins."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -22,51 +22,51 @@ from roost.scheduler.request.scheduling_request import GroupPlacement, Schedulin
 
 
 class FreshPool:
-    """A `Field` of the hosts that placement offers. A host's number is its position in the offers.
+    """A `HostPool` of the hosts of a candidate source. The number of a host is its position in the source.
 
-    ``progress``: with the members of the server group; by default those that the spec tells.
+    ``progress``: the members of the server group; by default those that the spec names.
     """
 
     def __init__(
         self,
         request: SchedulingRequest,
         table: NodeTable,
-        offers: CandidateSource,
+        source: CandidateSource,
         filters: Sequence[Filter],
         weighers: Sequence[Weigher],
         progress: GroupPlacement | None = None,
     ) -> None:
         self._request = request
         self._table = table
-        self._offers = offers
-        judging = () if is_forced(request.spec) else in_order(filters)
-        ordered = [(plugin, ask_key(plugin, request) is not None) for plugin in judging]
+        self._source = source
+        enabled = () if is_forced(request.spec) else in_order(filters)
+        ordered = [(plugin, ask_key(plugin, request) is not None) for plugin in enabled]
         self._once = [each for each in ordered if not depends_on_claims(each[0])]
         self._again = [each for each in ordered if depends_on_claims(each[0])]
         self._weighers = weighers
         self._order = CandidateOrder(filters, weighers, request)
         self._grouped = request.spec.group is not None
         self._progress = progress_at_start(request, table) if progress is None else progress
-        self._playing: Bools | None = None
-        self._weighing: HostWeights | None = None
+        self._remaining: Bools | None = None
+        self._host_weights: HostWeights | None = None
         self._changed: Sequence[int] = ()
         self._within: Bools | None = None
         self._open: Bools | None = None
 
     def ready(self) -> list[Step]:
         steps: list[Step] = []
-        if self._playing is None:
-            steps += [Step(KNOWN, len(self._table)), Step(OFFERED, len(self._offers.index))]
-            self._playing = self._filter(self._in_place(steps), self._once, self._progress, steps)
+        if self._remaining is None:
+            steps += [Step(KNOWN, len(self._table)), Step(OFFERED, len(self._source.index))]
+            self._remaining = self._filter(self._in_place(steps), self._once, self._progress, steps)
         allowed = self._filter_again(self._progress, steps)
-        weighing = self._weighing
-        if weighing is None or (allowed & ~weighing.allowed).any():
-            self._weighing = HostWeights(
-                self._table, self._offers, allowed, self._weighers, self._request, self._progress
+        weights = self._host_weights
+        if weights is None or (allowed & ~weights.allowed).any():
+            self._host_weights = HostWeights(
+                self._table, self._source, allowed, self._weighers, self._request, self._progress
             )
         else:
-            self._weighing = weighing.narrowed(allowed)
-            self._weighing.claimed(self._changed)
+            self._host_weights = weights.narrowed(allowed)
+            self._host_weights.claimed(self._changed)
         self._within = None
         return steps
 
@@ -75,7 +75,7 @@ class FreshPool:
         return found
 
     def index(self, host: int) -> int:
-        return self._offers.index.item(host)
+        return self._source.index.item(host)
 
     def weight(self, host: int) -> float:
         return self._weights.weight(host)
@@ -85,10 +85,10 @@ class FreshPool:
         return lambda: numbers
 
     def candidates(self, host: int) -> Iterator[Candidate]:
-        candidates = self._offers.candidates(host)
+        candidates = self._source.candidates(host)
         if not self._order.matters:
             return candidates
-        return self._order.of(OneHost(self._table, self._offers, host, self._offers.level), candidates)
+        return self._order.of(OneHost(self._table, self._source, host, self._source.level), candidates)
 
     def drop(self, host: int) -> None:
         # The instances are equal: what one cannot have the next cannot have either.
@@ -96,12 +96,12 @@ class FreshPool:
         self._within = self._hosts
 
     def claimed(self, host: int, candidate: Candidate) -> None:
-        self._changed = self._offers.claimed(candidate)
+        self._changed = self._source.claimed(candidate)
         if self._grouped:
             self._progress.members[self.index(host)] += 1
 
     def ranking(self, cell: int, claimed: Collection[int], expected: int) -> Iterator[int]:
-        within = self._table.cell[self._offers.index] == cell
+        within = self._table.cell[self._source.index] == cell
         within[list(claimed)] = False
         done, many = 0, expected + 8
         while len(ranked := self._weights.best(many, within)) > done:
@@ -122,43 +122,45 @@ class FreshPool:
 
     @property
     def _hosts(self) -> Bools:
-        assert self._playing is not None
-        return self._playing
+        assert self._remaining is not None
+        return self._remaining
 
     @property
     def _weights(self) -> HostWeights:
-        assert self._weighing is not None
-        return self._weighing
+        assert self._host_weights is not None
+        return self._host_weights
 
     def _filter_again(self, progress: GroupPlacement, steps: list[Step]) -> Bools:
         return self._filter(self._hosts.copy(), self._again, progress, steps)
 
     def _filter(
         self,
-        playing: Bools,
+        remaining: Bools,
         filters: Sequence[tuple[Filter, bool]],
         progress: GroupPlacement,
         steps: list[Step],
     ) -> Bools:
-        """``playing`` without the hosts that the filters leave out; the filters are not asked when nothing
-        is left. With each filter: whether it judges the request."""
-        left = int(np.count_nonzero(playing))
-        for plugin, judges in filters:
+        """Return ``remaining`` without the hosts that the filters reject, and append a step for each filter.
+
+        ``filters``: each with whether it applies to the request. No filter is asked once nothing is left.
+        """
+        left = int(np.count_nonzero(remaining))
+        for plugin, applies in filters:
             if not left:
                 break
-            if judges:
-                hosts = HostView(self._table, self._offers, None if left == len(playing) else playing)
+            if applies:
+                hosts = HostView(self._table, self._source, None if left == len(remaining) else remaining)
                 mask = ask_filter(plugin, hosts, self._request, progress)
                 if mask is not None and not mask.all():
-                    playing[playing] = mask
-                    left = int(np.count_nonzero(playing))
+                    remaining[remaining] = mask
+                    left = int(np.count_nonzero(remaining))
             steps.append(Step(plugin.name, left))
-        return playing
+        return remaining
 
     def _in_place(self, steps: list[Step]) -> Bools:
-        """The hosts in the places that the request names."""
-        playing = np.ones(len(self._offers.index), dtype=np.bool_)
+        """Return the hosts in the places that the request names: bool[n]."""
+        remaining = np.ones(len(self._source.index), dtype=np.bool_)
         for place in (*ignored(self._request.spec, self._table), *self._request.places):
-            playing &= np.isin(self._offers.index, place.nodes, invert=not place.allowed)
-            steps.append(Step(place.step, int(np.count_nonzero(playing))))
-        return playing
+            remaining &= np.isin(self._source.index, place.nodes, invert=not place.allowed)
+            steps.append(Step(place.step, int(np.count_nonzero(remaining))))
+        return remaining

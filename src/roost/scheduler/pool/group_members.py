@@ -10,7 +10,7 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 ELSEWHERE = -1
-"""The index under which members count whose host the table does not have."""
+"""The index for members on hosts that the table does not have."""
 
 
 def progress_at_start(
@@ -19,12 +19,12 @@ def progress_at_start(
     fleet: Fleet | None = None,
     claims: Mapping[str, Sequence[str]] | None = None,
 ) -> GroupPlacement:
-    """The members of the request's server group before the run has placed any instance.
+    """Return the members of the request's server group before the run has placed any instance.
 
     The spec names the host of each member as far as its writer knew. ``fleet`` or ``claims`` (member -> uuids
-    of its hosts, as a placement service tells them) know every member that has a claim. A member may be in
-    both, so the larger number of the two counts for each host. The instances of the request do not count, or
-    the only member of an affinity group could never leave its host.
+    of its hosts, as a placement service answers) know every member with a claim. A member may be in both, so
+    the larger of the two numbers counts for each host. The instances of the request do not count, or the only
+    member of an affinity group could never leave its host.
     """
     group = request.spec.group
     if group is None:

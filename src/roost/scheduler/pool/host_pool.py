@@ -1,7 +1,8 @@
-"""The field: the hosts that one run of the selection may choose from, and what they weigh.
+"""Host pool: the hosts that one run of the selection may choose from, with their weights.
 
-Two of them, with the same answers: `offered_field.OfferedField` looks at all hosts anew for each run,
-`kept.field.KeptField` goes on from what earlier runs for the same kind of request have found out.
+Two implementations give the same answers: `roost.scheduler.pool.fresh_pool.FreshPool` judges all hosts anew
+for each run, `roost.scheduler.cache.cached_pool.CachedPool` begins from cached results for the same kind of
+request.
 """
 
 from collections import Counter
@@ -17,50 +18,55 @@ OFFERED = "hosts with candidates"
 
 
 Numbers = Callable[[], tuple[WeigherNumber, ...]]
-"""Tells what makes up a weight, in the order of the weighers, without those that tell no difference between
-the hosts. It tells the same whenever it is called: most runs are told long after the claim, which must not
-wait for it."""
+"""Returns the numbers that make up a weight, in the order of the weighers.
+
+Weighers with equal numbers for all hosts are left out. The result is the same at every call: most runs call
+it long after the claim, which must not wait for it.
+"""
 
 
 class HostPool(Protocol):
-    """The hosts of one run. A host is a number here whose meaning is the field's own; see `index`."""
+    """The hosts of one run. A host is a number here, whose meaning is the pool's own; see `index`."""
 
     def ready(self) -> list[Step]:
-        """Filter and weigh for the next instance; returns the steps of doing so.
+        """Filter and weigh for the next instance; returns the steps.
 
-        The steps of the first instance are all of them, from the hosts known on.
+        The steps for the first instance are all steps, from the known hosts on.
         """
 
     def best(self, among: int) -> Sequence[int]:
-        """The best ``among`` hosts in play, best first; of equal ones by `NodeTable.tie_rank`."""
+        """Return the best ``among`` hosts that are left, best first; ties go by `NodeTable.tie_rank`."""
 
     def index(self, host: int) -> int:
-        """A host's index in the node table."""
+        """Return a host's index in the node table."""
 
     def weight(self, host: int) -> float:
-        """What a host weighed when it was weighed last."""
+        """Return the weight of a host when it was weighed last."""
 
     def numbers(self, host: int) -> Numbers:
-        """What makes up the weight that a host had when it was weighed last."""
+        """Return the numbers behind the weight of a host when it was weighed last."""
 
     def candidates(self, host: int) -> Iterator[Candidate]:
-        """A host's allocation candidates that still fit, in placement's order."""
+        """Yield a host's allocation candidates that still fit, in placement's order."""
 
     def drop(self, host: int) -> None:
-        """A host turned out to be full, or refuses: it is out of play."""
+        """Remove a host that turned out to be full, or that refuses."""
 
     def claimed(self, host: int, candidate: Candidate) -> None:
-        """A candidate of a host was claimed. Weights stay as they are until the field is made ready."""
+        """Note that a candidate of a host was claimed. Weights stay as they are until the next `ready`."""
 
     def ranking(self, cell: int, claimed: Collection[int], expected: int) -> Iterator[int]:
-        """The hosts of a cell that were weighed last, but for those claimed, best first.
+        """Yield the hosts of a cell that were weighed last, without those claimed, best first.
 
-        About ``expected`` of them will be wanted. Once for each cell of a run.
+        About ``expected`` of them are needed. It is called once for each cell of a run.
         """
 
     def weighed(self, host: int) -> bool:
-        """Whether a host was among those weighed last."""
+        """Return whether a host was among those weighed last."""
 
     def open_to(self, leaving: int, promised: Counter[int]) -> Callable[[int], bool]:
-        """Which hosts could take an instance that leaves the host ``leaving``, if others of the run left
-        theirs for those ``promised`` (index of the host -> number)."""
+        """Return a test of whether a host could take an instance that leaves the host ``leaving``.
+
+        It assumes that other instances of the run leave theirs for those ``promised`` (index of the host ->
+        number).
+        """

@@ -1,4 +1,4 @@
-"""From the weighers' raw numbers to one weight for each host, and to the best of them."""
+"""Weights of hosts from the raw numbers of weighers, and the best hosts by weight."""
 
 import math
 from collections.abc import Sequence
@@ -21,19 +21,20 @@ class HostWeights:
     """The weights of the hosts that a claim may go to.
 
     The weight is the sum of multiplier × normalised number. Each weigher's numbers are normalised to 0..1
-    between the least and the greatest of these hosts. The numbers of a weigher with a ``minval`` are raised
-    to it and normalised from it. Where least and greatest are equal, and where there is only one host, the
-    numbers add nothing. Source: Nova's weight handler (`nova.weights`).
+    between the least and the greatest number of these hosts. The numbers of a weigher with a ``minval`` are
+    raised to it and normalised from it. Where least and greatest are equal, and where there is only one host,
+    the numbers add nothing. Source: Nova's weight handler (`nova.weights`).
 
-    Why it is kept from one instance to the next: a claim changes the numbers of one host, and mostly
-    neither the least nor the greatest of all, so that nothing else changes; so does a host that falls out.
-    `narrowed` and `claimed` do what weighing again would do, to the last bit, for a fraction of the cost.
+    Why the weights are kept from one instance to the next: a claim changes the numbers of one host, and
+    mostly neither the least nor the greatest of all, so that no other weight changes. The same holds for a
+    host that is removed. `narrowed` and `claimed` give the same weights as weighing again, to the last bit,
+    for a fraction of the cost.
     """
 
     def __init__(
         self,
         table: NodeTable,
-        offers: CandidateSource,
+        source: CandidateSource,
         allowed: Bools,
         weighers: Sequence[Weigher],
         request: SchedulingRequest,
@@ -41,12 +42,12 @@ class HostWeights:
     ) -> None:
         self.allowed = allowed
         self._table = table
-        self._offers = offers
+        self._source = source
         self._request = request
         self._progress = progress
         self._positions = np.flatnonzero(allowed)
         self._scales: list[_Scale] = []
-        hosts = HostView(table, offers, None if len(self._positions) == len(allowed) else self._positions)
+        hosts = HostView(table, source, None if len(self._positions) == len(allowed) else self._positions)
         for weigher in weighers if len(hosts) > 1 else ():
             if ask_key(weigher, request) is None:
                 continue
@@ -56,17 +57,20 @@ class HostWeights:
         self._weights = self._sums(slice(None))
 
     def weight(self, position: int) -> float:
-        """The weight of an allowed host."""
+        """Return the weight of an allowed host."""
         return self._weights.item(self._positions.searchsorted(position))
 
     def numbers(self, position: int) -> tuple[WeigherNumber, ...]:
-        """What each weigher says of an allowed host. Those that tell no difference are left out."""
+        """Return the numbers of all weighers for an allowed host, without weighers whose numbers are all
+        equal."""
         place = int(self._positions.searchsorted(position))
         return tuple(scale.number(place) for scale in self._scales if scale.least != scale.greatest)
 
     def best(self, among: int, within: Bools | None = None) -> Positions:
-        """The best ``among`` hosts of those allowed, best first; of equal ones the first of those offered.
-        ``within`` leaves out others, by position."""
+        """Return the best ``among`` allowed hosts, best first; of equal ones the first of the source.
+
+        ``within``: a mask of the hosts to choose from, by position.
+        """
         positions, weights = self._positions, self._weights
         if within is not None:
             places = np.flatnonzero(within[positions])
@@ -81,7 +85,7 @@ class HostWeights:
         return positions[np.argsort(-weights, kind="stable")[:among]]
 
     def narrowed(self, allowed: Bools) -> "HostWeights":
-        """The weights where fewer hosts are allowed; this one stays as it is."""
+        """Return the weights for fewer allowed hosts; this object stays as it is."""
         kept = allowed[self._positions]
         if kept.all():
             return self
@@ -97,9 +101,9 @@ class HostWeights:
         return other
 
     def claimed(self, positions: Sequence[int]) -> None:
-        """Weigh anew what a claim changed, which took something from the hosts at ``positions``."""
+        """Weigh again after a claim, which took something from the hosts at ``positions``."""
         ours = [position for position in positions if self.allowed[position]]
-        # A host that falls out with its claim changes the numbers of the others in its domain all the same.
+        # A host that its own claim removes changes the numbers of the others in its domain all the same.
         asked = [scale for scale in self._scales if ours or scale.of_domains]
         if not asked:
             return
@@ -111,9 +115,9 @@ class HostWeights:
     def _ask_again(self, scale: "_Scale", places: Positions) -> bool:
         """Ask a weigher again about some hosts; returns whether that changes the weights of all."""
         if scale.of_domains:
-            # The numbers of other hosts may hang on these.
+            # The numbers of other hosts may depend on these.
             places = np.arange(len(self._positions))
-        hosts = HostView(self._table, self._offers, self._positions[places])
+        hosts = HostView(self._table, self._source, self._positions[places])
         raw = ask_weigher(scale.weigher, hosts, self._request, self._progress)
         return scale.put(places, raw) or scale.of_domains
 
@@ -143,7 +147,7 @@ class _Scale:
         self._measure()
 
     def part(self, places: slice | Positions) -> Float64:
-        """What this weigher adds to the weights."""
+        """Return the part of this weigher in the weights."""
         part: Float64 = self._raw[places] - self.least
         part /= self.greatest - self.least
         if not isinstance(self._multiplier, float):
@@ -153,14 +157,14 @@ class _Scale:
         return part
 
     def number(self, place: int) -> WeigherNumber:
-        """What this weigher says of one host."""
+        """Return the number of this weigher for one host."""
         raw, multiplier = self._raw.item(place), self._multiplier
         normalised = (raw - self.least) / (self.greatest - self.least)
         one = multiplier if isinstance(multiplier, float) else multiplier.item(place)
         return WeigherNumber(self.weigher.name, raw, normalised, one)
 
     def put(self, places: Positions, raw: Float64 | None) -> bool:
-        """Take in new numbers of some hosts; returns whether that changes the weights of all.
+        """Store new numbers of some hosts; returns whether that changes the weights of all.
 
         Raises: `SchedulerFault` if there are none.
         """
@@ -174,12 +178,12 @@ class _Scale:
         return before != (self.least, self.greatest)
 
     def narrowed(self, kept: Bools) -> "_Scale":
-        """Of fewer hosts."""
+        """Return the scale for fewer hosts."""
         multiplier = self._multiplier if isinstance(self._multiplier, float) else self._multiplier[kept]
         return _Scale(self.weigher, self._raw[kept], multiplier)
 
     def spans(self, other: "_Scale") -> bool:
-        """Whether least and greatest are those of another."""
+        """Return whether least and greatest equal those of another scale."""
         return (self.least, self.greatest) == (other.least, other.greatest)
 
     def _measure(self) -> None:
@@ -195,17 +199,17 @@ class _Scale:
 
 
 def clean_numbers(raw: Float64, minval: float) -> Float64:
-    """A weigher's numbers as they are normalised: 0 for those that are not finite, ``minval`` at least."""
+    """Return a weigher's numbers before normalisation: 0 where not finite, ``minval`` at least."""
     if not np.isfinite(raw).all():
         raw = np.nan_to_num(raw, nan=0.0, posinf=0.0, neginf=0.0)
     return raw if minval == -math.inf else np.maximum(raw, minval)
 
 
 def multiplier_of(hosts: HostView, weigher: Weigher, request: SchedulingRequest) -> Float64 | float:
-    """The multiplier of a weigher's numbers: one number, or float64[len(hosts)].
+    """Return the multiplier of a weigher's numbers: one number, or float64[len(hosts)].
 
-    Aggregate metadata overrides the configured number; the sign of a negated weigher is turned in both. A
-    weigher with ``multipliers`` says them itself.
+    Aggregate metadata overrides the configured number; a negated weigher has the opposite sign in both. A
+    weigher with ``multipliers`` returns them itself.
 
     Raises: `SchedulerFault`.
     """
@@ -220,7 +224,7 @@ def multiplier_of(hosts: HostView, weigher: Weigher, request: SchedulingRequest)
 
 
 def _overridden(values: Sequence[str], configured: float) -> float:
-    """The least of the aggregates' numbers, ``configured`` if there is none or one is no finite number.
+    """Return the least of the aggregates' numbers; ``configured`` if there is none or one is not finite.
 
     Source: ``get_weight_multiplier`` in Nova's ``scheduler/utils.py``.
     """

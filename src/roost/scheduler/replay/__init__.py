@@ -1,16 +1,18 @@
-"""Decisions made again: what a record says, the two histories, and the scheduler's own command.
+"""Makes recorded decisions again, from the record, two histories and the scheduler's own command.
 
-    recorded    what a record tells of a decision: request, options, seed, versions
-    replay      makes a decision again at its versions, or at today's
-    comparison  what differs from the record
-    changed     the same request with one constraint left out, or with another flavor
+replay          makes a decision again at its versions, or at today's
+recorded        a decision as its record has it: request, options, seed, versions
+past_placement  placement over HTTP as it was during a run
+comparison      differences of a decision to its record
+changed         the same request with one constraint left out, or with another flavor
+flavors         flavors with changes from a command line
 
 The state of placement comes from `roost.ledger.past_fleet`, the node table from
-`roost.state.api_database.node_journal`. See ADR 16 for what a decision depends on. Nothing is written.
+`roost.state.api_database.node_journal`. ADR 16 lists the data that a decision depends on. Nothing is written.
 """
 
-from roost.scheduler.replay.comparison import Difference
+from roost.scheduler.replay.comparison import DecisionDifference
 from roost.scheduler.replay.recorded import NotReproducible
-from roost.scheduler.replay.replay import Replay, Replayed, in_order
+from roost.scheduler.replay.replay import DecisionReplay, Replayed, in_order
 
-__all__ = ["Difference", "NotReproducible", "Replay", "Replayed", "in_order"]
+__all__ = ["DecisionDifference", "DecisionReplay", "NotReproducible", "Replayed", "in_order"]

@@ -13,11 +13,11 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request.query import PlacementQueries
 
 GROUP = "server group"
-"""The name of the condition that the request's server group is."""
+"""The name by which `Changes.without` leaves out the request's server group."""
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """What to change in a request.
+    """Changes of a recorded request before it is decided again.
 
     ``without``: names of constraints to leave out: a filter; a constraint of the query, as an explanation
     names it ("4 VCPU"), or its resource class, trait or aggregate; a step by which the request names places;
@@ -34,7 +34,7 @@ class NoSuchConstraint(OperatorError):
 
 
 def changed_spec(spec: RequestSpec, changes: Changes) -> RequestSpec:
-    """The spec with another flavor and without its server group, as far as ``changes`` say so."""
+    """Return the spec with another flavor and without its server group, as far as ``changes`` say so."""
     if changes.flavor is not None:
         spec = msgspec.structs.replace(spec, flavor=changes.flavor)
     if GROUP in changes.without:
@@ -43,7 +43,7 @@ def changed_spec(spec: RequestSpec, changes: Changes) -> RequestSpec:
 
 
 def changed_options(options: SchedulerOptions, changes: Changes) -> SchedulerOptions:
-    """The options without the filters that ``changes`` leave out."""
+    """Return the options without the filters that ``changes`` leave out."""
     filters = tuple(each for each in options.filters if each not in changes.without)
     return msgspec.structs.replace(options, filters=filters)
 
@@ -51,10 +51,10 @@ def changed_options(options: SchedulerOptions, changes: Changes) -> SchedulerOpt
 def changed_queries(
     asked: PlacementQueries, spec: RequestSpec, options: SchedulerOptions, changes: Changes
 ) -> PlacementQueries:
-    """The queries and places without what ``changes`` leave out.
+    """Return the queries and places without the constraints that ``changes`` leave out.
 
     Raises:
-        NoSuchConstraint: there is nothing of a name to be left out.
+        NoSuchConstraint: the request has no constraint of a name that is to be left out.
     """
     for name in changes.without:
         fewer = msgspec.structs.replace(
@@ -88,7 +88,7 @@ def _without(query: CandidateQuery, name: str) -> CandidateQuery:
 
 
 def _without_amount(query: CandidateQuery, constraint: Constraint) -> CandidateQuery:
-    """The query without an amount of a resource class; a group of nothing else goes as a whole."""
+    """Return the query without an amount of a resource class; a group that would be empty is removed."""
     groups = []
     for group in query.groups:
         if group.suffix == constraint.group:

@@ -1,4 +1,4 @@
-"""What differs between a decision that was made again and the record of it."""
+"""Differences between a decision that was made again and its record."""
 
 from collections.abc import Sequence
 
@@ -12,27 +12,27 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 _AGREED = ("instance", "ordinal", "node", "host", "cell", "weight", "version")
 
 
-class Difference(msgspec.Struct, frozen=True):
-    """A part of a decision that differs: ``recorded`` and ``again`` are its JSON texts."""
+class DecisionDifference(msgspec.Struct, frozen=True):
+    """A part of a decision that differs from the record: ``recorded`` and ``again`` are its JSON texts."""
 
     what: str
     recorded: str
     again: str
 
 
-def differences(run: Run, attempts: Sequence[Attempt], outcome: Outcome) -> list[Difference]:
-    """The parts of a decision that differ from its record, as JSON texts to the last bit."""
+def differences(run: Run, attempts: Sequence[Attempt], outcome: Outcome) -> list[DecisionDifference]:
+    """Return the parts of a decision whose JSON texts differ from the record's in any bit."""
     recorded = _parts(run, _own(run, attempts))
     again = _parts_of(run, outcome)
     return [
-        Difference(what, recorded.get(what, "nothing"), again.get(what, "nothing"))
+        DecisionDifference(what, recorded.get(what, "nothing"), again.get(what, "nothing"))
         for what in [*recorded, *(each for each in again if each not in recorded)]
         if recorded.get(what) != again.get(what)
     ]
 
 
 def _own(run: Run, attempts: Sequence[Attempt]) -> list[Attempt]:
-    """The attempts of the run itself, without those to use its alternates."""
+    """Return the attempts of the run itself, without attempts on its alternates after it."""
     if not run.destinations:
         return list(attempts)
     last = {each.instance: each.selected.ordinal for each in run.destinations}
@@ -40,7 +40,7 @@ def _own(run: Run, attempts: Sequence[Attempt]) -> list[Attempt]:
 
 
 def alternates_used(run: Run, attempts: Sequence[Attempt]) -> int:
-    """The number of attempts on alternates, which came after the run: records name no version for them."""
+    """Return the number of attempts on alternates after the run; records name no version for these."""
     return len(attempts) - len(_own(run, attempts))
 
 
@@ -50,14 +50,15 @@ def _parts_of(run: Run, outcome: Outcome) -> dict[str, str]:
         steps=outcome.steps,
         refusal=outcome.refusal,
         destinations=numbered(outcome, _generations(run)),
-        # Runs of earlier versions have none.
+        # Records of earlier program versions have no weights.
         weighed=weighed_in(outcome) if run.weighed else (),
     )
     return _parts(again, attempts_of(run.id, run.request_id, run.finished_at, outcome))
 
 
 def _generations(run: Run) -> dict[str, int] | None:
-    """The generations of replaced claims after a run; None for a run of an earlier version, or a rebuild."""
+    """Return the generations of replaced claims after a run; None for a record of an earlier program version
+    or of a rebuild."""
     if any(each.selected.generation is None for each in run.destinations):
         return None
     return {instance: before + 1 for instance, before in run.generations.items()}
@@ -70,7 +71,7 @@ def _parts(run: Run, attempts: Sequence[Attempt]) -> dict[str, str]:
     for each in run.destinations:
         parts[f"destination of {each.instance}"] = _text((each.selected, each.alternates))
     for attempt in sorted(attempts, key=lambda each: (each.instance, each.ordinal)):
-        # How a build ended is no part of the decision.
+        # The end of a build is no part of the decision.
         ended = (REFUSED, attempt.reason) if attempt.result == REFUSED else ("claimed", None)
         agreed = [getattr(attempt, name) for name in _AGREED]
         parts[f"attempt {attempt.ordinal} of {attempt.instance}"] = _text((*agreed, *ended))

@@ -9,12 +9,12 @@ _NUMBERS = ("vcpus", "memory_mb", "disk_gb", "ephemeral_gb", "swap_mb")
 
 
 def flavor_from(flavor: Flavor, text: str) -> Flavor:
-    """A flavor with changes such as ``vcpus=2,hw:cpu_policy=dedicated``.
+    """Return a flavor with changes such as ``vcpus=2,hw:cpu_policy=dedicated``.
 
     A key that is no field of a flavor is an extra spec; an empty value removes it.
 
     Raises:
-        OperatorError: the text has no such form, or a number is none.
+        OperatorError: the text does not have this form, or the value of a numeric field is no number.
     """
     fields: dict[str, int] = {}
     extra_specs = dict(flavor.extra_specs)

@@ -1,4 +1,4 @@
-"""Placement as it was when a run asked it over HTTP: the same responses, from the history of the ledger."""
+"""Placement as a run read it over HTTP: gives the same responses again, from the history of the ledger."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -9,10 +9,10 @@ from roost.model.change import AllocationsChanged
 from roost.model.record import PlacementRead
 from roost.model.request import CandidateQuery
 from roost.placement.candidates_on import first_candidates, page_of_candidates
-from roost.placement.client.bodies import CandidatePage, needs_v1, refused_write
+from roost.placement.client.bodies import FetchedPage, needs_v1, refused_write
 from roost.placement.client.http import NODES_AT_ONCE
 from roost.placement.client.query import beyond_placement
-from roost.placement.client.transport import Heard
+from roost.placement.client.transport import ResponseMoments
 from roost.placement.commands.allocations import ConsumerWrite, write_allocations
 from roost.placement.errors import BadRequest, PlacementError, error_for
 from roost.placement.http.conventions import detail_of
@@ -20,7 +20,7 @@ from roost.placement.interface import AllocationRequest, Provider, ProviderSumma
 
 
 class Diverged(Exception):
-    """A decision that is made again asks placement for something else than it did then."""
+    """A decision that is made again reads something else from placement than the recorded one."""
 
     def __init__(self, recorded: str, again: str) -> None:
         super().__init__(f"the run asked {recorded} then, and asks {again} now")
@@ -29,9 +29,10 @@ class Diverged(Exception):
 
 
 class PastPlacement:
-    """Tells a run what it was ``told`` (`roost.scheduler.gateways.recording_placement.PlacementOverHttp`).
+    """Gives a run the responses that it had from placement over HTTP.
 
-    ``arrive`` moves the node table to a version, after each response. Nothing stays changed.
+    ``told``: the reads that `roost.scheduler.gateways.recording_placement` recorded, in order. ``arrive``
+    moves the node table to a version, after each response. No change remains afterwards.
     """
 
     def __init__(
@@ -45,11 +46,11 @@ class PastPlacement:
         self._told = iter(told)
         self._now = now
         self._arrive = arrive
-        self._heard: Heard = []
+        self._heard: ResponseMoments = []
         self._diverged: Diverged | None = None
 
-    def noting(self, heard: Heard) -> "PastPlacement":
-        self._heard = heard
+    def noting(self, moments: ResponseMoments) -> "PastPlacement":
+        self._heard = moments
         return self
 
     async def candidates(
@@ -70,7 +71,7 @@ class PastPlacement:
 
     async def candidate_page(
         self, query: CandidateQuery, limit: int, cursor: str | None
-    ) -> CandidatePage | None:
+    ) -> FetchedPage | None:
         told = self._next("candidate_page")
         fleet = await self._fleet.at(told.versions[0])
         try:
@@ -79,7 +80,7 @@ class PastPlacement:
             await self._went_on(told)
 
     async def knows_groups(self) -> bool:
-        # It was asked for once in the life of the process. A service without groups names no versions.
+        # The process read this once in its life. A service without groups names no versions.
         await self._went_on(self._next("knows_groups"))
         return True
 
@@ -158,7 +159,7 @@ class PastPlacement:
         raise self._other("consumers_on")
 
     def end(self) -> None:
-        """Check that the run has asked for all that it asked for then. Raises: `Diverged`."""
+        """Check that the run has made all recorded reads. Raises: `Diverged`."""
         left = next(self._told, None)
         if left is not None:
             raise Diverged(left.call, "nothing")
@@ -173,7 +174,7 @@ class PastPlacement:
         return told
 
     def _other(self, call: str) -> Diverged:
-        """The error for what only a run that failed asks, or one at a service that names no versions."""
+        """Return the error for a read that only failed runs make, or runs at a service without versions."""
         self._diverged = self._diverged or Diverged("nothing", call)
         return self._diverged
 
@@ -183,5 +184,5 @@ class PastPlacement:
 
 
 def _reported(error: PlacementError) -> PlacementError:
-    """An error as a client of the Placement API reads it."""
+    """Return an error of placement as a client of the Placement API reads it."""
     return error_for(error.status, error.code, detail_of(error))

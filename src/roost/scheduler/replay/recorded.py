@@ -1,4 +1,4 @@
-"""What a record tells of a decision, in the types that the scheduler decides with."""
+"""The record of a decision, read into the types that the scheduler decides with."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ class NotReproducible(OperatorError):
 
 
 def request_of(run: Run) -> RequestSpec:
-    """The request of a run, without what its record hides.
+    """Return the request of a run, without the parts that its record hides.
 
     Raises:
         NotReproducible: the record has no request spec of this program.
@@ -38,15 +38,15 @@ def request_of(run: Run) -> RequestSpec:
 
 
 def hides_something(run: Run) -> bool:
-    """Whether the record hides parts of the request that look like secrets."""
+    """Return whether the record hides parts of the request that look like secrets."""
     return HIDDEN.encode() in _encode(run.spec)
 
 
 def options_of(settings: Settings | None) -> SchedulerOptions:
-    """The options that a run was decided with.
+    """Return the options that a run was decided with.
 
     Raises:
-        NotReproducible: the record has none, or they are of another program.
+        NotReproducible: the record has no options, or they are of another program.
     """
     if settings is None:
         raise NotReproducible("the record has no options: an earlier version of Roost made it")
@@ -70,12 +70,12 @@ def options_of(settings: Settings | None) -> SchedulerOptions:
 
 
 def plugins_of(options: SchedulerOptions) -> Plugins:
-    """The filters and weighers that options name. Raises: `UnknownPlugin`, `BadOptions`."""
+    """Return the filters and weighers that options name. Raises: `UnknownPlugin`, `BadOptions`."""
     return Plugins(found.filters(options), found.weighers(options))
 
 
 def other_versions(settings: Settings, options: SchedulerOptions, plugins: Plugins) -> list[str]:
-    """What has another version here than where the run was decided, each as a sentence."""
+    """Return a sentence for each program or plugin whose version differs from that of the recorded run."""
     here = settings_of(options, plugins)
     texts = []
     if here.roost != settings.roost:

@@ -21,7 +21,7 @@ from roost.scheduler.nodes.journal import PastTable
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replay.changed import Changes, changed_options, changed_queries, changed_spec
-from roost.scheduler.replay.comparison import Difference, alternates_used, differences
+from roost.scheduler.replay.comparison import DecisionDifference, alternates_used, differences
 from roost.scheduler.replay.past_placement import Diverged, PastPlacement
 from roost.scheduler.replay.recorded import (
     NotReproducible,
@@ -33,35 +33,37 @@ from roost.scheduler.replay.recorded import (
 )
 from roost.scheduler.request.query import PlacementQueries, placement_queries
 from roost.scheduler.request.rebuild import NOTHING, is_rebuild, judge_rebuild
-from roost.scheduler.request.request_filters import Facts
+from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.outcome import Outcome
 from roost.scheduler.selection.selection import Plugins
 from roost.state.api_database.node_journal import JournalMissing, NodeJournals
 
 MOST_TABLES = 4
-"""Node tables that are kept between decisions."""
+"""Most node tables that are kept between decisions."""
 
 TIME = "max_run_seconds="
-"""Part of the refusal of a run that met its bound of time."""
+"""The text in the refusal of a run that exceeded its time limit."""
 
 
 class Replayed(NamedTuple):
-    """A decision made again. ``differences`` to the record are empty if something was changed on purpose.
+    """A decision made again.
 
-    ``notes``: why it may differ, each a sentence.
+    ``differences``: to the record; empty if something was changed on purpose. ``notes``: reasons why the
+    decision may differ, each a sentence.
     """
 
     run: Run
     outcome: Outcome
-    differences: list[Difference]
+    differences: list[DecisionDifference]
     notes: list[str]
 
 
-class Replay:
+class DecisionReplay:
     """Makes decisions again on the histories of one deployment.
 
-    ``fleet`` is moved and changed: nobody else may have it. Runs in order of their versions are the quickest.
+    ``fleet`` is moved between versions and changed: it must not be shared. Runs in order of their versions
+    are the quickest.
     """
 
     def __init__(self, fleet: PastFleet, journals: NodeJournals) -> None:
@@ -75,8 +77,8 @@ class Replay:
         """Make a decision again, with ``changes`` if there are any.
 
         Raises:
-            NotReproducible: it cannot be made again, as far as is known.
-            NoSuchConstraint: there is nothing to leave out.
+            NotReproducible: the record shows that it cannot be made again.
+            NoSuchConstraint: the request lacks a constraint that is to be left out.
         """
         run = recorded.run
         spec = changed_spec(request_of(run), changes)
@@ -103,7 +105,7 @@ class Replay:
             seed=run.seed or 0,
             generations=run.generations,
         )
-        unlike: list[Difference] = []
+        unlike: list[DecisionDifference] = []
         try:
             if run.told and changes == Changes():
                 if run.generations:
@@ -115,7 +117,7 @@ class Replay:
             outcome = Outcome((), (), (), str(error))
         except Diverged as error:
             outcome = Outcome((), (), (), str(error))
-            unlike = [Difference("calls of placement", error.recorded, error.again)]
+            unlike = [DecisionDifference("calls of placement", error.recorded, error.again)]
         except (HistoryMissing, JournalMissing) as error:
             raise NotReproducible(str(error)) from error
         notes = [] if run.settings is None else other_versions(run.settings, options, plugins)
@@ -141,12 +143,12 @@ class Replay:
         return self._plugins[key]
 
     async def _state(self, run: Run, changes: Changes) -> tuple[Fleet, list[Change], dict[str, Held]]:
-        """The fleet that the run was decided on, the changes that its batch had before it, and what the
-        instances held that the run replaced."""
+        """Return the fleet that the run was decided on, the changes before it in its batch, and the
+        allocations of instances that the run replaced."""
         if changes.now:
             return await self._fleet.at(self._newest), [], {}
         if run.told:
-            # With something changed it is decided on what the run was told first, in one step.
+            # A changed request is decided on the version of the run's first response, in one step.
             return await self._fleet.at(_first_version(run)), [], {}
         if run.version is None:
             return await self._fleet.at(self._fleet.version), [], {}
@@ -169,7 +171,7 @@ class Replay:
     async def _asked(
         self, run: Run, spec: RequestSpec, options: SchedulerOptions, fleet: Fleet, changes: Changes
     ) -> tuple[NodeTable, PlacementQueries]:
-        """The node table that the run was decided on, and what placement was asked."""
+        """Return the node table that the run was decided on, and its queries to placement."""
         if changes.now:
             newest = await self._journals.newest()
             if newest is None:
@@ -182,7 +184,8 @@ class Replay:
             return await self._table(run.journal, run.node_version), NOTHING
         asked = PlacementQueries(run.asked.query, run.asked.fallbacks, run.asked.limit)
         if changes.flavor is not None or _names_places(spec, asked):
-            # Runs overlap: the table is asked for before others decide. A second table need not go back.
+            # Runs overlap: the queries of this run may be older than the last decision of another one. With a
+            # second table for queries, no table need go back.
             first = run.node_version if run.asked.node_version is None else run.asked.node_version
             anew = _queries(spec, await self._table(run.journal, first, "asked"), options, fleet)
             places = anew.places
@@ -193,7 +196,7 @@ class Replay:
     async def _decided_over_http(
         self, run: Run, request: SchedulingRequest, table: NodeTable, plugins: Plugins
     ) -> Outcome:
-        """Decide by the same conversation with placement. Raises: `Diverged`."""
+        """Decide with the recorded responses of placement. Raises: `Diverged`."""
         assert run.journal is not None
         key = run.journal, "decided"
         past = self._tables[key]
@@ -209,7 +212,7 @@ class Replay:
         except FleetError as error:
             raise NotReproducible(f"the history contradicts itself: {error}") from error
         finally:
-            # It has moved on with the run, whose own claims are in the journal as well.
+            # The table has moved on with the run, whose own claims are in the journal as well.
             del self._tables[key]
         return decided.outcome
 
@@ -222,9 +225,9 @@ class Replay:
 
 
 def _replaced(run: Run, made: list[Change]) -> dict[str, Held]:
-    """What the instances of a run held that it replaced, as the changes of its commit have it.
+    """Return the allocations that a run replaced, by instance, from the changes of its commit.
 
-    Raises: `NotReproducible` if a commit does not have it, as for a run that was refused.
+    Raises: `NotReproducible` if the commit lacks them, as for a run that was refused.
     """
     held: dict[str, Held] = {}
     for change in made:
@@ -237,18 +240,18 @@ def _replaced(run: Run, made: list[Change]) -> dict[str, Held]:
 
 
 def in_order(runs: Iterable[RunWithAttempts]) -> list[RunWithAttempts]:
-    """Runs in the order in which they are made again the quickest."""
+    """Return runs in the order in which they are made again the quickest."""
     return sorted(runs, key=lambda each: (_first_version(each.run), each.run.position or 0))
 
 
 def _first_version(run: Run) -> int:
-    """The version of the ledger that a run began on; 0 if the record names none."""
+    """Return the version of the ledger that a run began on; 0 if the record names none."""
     told = next((version for each in run.told for version in each.versions), 0)
     return told if run.version is None else run.version
 
 
 def _check(run: Run, spec: RequestSpec) -> None:
-    """Raises: `NotReproducible` if the record says that the decision cannot be made again."""
+    """Raise `NotReproducible` if the record shows that the decision cannot be made again."""
     if run.refusal is not None and TIME in run.refusal:
         raise NotReproducible(f"the run ended by the clock, which is not kept: {run.refusal}")
     if is_rebuild(spec) and run.node_version is not None:
@@ -263,7 +266,7 @@ def _check(run: Run, spec: RequestSpec) -> None:
 
 
 def _names_places(spec: RequestSpec, asked: PlacementQueries) -> bool:
-    """Whether the nodes that a run may use depend on the node table at the time of its queries."""
+    """Return whether the nodes that a run may use depend on the node table at the time of its queries."""
     named = spec.requested_destination or spec.retried_hosts or spec.force_hosts or spec.force_nodes
     return bool(named) or all(group.granular for group in asked.query.groups)
 
@@ -276,7 +279,7 @@ def _queries(
         each: frozenset(fleet.aggregates_of(fleet.row(each)) if each in fleet else ()) for each in segments
     }
     try:
-        return placement_queries(spec, Facts(table, options, aggregates=aggregates))
+        return placement_queries(spec, FilterFacts(table, options, aggregates=aggregates))
     except SchedulerError as error:
         raise NotReproducible(f"the request cannot be asked for: {error}") from error
 

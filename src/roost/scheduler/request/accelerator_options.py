@@ -16,7 +16,7 @@ _KEY: Final = re.compile("(resources|trait):([A-Z0-9_]{1,255})")
 
 
 class ProfileGroup(msgspec.Struct, frozen=True):
-    """What one provider must have for a device profile."""
+    """The resources and traits that one provider must have for a device profile."""
 
     resources: Resources
     required: frozenset[str] = frozenset()
@@ -52,7 +52,7 @@ class _Written(msgspec.Struct):
 
 
 def profiles_from(texts: Iterable[str]) -> dict[str, tuple[ProfileGroup, ...]]:
-    """Device profiles from JSON objects in Cyborg's form, one each.
+    """Return the device profiles from JSON objects in Cyborg's form, one each.
 
     Raises:
         ValueError: an object is invalid, or a name is given twice.
@@ -72,7 +72,7 @@ def profiles_from(texts: Iterable[str]) -> dict[str, tuple[ProfileGroup, ...]]:
 
 
 def accelerator_options_from(conf: cfg.ConfigOpts) -> AcceleratorOptions:
-    """The options as a configuration has them.
+    """Read the options from a configuration.
 
     Raises:
         BadOptions: a device profile is invalid.

@@ -28,9 +28,9 @@ _OPERATORS = frozenset(("<or>", "<in>", "<all-in>", *_TEXTS, *_NUMBERS))
 
 
 def matches(value: str, wanted: str) -> bool:
-    """Whether ``value`` (of a host or aggregate) satisfies ``wanted`` (of a flavor).
+    """Return whether ``value`` (of a host or aggregate) satisfies ``wanted`` (of a flavor).
 
-    A comparison of numbers in which one side is no number does not match.
+    A numeric comparison does not match if one side is no number.
     """
     words = wanted.split()
     if not words or words[0] not in _OPERATORS:
@@ -39,7 +39,7 @@ def matches(value: str, wanted: str) -> bool:
     if not rest:
         return False
     if first == "<or>":
-        # Every second word is one more <or>, whatever it says.
+        # Every second word is taken for an <or>, whatever it is.
         return value in rest[::2]
     if first == "<in>":
         return rest[0] in value

@@ -10,7 +10,7 @@ from roost.scheduler.request.scheduling_request import GroupPlacement, Schedulin
 
 
 def hint(request: SchedulingRequest, name: str) -> str | None:
-    """The value of a hint that has one value; None if it is missing.
+    """Return the value of a hint that has one value; None if it is missing.
 
     Raises:
         BadRequestSpec: it has several values.
@@ -22,15 +22,15 @@ def hint(request: SchedulingRequest, name: str) -> str | None:
 
 
 def hint_values(request: SchedulingRequest, name: str) -> tuple[str, ...]:
-    """All values of a hint; empty if it is missing, or has one value, which is empty."""
+    """Return all values of a hint; none if it is missing or has a single empty value."""
     values = request.spec.scheduler_hints.get(name, ())
     return () if values == ("",) else values
 
 
 class HostsOfInstances:
-    """A filter by the hosts of the instances that a hint names, as far as hosts report them.
+    """A filter by the hosts of the instances that a hint names, as far as hosts report these instances.
 
-    ``hint``: its name. ``allowed``: whether these hosts alone may be used, or all others.
+    ``hint``: its name. ``allowed``: True if only these hosts may be used, False if all others may.
     """
 
     hint: ClassVar[str]

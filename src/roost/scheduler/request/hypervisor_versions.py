@@ -1,4 +1,4 @@
-"""Versions of hypervisors: numbers such as 8002001 for 8.2.1, and what images require of them."""
+"""Versions of hypervisors, as numbers such as 8002001 for 8.2.1, and the requirements of images on them."""
 
 import operator
 import re
@@ -20,7 +20,7 @@ Requirement = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 def requirement_of(text: str) -> Requirement:
-    """The requirement ``>=8.0, <9`` as comparisons.
+    """Return a requirement such as ``>=8.0, <9`` as comparisons.
 
     Raises:
         ValueError: it is none.
@@ -32,7 +32,7 @@ def requirement_of(text: str) -> Requirement:
 
 
 def satisfies(version: int, requirement: Requirement) -> bool:
-    """Whether a version, three decimal digits a part, satisfies a requirement."""
+    """Return whether a version, three decimal digits a part, satisfies a requirement."""
     parts: list[int] = []
     while version:
         version, part = divmod(version, 1000)
@@ -42,7 +42,7 @@ def satisfies(version: int, requirement: Requirement) -> bool:
 
 
 def _normal(parts: Sequence[int]) -> tuple[int, ...]:
-    """Without zeros at the end: 8.0 is 8."""
+    """Return a version without zeros at the end: 8.0 is 8."""
     end = len(parts)
     while end > 1 and parts[end - 1] == 0:
         end -= 1

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 TRAIT: Final = "trait:"
-"""How the properties begin that require or forbid a trait."""
+"""The prefix of properties that require or forbid a trait."""
 
 _ADAPTER = "vmware_adaptertype"
 """An earlier name of two properties: ``hw_disk_bus`` and ``hw_scsi_model``."""
@@ -36,7 +36,7 @@ CURRENT_NAMES: Final[Mapping[str, str]] = {
     "xenapi_skip_agent_inject_ssh": "os_skip_agent_inject_ssh",
     "xenapi_use_agent": "img_use_agent",
 }
-"""Earlier name -> name of today."""
+"""Earlier name -> current name."""
 
 FLAGS: Final = frozenset(
     (
@@ -115,10 +115,10 @@ _TRUE = ("1", "t", "true", "on", "y", "yes")
 
 
 def with_current_names(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties with earlier names replaced, and values spelled as `spelled` does.
+    """Return the properties under their current names, with values spelled as `spelled` does.
 
-    A property under its name of today wins over its earlier name. ``traits_required`` stands for all traits
-    that the image requires.
+    A property under its current name takes precedence over its earlier name. ``traits_required`` stands for
+    all traits that the image requires.
     """
     found: dict[str, str] = {}
     traits: list[str] = []
@@ -142,8 +142,8 @@ def with_current_names(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def spelled(name: str, value: str) -> str:
-    """The value of a property of today's name as Nova writes it: ``True`` for ``yes``, ``x86_64`` for
-    ``AMD64``."""
+    """Return the value of a property (by its current name) as Nova writes it: ``True`` for ``yes``,
+    ``x86_64`` for ``AMD64``."""
     if name in FLAGS:
         return str(is_true(value))
     if name in NUMBERS:
@@ -153,7 +153,7 @@ def spelled(name: str, value: str) -> str:
 
 
 def says_something(name: str, value: str) -> bool:
-    """Whether a spelled value is more than no, nothing or zero."""
+    """Return whether a spelled value is anything but no, empty or zero."""
     return value != "" and (name, value) not in _NOTHING
 
 
@@ -164,10 +164,10 @@ def _number(value: str) -> str:
     try:
         return str(int(value))
     except ValueError:
-        # Who needs the number refuses the request.
+        # The reader that needs the number refuses the request.
         return value
 
 
 def is_true(text: str) -> bool:
-    """Whether a text is one of those that mean yes; all others mean no."""
+    """Return whether a text is one of the words that mean yes; all others mean no."""
     return text.strip().lower() in _TRUE

@@ -1,4 +1,4 @@
-"""Options of what becomes of keys that nothing reads."""
+"""Options for requests with keys that nothing reads."""
 
 from typing import Literal, get_args
 
@@ -11,10 +11,10 @@ UnreadKeys = Literal["warn", "refuse"]
 
 
 class KeyOptions(msgspec.Struct, frozen=True):
-    """``unread_keys``: what becomes of a request with a key that nothing reads.
+    """Options for requests with keys that nothing reads.
 
-    ``known_keys``: keys that something reads of which the scheduler does not know; ``*`` at the end stands
-    for any text.
+    ``unread_keys``: the treatment of such a request. ``known_keys``: keys that have a reader which the
+    scheduler does not know of; ``*`` at the end stands for any text.
     """
 
     unread_keys: UnreadKeys = "warn"

@@ -1,4 +1,4 @@
-"""Options of what is asked of placement, under Nova's names and in Nova's sections."""
+"""Options of the queries to placement, under Nova's names and in Nova's sections."""
 
 from typing import get_args
 
@@ -10,7 +10,7 @@ from roost.scheduler.request.demand.numa_groups import NumaModel
 
 
 class RequestFilterOptions(msgspec.Struct, frozen=True):
-    """Which request filters are applied, and how many candidates are asked for."""
+    """The request filters to apply, and the most candidates to ask for."""
 
     limit_tenants_to_placement_aggregate: bool = False
     placement_aggregate_required_for_tenants: bool = False

@@ -1,6 +1,6 @@
-"""The hosts and nodes that a request names: the only ones it may use, and those it may not use.
+"""The hosts and nodes that a request names: the only ones that it may use, or ones that it must not use.
 
-No filter judges these: the names are part of the request. Names are those of compute services (hosts) and of
+No filter checks them: the names are part of the request. Names are those of compute services (hosts) and of
 their nodes.
 
 Source: ``HostManager.get_filtered_hosts`` and ``get_compute_nodes_by_host_or_node`` of Nova.
@@ -17,13 +17,14 @@ from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.nodes.table import NodeTable
 
 CHECK_HINT = "_nova_check_type"
-"""The scheduler hint with which filters judge forced hosts as well."""
+"""The scheduler hint that makes filters judge forced hosts as well."""
 
 
-class Place(NamedTuple):
-    """Some nodes by index: the only ones that may be used (``allowed``), or those that may not be used.
+class RequestedPlace(NamedTuple):
+    """Nodes by index that a request allows or excludes.
 
-    ``step`` is the name of the step in the record of a run.
+    ``allowed``: True if only these nodes may be used, False if none of them may. ``step``: the name of the
+    step in the record of a run.
     """
 
     step: str
@@ -32,12 +33,12 @@ class Place(NamedTuple):
 
 
 def is_forced(spec: RequestSpec) -> bool:
-    """Whether the request names its hosts in such a way that no filter judges them."""
+    """Return whether the request forces its hosts, so that no filter judges them."""
     return bool(spec.force_hosts or spec.force_nodes) and CHECK_HINT not in spec.scheduler_hints
 
 
 def target_of(spec: RequestSpec, table: NodeTable) -> Sequence[int] | None:
-    """The nodes of the one host or node that the request is for; None if it is for no certain one.
+    """Return the nodes of the one host or node that the request names; None if it names none.
 
     Raises:
         BadRequestSpec: there is no such host or node.
@@ -67,30 +68,30 @@ def target_of(spec: RequestSpec, table: NodeTable) -> Sequence[int] | None:
     return nodes
 
 
-def places_of(spec: RequestSpec, table: NodeTable) -> Iterator[Place]:
-    """Where the request may be placed and where not; nothing for a request that names no place."""
+def places_of(spec: RequestSpec, table: NodeTable) -> Iterator[RequestedPlace]:
+    """Yield the nodes that the request allows or excludes by name; nothing if it names none."""
     destination = spec.requested_destination
     if destination is not None:
         if destination.host is not None or destination.node is not None:
             nodes = _named(table, destination.host, destination.node)
             if len(nodes) > 1:  # Placement is asked for the tree of a single node.
-                yield Place("requested_destination", _indexes(nodes), True)
+                yield RequestedPlace("requested_destination", _indexes(nodes), True)
         if destination.cell is not None and not destination.allow_cross_cell_move:
             cell = table.cells.index(destination.cell) if destination.cell in table.cells else -1
-            yield Place("requested_cell", np.flatnonzero(table.cell[: table.size] == cell), True)
+            yield RequestedPlace("requested_cell", np.flatnonzero(table.cell[: table.size] == cell), True)
     if known := _of_hosts(table, sorted(spec.retried_hosts)):
-        yield Place("retried_hosts", _indexes(known), False)
+        yield RequestedPlace("retried_hosts", _indexes(known), False)
     if spec.force_hosts:
-        yield Place("force_hosts", _indexes(_of_hosts(table, spec.force_hosts)), True)
+        yield RequestedPlace("force_hosts", _indexes(_of_hosts(table, spec.force_hosts)), True)
     if spec.force_nodes:
         nodes = [index for name in spec.force_nodes for index in table.indexes_of_nodename(name)]
-        yield Place("force_nodes", _indexes(nodes), True)
+        yield RequestedPlace("force_nodes", _indexes(nodes), True)
 
 
-def ignored(spec: RequestSpec, table: NodeTable) -> Iterator[Place]:
-    """The nodes of the ignored hosts, if there are any."""
+def ignored(spec: RequestSpec, table: NodeTable) -> Iterator[RequestedPlace]:
+    """Yield the nodes of the ignored hosts, if there are any."""
     if known := _of_hosts(table, sorted(spec.ignore_hosts)):
-        yield Place("ignore_hosts", _indexes(known), False)
+        yield RequestedPlace("ignore_hosts", _indexes(known), False)
 
 
 def _indexes(nodes: Sequence[int]) -> Indexes:

@@ -1,7 +1,7 @@
-"""From a request spec to the candidate queries that placement is asked.
+"""Turns a request spec into the candidate queries that placement is asked.
 
-`roost.scheduler.request.demand` turns flavor, image and the rest into request groups; request_filters/
-narrow the query by what the node table and the options say.
+`roost.scheduler.request.demand` turns flavor, image and the rest into request groups; the request filters
+narrow the query by the node table and the options.
 """
 
 from typing import get_args
@@ -19,45 +19,45 @@ from roost.scheduler.request.demand.accelerators import with_accelerator_groups
 from roost.scheduler.request.demand.groups import queries_of
 from roost.scheduler.request.demand.moves import check_move
 from roost.scheduler.request.demand.pci import pci_requests, with_pci_groups
-from roost.scheduler.request.places import Place, places_of, target_of
-from roost.scheduler.request.request_filters import SPEC_FILTERS, TABLE_FILTERS, Facts
+from roost.scheduler.request.places import RequestedPlace, places_of, target_of
+from roost.scheduler.request.request_filters import SPEC_FILTERS, TABLE_FILTERS, FilterFacts
 
 GROUP_POLICIES: tuple[str, ...] = get_args(GroupPolicy)
 """The policies of server groups. A request with another one is refused."""
 
 _UNLIMITED_HINTS = frozenset(("group", "same_host", "different_host"))
-"""Hints whose hosts may be among those that a limit leaves out. Source: Nova,
-``resources_from_request_spec``."""
+"""Hints that name hosts. A limit of candidates could cut these hosts off, so that it is not applied. Source:
+Nova, ``resources_from_request_spec``."""
 
 _KNOWN: dict[bytes, tuple[CandidateQuery, ...]] = {}
-"""What flavors and the like come to, before the filters that look at the node table: the same few are asked
-for all the time."""
+"""Cache of queries before the filters that look at the node table, by flavor and the like: requests ask for
+the same few again and again."""
 _MOST_KNOWN = 1_000
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class PlacementQueries(msgspec.Struct, frozen=True):
-    """What placement is asked for one instance of a request.
+    """The candidate queries for one instance of a request.
 
-    Candidates of the ``fallbacks`` serve as well and are tried after those of ``query``: one asks for VCPU
-    where ``query`` asks for PCPU, others for other page sizes. ``limit``: candidates that are asked for at
-    most over HTTP, None for all. ``places``: where the request may be placed and where not, beside the
+    Candidates of the ``fallbacks`` serve as well and are tried after those of ``query``: one fallback asks
+    for VCPU where ``query`` asks for PCPU, others ask for other page sizes. ``limit``: the most candidates
+    to ask for over HTTP, None for all. ``places``: nodes that the request allows or excludes, beside the
     queries.
     """
 
     query: CandidateQuery
     fallbacks: tuple[CandidateQuery, ...] = ()
     limit: int | None = None
-    places: tuple[Place, ...] = ()
+    places: tuple[RequestedPlace, ...] = ()
 
 
 def candidate_query(spec: RequestSpec, table: NodeTable, options: SchedulerOptions) -> CandidateQuery:
-    """The first query of `placement_queries`."""
-    return placement_queries(spec, Facts(table, options)).query
+    """Return the first query of `placement_queries`."""
+    return placement_queries(spec, FilterFacts(table, options)).query
 
 
-def placement_queries(spec: RequestSpec, facts: Facts) -> PlacementQueries:
-    """The queries for one instance of ``spec``, request filters applied.
+def placement_queries(spec: RequestSpec, facts: FilterFacts) -> PlacementQueries:
+    """Return the queries for one instance of ``spec``, request filters applied.
 
     Raises:
         BadRequestSpec: the spec cannot be turned into a query, or a filter leaves no place for it.
@@ -77,25 +77,25 @@ def placement_queries(spec: RequestSpec, facts: Facts) -> PlacementQueries:
     return PlacementQueries(query, tuple(fallbacks), _limit(spec, facts), places)
 
 
-def _narrowed(query: CandidateQuery, spec: RequestSpec, facts: Facts) -> CandidateQuery:
+def _narrowed(query: CandidateQuery, spec: RequestSpec, facts: FilterFacts) -> CandidateQuery:
     for table_filter in TABLE_FILTERS:
         query = table_filter(query, spec, facts)
     return query
 
 
-def _place_by_aggregates(spec: RequestSpec, facts: Facts) -> tuple[Place, ...]:
-    """The nodes in the aggregates that the filters ask for, where no group can ask for them."""
+def _place_by_aggregates(spec: RequestSpec, facts: FilterFacts) -> tuple[RequestedPlace, ...]:
+    """Return the nodes in the aggregates of the request filters, if no group of the query can name these."""
     [group] = _narrowed(CandidateQuery(groups=(RequestGroup(),)), spec, facts).groups
     if not group.member_of and not group.forbidden_aggregates:
         return ()
     nodes = facts.table.in_aggregates(group.member_of, group.forbidden_aggregates)
-    return (Place("aggregates", nodes, True),)
+    return (RequestedPlace("aggregates", nodes, True),)
 
 
 def _known(
     spec: RequestSpec, options: SchedulerOptions, devices: tuple[PciRequest, ...]
 ) -> tuple[CandidateQuery, ...]:
-    """The queries before the filters that look at the node table. ``devices``: see `queries_of`."""
+    """Return the queries before the filters that look at the node table. ``devices``: see `queries_of`."""
     image = spec.image
     key = _encode(
         (
@@ -130,7 +130,7 @@ def _known(
     return found
 
 
-def _limit(spec: RequestSpec, facts: Facts) -> int | None:
+def _limit(spec: RequestSpec, facts: FilterFacts) -> int | None:
     limit = facts.options.request_filters.max_placement_results
     if not limit or spec.group is not None or not _UNLIMITED_HINTS.isdisjoint(spec.scheduler_hints):
         return None

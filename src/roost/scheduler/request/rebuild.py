@@ -1,7 +1,7 @@
 """A rebuild: an instance gets a new image on the host where it is.
 
-Nothing is claimed, because the instance holds what it needs. Only filters that say so judge the host: those
-that look at the image.
+Nothing is claimed, because the instance holds what it needs. Only filters with ``runs_on_rebuild`` judge the
+host: those that look at the image.
 
 Source: ``SchedulerManager.select_destinations`` of Nova with the hint ``_nova_check_type``.
 """
@@ -28,16 +28,16 @@ from roost.scheduler.selection.outcome import Outcome
 from roost.scheduler.selection.selection import Plugins, choose
 
 NOTHING = PlacementQueries(CandidateQuery(groups=()))
-"""What placement is asked for a rebuild."""
+"""The queries of a rebuild: a single query without groups, which asks for nothing."""
 
 
 def is_rebuild(spec: RequestSpec) -> bool:
-    """Whether the request is a rebuild."""
+    """Return whether the request is a rebuild."""
     return spec.operation == "rebuild"
 
 
 def judge_rebuild(request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Outcome:
-    """Whether the image may run where the instance is; the outcome selects that node, without allocations.
+    """Judge the image on the node where the instance is; the outcome selects that node, without allocations.
 
     Raises:
         BadRequestSpec: the request names no host, or an unknown one.
@@ -54,7 +54,7 @@ def judge_rebuild(request: SchedulingRequest, table: NodeTable, plugins: Plugins
 
 
 class _Here(CandidateSource):
-    """Nodes that offer nothing but themselves."""
+    """A candidate source of given nodes, whose candidates have no allocations."""
 
     def __init__(self, table: NodeTable, nodes: Sequence[int]) -> None:
         super().__init__(np.array(sorted(nodes), dtype=np.intp))

@@ -1,4 +1,4 @@
-"""A question: everything that one run of the scheduler decides upon."""
+"""`SchedulingRequest`: everything that one run of the scheduler decides on."""
 
 import math
 import time
@@ -14,21 +14,26 @@ from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.errors import NewerWord
 from roost.scheduler.nodes.labels import Indexes
-from roost.scheduler.nodes.operator_words import Taken
+from roost.scheduler.nodes.operator_words import TakenWords
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.request.places import Place
+from roost.scheduler.request.places import RequestedPlace
 
 
 class SchedulingRequest(msgspec.Struct, frozen=True):
-    """Place ``instances`` (consumer uuids), each with ``num_alternates`` alternates.
+    """A request to place ``instances`` (consumer uuids), each with ``num_alternates`` alternates.
 
-    ``query`` and ``fallbacks`` are what placement is asked, see
-    `roost.scheduler.request.query.PlacementQueries`, as are ``limit`` and ``places``. ``run`` is the id of
-    the run. They are placed in order, until one cannot be; if fewer than ``min_count`` are placed then, none
-    is. ``now``: seconds since the epoch, for judging heartbeats. ``seed`` is that of the run's own random
-    numbers. The run ends when ``monotonic`` (a clock, in seconds) reaches ``deadline``. ``generations`` are
-    those of the instances that hold something already, which the run replaces. ``word``: what operators had
-    said when the queries were made, as far as the node table had it; None: it is not judged.
+    Instances are placed in order, until one cannot be placed; if fewer than ``min_count`` are placed then,
+    none is.
+
+    - ``run``: the id of the run.
+    - ``query``, ``fallbacks``, ``limit``, ``places``: the queries to placement, see
+      `roost.scheduler.request.query.PlacementQueries`.
+    - ``now``: seconds since the epoch, to judge heartbeats.
+    - ``seed``: of the run's own random numbers.
+    - ``deadline``: the run ends when ``monotonic`` (a clock, in seconds) reaches it.
+    - ``generations``: of the instances that hold allocations already, which the run replaces.
+    - ``word``: the operators' words that the node table had taken in when the queries were made; None: newer
+      words are not checked.
     """
 
     run: str
@@ -42,14 +47,14 @@ class SchedulingRequest(msgspec.Struct, frozen=True):
     seed: int = 0
     fallbacks: tuple[CandidateQuery, ...] = ()
     limit: int | None = None
-    places: tuple[Place, ...] = ()
+    places: tuple[RequestedPlace, ...] = ()
     deadline: float = math.inf
     monotonic: Callable[[], float] = time.monotonic
     generations: Mapping[str, int] = {}
-    word: Taken | None = None
+    word: TakenWords | None = None
 
     def check_word(self, announced: int) -> None:
-        """Raises `NewerWord` if another word than the question knows is announced on the ledger's state."""
+        """Raise `NewerWord` if the ledger's state has another announcement of words than the request."""
         if self.word is not None and self.word.mark != announced:
             raise NewerWord(announced)
 
@@ -60,29 +65,32 @@ class SchedulingRequest(msgspec.Struct, frozen=True):
 
     @property
     def oldest_heartbeat(self) -> float:
-        """Who was not seen since is down; seconds since the epoch."""
+        """The time of the oldest heartbeat that still counts, in seconds since the epoch.
+
+        A service without a heartbeat since then is down.
+        """
         return self.now - self.options.service_down_time
 
     def expired(self) -> bool:
-        """Whether the time of the run is over."""
+        """Return whether the deadline of the run has passed."""
         return self.deadline != math.inf and self.monotonic() >= self.deadline
 
 
 @dataclass(slots=True)
 class GroupPlacement:
-    """What a run has done so far that filters may look at.
+    """The members of the request's server group by host, for filters and weighers.
 
-    ``members``: host index -> members of the request's server group there, those placed by this run too;
-    only hosts that have any, and empty without a group. Members on hosts that the table lacks count under
-    `roost.scheduler.pool.group_members.ELSEWHERE`. ``present``: hosts that an instance of the request is on
-    already, as a member of the group.
+    ``members``: host index -> number of members there, those placed by this run included; only hosts with
+    members, and empty without a group. Members on hosts that the table lacks count under
+    `roost.scheduler.pool.group_members.ELSEWHERE`. ``present``: hosts with an instance of the request that
+    is a member of the group already.
     """
 
     members: Counter[int] = field(default_factory=Counter)
     present: frozenset[int] = frozenset()
 
     def members_on(self, index: Indexes) -> Float64:
-        """The members on each of some hosts of the table: float64[len(index)]."""
+        """Return the number of members on each of some hosts of the table: float64[len(index)]."""
         if not self.members:
             return np.zeros(len(index))
         hosts = np.fromiter(self.members.keys(), dtype=np.intp, count=len(self.members))

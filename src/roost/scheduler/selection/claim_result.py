@@ -1,12 +1,12 @@
-"""The result of an attempt to claim a host, and the one place that maps errors to results.
+"""The result of a claim attempt, and the one place that maps errors to results.
 
 Scheduler, gateways and conductors all read a failed claim the same way:
 
     verdict    meaning                                                what follows
     CLAIMED    the host is claimed                                    the instance goes there
     REFUSED    this host cannot take the instance                     the next host is tried
-    CHANGED    others got some of the host since it was read          the host is asked for candidates again
-    RETRY      the attempt says nothing about the host                the same claim is made again later
+    CHANGED    others got some of the host since it was read          the host's candidates are read again
+    RETRY      the attempt tells nothing about the host               the same claim is made again later
     FATAL      neither another host nor waiting can help              the request ends with the reason
 """
 
@@ -30,13 +30,13 @@ from roost.web.auth import IdentityUnavailable
 from roost.web.errors import HTTPError, TooMany, Unavailable
 
 _CONSUMER_CONFLICT = "consumer generation conflict"
-"""Part of the text, here and upstream. Code and status are those of a provider's generation as well."""
+"""Part of the text, here and upstream. Code and status equal those of a provider's generation conflict."""
 _PROVIDER_GONE = ("Allocation for resource provider", "that does not exist")
-"""Parts of the text of a 400, here and upstream, that names a provider which was deleted."""
+"""Parts of the text of a 400, here and upstream, that names a deleted provider."""
 
 
-class Verdict(Enum):
-    """What an attempt to claim a host came to; see the module's docstring."""
+class ClaimVerdict(Enum):
+    """The verdict on a claim attempt; see the module's docstring."""
 
     CLAIMED = "claimed"
     REFUSED = "refused"
@@ -46,37 +46,37 @@ class Verdict(Enum):
 
 
 class ClaimResult(msgspec.Struct, frozen=True):
-    """The verdict on one attempt, and why it is not `Verdict.CLAIMED`: one line."""
+    """The verdict on one attempt, and the reason, one line, if it is not `ClaimVerdict.CLAIMED`."""
 
-    verdict: Verdict
+    verdict: ClaimVerdict
     reason: str | None = None
 
 
-CLAIMED = ClaimResult(Verdict.CLAIMED)
+CLAIMED = ClaimResult(ClaimVerdict.CLAIMED)
 
 
 def result_of(error: Exception) -> ClaimResult:
-    """The result of an attempt that ended with this error."""
+    """Return the result of an attempt that ended with this error."""
     if isinstance(error, HTTPError):
         return ClaimResult(*_of_placement(error))
     if isinstance(error, SchedulerError):
         again = isinstance(error, PlacementUnavailable | SchedulerFault | SchedulerUnavailable)
-        return ClaimResult(Verdict.RETRY if again else Verdict.FATAL, one_line(error))
+        return ClaimResult(ClaimVerdict.RETRY if again else ClaimVerdict.FATAL, one_line(error))
     if isinstance(error, StorageError | LedgerError):
-        # An operator must act where the error is one of his, unless the database may answer later.
+        # Errors for an operator to mend are final, unless the database may answer later.
         lost = isinstance(error, OperatorError) and not isinstance(error, DatabaseUnavailable)
-        return ClaimResult(Verdict.FATAL if lost else Verdict.RETRY, one_line(error))
+        return ClaimResult(ClaimVerdict.FATAL if lost else ClaimVerdict.RETRY, one_line(error))
     return ClaimResult(*_of_transport(error))
 
 
 AWAY = frozenset((TooMany.status, 502, Unavailable.status, 504))
-"""HTTP statuses by which a service, or a proxy before it, says that it does not answer at present."""
+"""HTTP statuses by which a service, or a proxy before it, reports a temporary outage."""
 
 
 def is_outage(error: Exception) -> bool:
-    """Whether the error says that a database or a service does not answer at present.
+    """Return whether an error means that a database or a service does not answer at present.
 
-    An outage says nothing of what was asked, and is waited out, however long it takes.
+    An outage tells nothing about the request, and is waited out, however long it takes.
     """
     if isinstance(error, HTTPError):
         return error.status in AWAY
@@ -92,42 +92,42 @@ def is_outage(error: Exception) -> bool:
 
 
 def is_consumer_conflict(error: Exception) -> bool:
-    """Whether placement refused because the consumer holds something else than the writer thinks."""
+    """Return whether placement refused because the consumer has changed since the writer read it."""
     return isinstance(error, ConcurrentUpdate) and _CONSUMER_CONFLICT in str(error)
 
 
 def one_line(error: Exception) -> str:
-    """The text of an error in one line; the name of its type where it has no text."""
+    """Return the text of an error in one line; the name of its type if it has no text."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
 def named(error: Exception) -> str:
-    """The type and the text of an error of a client, in one line."""
+    """Return the type and the text of an error of a client, in one line."""
     return f"{type(error).__name__}: {fault_of(error)}"
 
 
-def _of_placement(error: HTTPError) -> tuple[Verdict, str]:
+def _of_placement(error: HTTPError) -> tuple[ClaimVerdict, str]:
     text = one_line(error)
     if isinstance(error, ConcurrentUpdate):
-        return Verdict.RETRY, text
+        return ClaimVerdict.RETRY, text
     if isinstance(error, Conflict):
-        return Verdict.REFUSED, text
+        return ClaimVerdict.REFUSED, text
     if isinstance(error, BadRequest) and all(part in text for part in _PROVIDER_GONE):
-        return Verdict.REFUSED, text
+        return ClaimVerdict.REFUSED, text
     text = f"{type(error).__name__}: {one_line(error)}"
     if error.status >= 500 or error.status == TooMany.status:
-        return Verdict.RETRY, f"placement failed: {text}"
-    return Verdict.FATAL, f"placement refuses to answer: {text}"
+        return ClaimVerdict.RETRY, f"placement failed: {text}"
+    return ClaimVerdict.FATAL, f"placement refuses to answer: {text}"
 
 
-def _of_transport(error: Exception) -> tuple[Verdict, str]:
-    """An error of the way to placement, or a defect: of this program, or of a plugin."""
+def _of_transport(error: Exception) -> tuple[ClaimVerdict, str]:
+    """Return verdict and reason of a transport error, or of a defect of this program or a plugin."""
     # Processes that reach placement in the process never load httpx; this error has.
     import httpx
 
     text = named(error) if str(error) else type(error).__name__
     if isinstance(error, httpx.HTTPError | OSError):
-        return Verdict.RETRY, f"placement cannot be reached: {text}"
+        return ClaimVerdict.RETRY, f"placement cannot be reached: {text}"
     if isinstance(error, msgspec.MsgspecError | httpx.InvalidURL):
-        return Verdict.FATAL, f"this is no Placement API: {text}"
-    return Verdict.RETRY, text
+        return ClaimVerdict.FATAL, f"this is no Placement API: {text}"
+    return ClaimVerdict.RETRY, text

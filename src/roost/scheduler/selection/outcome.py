@@ -1,4 +1,4 @@
-"""What a run of the selection asks for and what comes of it."""
+"""The claims that the selection yields, and the outcome of a run."""
 
 from typing import NamedTuple
 
@@ -20,17 +20,17 @@ BOUND = "bound"
 """The cause of a refusal: the run met one of its bounds."""
 
 WORK = "work"
-"""The cause of a refusal: to find the hosts takes more work than a decision may."""
+"""The cause of a refusal: the search for hosts exceeds the units of work of a decision."""
 
 ZONE = "availability_zone"
 """The key of aggregate metadata that names a host's availability zone."""
 
 MOST_WEIGHED = 4
-"""Hosts of a run of which it is noted what their weights are made of."""
+"""Hosts of a run for which the record has the numbers behind their weights."""
 
 
 class Basis(NamedTuple):
-    """What a run was decided on, as `roost.model.record.Run` has it."""
+    """The versions that a run was decided on, as in `roost.model.record.Run`."""
 
     version: int | None = None
     position: int | None = None
@@ -39,17 +39,19 @@ class Basis(NamedTuple):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A claim that the selection wants made. The answer is a
-    `roost.scheduler.selection.claim_result.ClaimResult`."""
+    """A claim that the selection wants made.
+
+    The answer is a `roost.scheduler.selection.claim_result.ClaimResult`.
+    """
 
     instance: str
     candidate: Candidate
 
 
 class ClaimAttempt(msgspec.Struct, frozen=True):
-    """One claim that was tried, on the node with this root provider.
+    """One claim attempt, on the node with this root provider.
 
-    ``version``: that of the ledger that the claim was judged on, where each claim has one.
+    ``version``: of the ledger when the claim was judged, where each claim has one.
     """
 
     instance: str
@@ -62,7 +64,7 @@ class ClaimAttempt(msgspec.Struct, frozen=True):
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """A claim that was made: on which host of the field, and what the host weighed then."""
+    """A claim that was made: the host in the pool, and its weight at that time."""
 
     instance: str
     host: int
@@ -71,13 +73,13 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What came of a run: where those go that were placed, and why others were not (None: all were).
+    """The outcome of a run: the destinations, and why further instances were not placed (None: all were).
 
     ``destinations`` is empty if fewer than ``min_count`` could be placed; their claims are to be undone.
-    ``steps`` are those of the first instance. ``cause``: why an instance was not placed, as the name of the
-    step that left no host, `CLAIMS`, `FULL`, `BOUND` or `WORK`; None: all were placed. ``weighed``: what
-    makes up the weights of the first destination, the selected host first, then its alternates,
-    `MOST_WEIGHED` in all.
+    ``tries``: all claim attempts. ``steps``: of the first instance. ``cause``: why an instance was not
+    placed, as the name of the step that left no host, `CLAIMS`, `FULL`, `BOUND` or `WORK`; None: all were
+    placed. ``weighed``: the numbers behind the weights of the first destination, the selected host first,
+    then its alternates, `MOST_WEIGHED` in all.
     """
 
     destinations: tuple[Destination, ...]
@@ -91,9 +93,9 @@ class Outcome(msgspec.Struct, frozen=True):
 def selection_of(
     table: NodeTable, index: int, candidate: Candidate, weight: float, default_zone: str
 ) -> Selection:
-    """A host and one of its candidates as the scheduler answers them.
+    """Return a host with one of its candidates as the scheduler's answer has it.
 
-    ``default_zone`` is the availability zone of hosts that are in no aggregate with one.
+    ``default_zone``: the availability zone of hosts whose aggregates have none.
     """
     return Selection(
         host=table.hosts[index],
@@ -109,7 +111,7 @@ def selection_of(
 
 
 def zone_of(table: NodeTable, index: int, default: str) -> str:
-    """The availability zone of a host: the first that its aggregates name, else ``default``."""
+    """Return the availability zone of a host: the first that its aggregates name, else ``default``."""
     labels = table.metadata(ZONE)
     zones = () if labels is None else labels.of(index)
     return zones[0] if zones else default

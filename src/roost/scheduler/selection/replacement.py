@@ -1,15 +1,15 @@
-"""The use of an alternate: checks the next one again, and swaps the claim of the instance to it.
+"""The use of an alternate: checks the next one again, and swaps the instance's claim to it.
 
-The alternates of an instance are as old as its first claim. Meanwhile a host may be dead or disabled, have
-lost its room, or have got another member of the server group. So each alternate is judged again before it is
-claimed, by the same filters, on the present state.
+The alternates of an instance are as old as its first claim. Meanwhile a host may be down or disabled, have
+lost its room, or have got another member of the server group. So each alternate is judged again before the
+claim, by the same filters, on the present state.
 
 The swap is one write at the generation of the failed claim, which frees the failed host as it claims the
-other: the consumer is never empty in between. A consumer that has been emptied would begin at generation 1
-again, and a late write of an earlier attempt could pass for a new one.
+other. The consumer is never empty in between: an emptied consumer would begin at generation 1 again, and a
+late write of an earlier attempt could pass for a new one.
 
-Two calls for one attempt, or one whose answer was lost, come to the same result: the first swap stands, and
-the next call finds the consumer on that alternate.
+Two calls for one attempt, or a call after a lost answer, have the same result: the first swap stands, and the
+next call finds the consumer on that alternate.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,10 +35,10 @@ NO_CANDIDATE = "placement has no candidates there"
 
 
 class ReplacementRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Replace the host of one instance.
+    """A request to replace the host of one instance.
 
-    ``question`` is for the instance alone. ``failed`` is what it was claimed on. ``alternates`` are tried in
-    order.
+    ``scheduling`` is for the instance alone. ``failed``: the selection that holds its claim. ``alternates``
+    are tried in order.
     """
 
     scheduling: SchedulingRequest
@@ -52,11 +52,11 @@ class ReplacementRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Replacement(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it.
+    """The result of a `ReplacementRequest`.
 
     ``selected`` is claimed; None: no alternate is left, and the claim is as it was, or on an alternate that
     the second look at a server group ruled out. ``alternates`` are left for another failure. ``tries``: the
-    alternates that were tried, in order, with the reason of each that was passed over.
+    claim attempts in order, each passed-over alternate with its reason.
     """
 
     selected: Selection | None
@@ -65,7 +65,7 @@ class Replacement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Replacing:
-    """The alternates of a request, one after another, until one is claimed."""
+    """Tries the alternates of a request one after another, until one is claimed."""
 
     def __init__(self, request: ReplacementRequest, table: NodeTable) -> None:
         self.request = request
@@ -77,10 +77,12 @@ class Replacing:
     def moved_before(
         self, held: Held, assignment: Assignment | None, is_of: Callable[[str, str], bool]
     ) -> Replacement | None:
-        """The result if an earlier call has swapped the claim already; None if the claim is the failed one.
+        """Return the result if an earlier call has swapped the claim already; None if the claim is the failed
+        one.
 
-        ``held`` and ``assignment`` are what the instance has now. ``is_of`` says whether a provider is in the
-        tree of a root. The alternate is not checked again: the instance may be under way there.
+        ``held`` and ``assignment``: the present allocations and assignment of the instance. ``is_of`` returns
+        whether a provider is in the tree of a root. The alternate is not checked again: the instance may be
+        on its way there.
 
         Raises: `StaleClaim` if the claim has been moved to a host that is no alternate.
         """
@@ -105,7 +107,7 @@ class Replacing:
         return None
 
     def is_failed(self, held: Held) -> bool:
-        """Whether what an instance holds is still its claim on the host that failed."""
+        """Return whether the instance still holds its claim on the failed host."""
         failed = self.request.failed
         if failed.generation is None:
             return held.allocations == failed.allocations
@@ -113,12 +115,12 @@ class Replacing:
 
     @property
     def bound(self) -> str | None:
-        """Says that a bound of the run is met, None if none is."""
+        """The bound of the run that is met, as text; None if none is."""
         bound = self._bounds.met(self._refused)
         return None if bound is None else f"{bound} is met"
 
     def alive(self, alternate: Selection) -> int | str:
-        """The index of an alternate's node; or why its host cannot be used, whatever is asked for."""
+        """Return the index of an alternate's node, or why its host cannot be used by any request."""
         index = self._table.index_of_node(alternate.node)
         if index is None:
             return "the node is no longer known"
@@ -136,43 +138,44 @@ class Replacing:
     def candidates(
         self,
         alternate: Selection,
-        offers: CandidateSource,
+        source: CandidateSource,
         filters: Sequence[Filter],
         weighers: Sequence[Weigher],
         progress: GroupPlacement,
     ) -> list[Candidate] | str:
-        """The candidates of an alternate, its own allocation request first; or why there are none.
+        """Return the candidates of an alternate, its own allocation request first; or why there are none.
 
-        ``offers`` are of its host alone, without what the instance itself holds. ``progress`` has
-        the members of its server group.
+        ``source`` has its host alone, and counts the instance's own allocations as free. ``progress``: the
+        members of its server group.
         """
-        if not len(offers.index):
+        if not len(source.index):
             return NO_CANDIDATE
         scheduling = self.request.scheduling
-        field = FreshPool(scheduling, self._table, offers, filters, weighers, progress)
+        pool = FreshPool(scheduling, self._table, source, filters, weighers, progress)
         try:
-            steps = field.ready()
+            steps = pool.ready()
         except CannotWeigh as error:
             return str(error)
-        barring = next((step.name for step in steps if not step.left), None)
-        if barring is not None:
-            return f"{barring} rules it out"
+        rejecting = next((step.name for step in steps if not step.left), None)
+        if rejecting is not None:
+            return f"{rejecting} rules it out"
         limit = scheduling.options.max_candidates_per_host or None
-        found = list(islice(field.candidates(0), limit))
+        found = list(islice(pool.candidates(0), limit))
         found.sort(key=lambda candidate: candidate.allocations != alternate.allocations)
         return found or NO_CANDIDATE
 
     def selection(
         self, alternate: Selection, index: int, candidate: Candidate, generation: int | None
     ) -> Selection:
-        """An alternate with the candidate of its host that is claimed, and the consumer's generation then."""
+        """Return an alternate with the claimed candidate of its host, and the consumer's generation after the
+        claim."""
         default_zone = self.request.scheduling.options.default_availability_zone
         chosen = selection_of(self._table, index, candidate, alternate.weight, default_zone)
         limits = {**alternate.limits, **chosen.limits}
         return msgspec.structs.replace(chosen, limits=limits, generation=generation)
 
     def to_claim(self, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
-        """The candidates of an alternate, the next one as each is refused, within the bounds of a run."""
+        """Yield the candidates of an alternate, one after each refusal, within the bounds of a run."""
         for candidate in candidates:
             if self.bound is not None:
                 return
@@ -180,7 +183,7 @@ class Replacing:
             yield candidate
 
     def passed_over(self, alternate: Selection, reason: str) -> None:
-        """Take note that an alternate cannot be used."""
+        """Note that an alternate cannot be used."""
         self._tries.append(
             ClaimAttempt(
                 self.request.instance,
@@ -193,10 +196,10 @@ class Replacing:
         )
 
     def claimed(self, number: int, selection: Selection) -> Replacement:
-        """The result: the alternate at this place is claimed.
+        """Return the result: the alternate at this position is claimed.
 
-        A repeated call numbers the attempt as the first one did, though it does not judge the alternates
-        before it again.
+        A repeated call gives the attempt the number that the first call gave it, though it does not judge the
+        alternates before it again.
         """
         selection = msgspec.structs.replace(selection, ordinal=self.request.failed.ordinal + number + 1)
         tried = ClaimAttempt(
@@ -209,5 +212,5 @@ class Replacing:
         )
 
     def nothing_left(self) -> Replacement:
-        """The result: no alternate can be used."""
+        """Return the result: no alternate can be used."""
         return Replacement(selected=None, tries=tuple(self._tries))

@@ -1,8 +1,8 @@
-"""The one algorithm of the scheduler: filter, weigh, pick, claim, next on refusal, alternates.
+"""The algorithm of the scheduler: filter, weigh, pick, claim, go on after a refusal, find alternates.
 
-It does no I/O: `select` is a generator that yields the claims it wants made and is sent back what became
-of them. One gateway makes them inside the ledger's transaction, another over HTTP; what is chosen is the
-same by construction.
+It does no I/O: `select` is a generator that yields the claims it wants made and receives their results. One
+gateway makes them inside the ledger's transaction, another over HTTP; both choose the same hosts by
+construction.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -24,7 +24,7 @@ from roost.scheduler.request.demand.wanted_hardware import WORDS
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from roost.scheduler.selection.alternates import Alternates
 from roost.scheduler.selection.bounds import Bounds
-from roost.scheduler.selection.claim_result import ClaimResult, Verdict
+from roost.scheduler.selection.claim_result import ClaimResult, ClaimVerdict
 from roost.scheduler.selection.outcome import (
     BOUND,
     CLAIMS,
@@ -38,13 +38,13 @@ from roost.scheduler.selection.outcome import (
 )
 
 Random = Callable[[int], int]
-"""``random(n)`` gives a number from 0 to n - 1."""
+"""``random(n)`` returns a number from 0 to n - 1."""
 
 
-class Draw:
+class RandomDraw:
     """The random numbers of one run, made from its seed: the same seed gives the same choices.
 
-    `random.Random.random` alone is promised to give the same sequence in every version of Python.
+    Only `random.Random.random` is promised to give the same sequence in every version of Python.
     """
 
     __slots__ = ("_generator", "_seed")
@@ -55,13 +55,13 @@ class Draw:
 
     def __call__(self, n: int) -> int:
         if self._generator is None:
-            # Most runs draw nothing, and to make a generator takes 6 µs.
+            # Most runs draw nothing, and making a generator takes 6 µs.
             self._generator = Generating(self._seed)
         return int(self._generator.random() * n)
 
 
 CHANGES = 10
-"""Times that a host is asked for candidates again because others were assigned some of it meanwhile."""
+"""Times that a host's candidates are read again because others were assigned parts of it meanwhile."""
 
 _EMPTY = {
     KNOWN: "no host is known",
@@ -71,14 +71,14 @@ _EMPTY = {
 
 @dataclass(slots=True)
 class Plugins:
-    """The filters and weighers of a scheduler, and what is kept of what they said."""
+    """The filters and weighers of a scheduler, with their equivalence cache."""
 
     filters: Sequence[Filter]
     weighers: Sequence[Weigher]
-    keeper: EquivalenceCache = field(init=False)
+    cache: EquivalenceCache = field(init=False)
 
     def __post_init__(self) -> None:
-        self.keeper = EquivalenceCache(self.filters, self.weighers)
+        self.cache = EquivalenceCache(self.filters, self.weighers)
 
 
 Selecting = Generator[Claim, ClaimResult, Outcome]
@@ -87,30 +87,30 @@ Selecting = Generator[Claim, ClaimResult, Outcome]
 def select(
     request: SchedulingRequest,
     table: NodeTable,
-    offers: CandidateSource,
+    source: CandidateSource,
     plugins: Plugins,
     random: Random,
     progress: GroupPlacement | None = None,
 ) -> Selecting:
-    """`choose` among the hosts that are offered. For ``progress`` see `FreshPool`."""
-    offered = FreshPool(request, table, offers, plugins.filters, plugins.weighers, progress)
-    return choose(request, table, offered, random)
+    """Choose hosts from a candidate source, see `choose`. For ``progress`` see `FreshPool`."""
+    pool = FreshPool(request, table, source, plugins.filters, plugins.weighers, progress)
+    return choose(request, table, pool, random)
 
 
-def choose(request: SchedulingRequest, table: NodeTable, field: HostPool, random: Random) -> Selecting:
+def choose(request: SchedulingRequest, table: NodeTable, pool: HostPool, random: Random) -> Selecting:
     """Choose and claim a host for each instance, then find alternates.
 
-    The claims of a run that is refused are the caller's to take back.
+    The caller undoes the claims of a refused run.
     """
-    run = _Run(request, table, field, random)
+    run = _Run(request, table, pool, random)
     return (yield from run.run())
 
 
 class _Run:
-    def __init__(self, request: SchedulingRequest, table: NodeTable, field: HostPool, random: Random) -> None:
+    def __init__(self, request: SchedulingRequest, table: NodeTable, pool: HostPool, random: Random) -> None:
         self._request = request
         self._table = table
-        self._field = field
+        self._pool = pool
         self._random = random
         self._tries: list[ClaimAttempt] = []
         self._bounds = Bounds(request)
@@ -123,8 +123,8 @@ class _Run:
         weighed: list[Numbers] = []
         refusal = cause = None
         for instance in self._request.instances:
-            # The record tells how the first instance fared; what is gone for later ones, this run took.
-            steps = self._field.ready()
+            # The record has the steps of the first instance: hosts missing for later ones, this run took.
+            steps = self._pool.ready()
             first = first or steps
             one = yield from self._place(instance)
             if one is None:
@@ -133,16 +133,16 @@ class _Run:
                 break
             placed.append(one)
             if not weighed:
-                # The field forgets the weights of the first instance when it is made ready for the next.
-                weighed.append(self._field.numbers(one.host))
+                # The next `ready` replaces the weights of the first instance.
+                weighed.append(self._pool.numbers(one.host))
             self._count(one)
-            self._field.claimed(one.host, one.candidate)
+            self._pool.claimed(one.host, one.candidate)
         if not placed or len(placed) < self._request.min_count:
             self._table.release(*(one.instance for one in placed))
             return Outcome((), tuple(self._tries), tuple(first), refusal, cause)
-        finding = Alternates(self._request, self._table, self._field)
+        finding = Alternates(self._request, self._table, self._pool)
         alternates = finding.of(placed)
-        weighed += map(self._field.numbers, finding.first[: MOST_WEIGHED - 1])
+        weighed += map(self._pool.numbers, finding.first[: MOST_WEIGHED - 1])
         destinations = tuple(
             Destination(self._request.run, one.instance, self._selected(one), others)
             for one, others in zip(placed, alternates, strict=True)
@@ -150,15 +150,15 @@ class _Run:
         return Outcome(destinations, tuple(self._tries), tuple(first), refusal, cause, tuple(weighed))
 
     def _place(self, instance: str) -> Generator[Claim, ClaimResult, Placed | None]:
-        """Claim a host for one instance: every candidate of a host, then the next host."""
-        field, bounds = self._field, self._bounds
+        """Claim a host for one instance: try every candidate of a host, then the next host."""
+        pool, bounds = self._pool, self._bounds
         refused = 0
         host: int | None = None
         changed = 0
         while (host := host if changed else self._pick()) is not None:
-            weight = field.weight(host)
+            weight = pool.weight(host)
             again, changed = changed, 0
-            for number, candidate in enumerate(field.candidates(host)):
+            for number, candidate in enumerate(pool.candidates(host)):
                 if (bound := bounds.met(refused)) is not None:
                     self._bound = bound
                     return None
@@ -167,10 +167,10 @@ class _Run:
                     break
                 result = yield Claim(instance, candidate)
                 self._note(instance, host, weight, result.reason)
-                if result.verdict is Verdict.CLAIMED:
+                if result.verdict is ClaimVerdict.CLAIMED:
                     return Placed(instance, host, candidate, weight)
                 refused += 1
-                if result.verdict is Verdict.CHANGED and again < CHANGES:
+                if result.verdict is ClaimVerdict.CHANGED and again < CHANGES:
                     changed = again + 1
                     break
             else:
@@ -178,44 +178,48 @@ class _Run:
                     self._bound = bound
                     return None
             if not changed:
-                field.drop(host)
+                pool.drop(host)
         return None
 
     def _count(self, one: Placed) -> None:
-        """Count an instance on its node, where no report has it yet. Source: ``consume_from_request`` in
-        Nova's ``scheduler/host_manager.py``."""
+        """Count an instance on its node, where no report has it yet.
+
+        Source: ``consume_from_request`` in Nova's ``scheduler/host_manager.py``.
+        """
         taken = taken_by(self._request.spec)
-        self._table.claim(one.instance, self._field.index(one.host), *taken, one.candidate.assignment)
+        self._table.claim(one.instance, self._pool.index(one.host), *taken, one.candidate.assignment)
 
     def _pick(self) -> int | None:
-        """One of the best ``host_subset_size`` hosts, None if there is none."""
+        """Return one of the best ``host_subset_size`` hosts, None if there is none."""
         best = self._best(self._request.options.host_subset_size)
         if len(best) > 1:
             return best[self._random(len(best))]
         return best[0] if best else None
 
     def _best(self, among: int) -> Sequence[int]:
-        """The best ``among`` hosts; with `shuffle_best_same_weighed_hosts` all that weigh as much as the best
-        one, if these are more."""
-        best = self._field.best(among)
+        """Return the best ``among`` hosts.
+
+        With `shuffle_best_same_weighed_hosts` all that weigh as much as the best one, if these are more.
+        """
+        best = self._pool.best(among)
         if not self._request.options.shuffle_best_same_weighed_hosts:
             return best
         asked = among
         while best and len(best) == asked and self._weight(best[-1]) == self._weight(best[0]):
             asked *= 8
-            best = self._field.best(asked)
+            best = self._pool.best(asked)
         equal = sum(self._weight(host) == self._weight(best[0]) for host in best)
         return best[: max(among, equal)]
 
     def _weight(self, host: int) -> float:
-        return self._field.weight(host)
+        return self._pool.weight(host)
 
     def _selected(self, one: Placed) -> Selection:
         zone = self._request.options.default_availability_zone
-        return selection_of(self._table, self._field.index(one.host), one.candidate, one.weight, zone)
+        return selection_of(self._table, self._pool.index(one.host), one.candidate, one.weight, zone)
 
     def _note(self, instance: str, host: int, weight: float, refusal: str | None) -> None:
-        index = self._field.index(host)
+        index = self._pool.index(host)
         cell = self._table.cells[self._table.cell.item(index)]
         table = self._table
         self._tries.append(
@@ -223,7 +227,7 @@ class _Run:
         )
 
     def _cause(self, instance: str, steps: Sequence[Step]) -> str:
-        """Why ``instance`` was not placed: see `Outcome`. ``steps`` are its own."""
+        """Return why ``instance`` was not placed, see `Outcome`. ``steps`` are its own."""
         if self._bound is not None:
             return BOUND
         empty = next((step.name for step in steps if step.left == 0), None)
@@ -232,7 +236,7 @@ class _Run:
         return CLAIMS if any(tried.instance == instance for tried in self._tries) else FULL
 
     def _reason(self, instance: str, placed: int, cause: str) -> str:
-        """Why ``instance`` was not placed, in one line."""
+        """Return why ``instance`` was not placed, in one line."""
         tried = [each for each in self._tries if each.instance == instance]
         last = f", the last one on {tried[-1].host}: {tried[-1].refusal}" if tried else ""
         if cause == CLAIMS:
@@ -248,7 +252,7 @@ class _Run:
         else:
             reason = _EMPTY.get(cause, f"no host left after {cause}")
             if cause in WORDS:
-                # Explanations may come too late, or not at all: the amounts are known without them.
+                # An explanation may come too late, or not at all; the amounts need none.
                 spec, options = self._request.spec, self._request.options
                 reason += f": hosts that pass it {WORDS[cause](spec, options)}"
         if not placed:

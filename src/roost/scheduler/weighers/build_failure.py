@@ -1,4 +1,4 @@
-"""Hosts whose last builds failed come last."""
+"""Prefers hosts whose last builds did not fail."""
 
 from roost.fleet.columns import Float64
 from roost.scheduler.candidates.candidate_source import HostView

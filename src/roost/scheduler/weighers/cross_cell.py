@@ -1,4 +1,4 @@
-"""For moves that may leave the cell: hosts of the cell are better."""
+"""Prefers hosts of the instance's cell for moves that may leave it."""
 
 from collections.abc import Hashable
 
@@ -20,7 +20,7 @@ class CrossCellWeigher:
     looks_at = Looks.REPORT
 
     def key(self, request: SchedulingRequest) -> Hashable | None:
-        """The preferred cell."""
+        """Return the preferred cell."""
         destination = request.spec.requested_destination
         if destination is None or not destination.allow_cross_cell_move:
             return None

@@ -27,8 +27,8 @@ class FailureDomainWeigher:
     """The negated number of members of the request's server group in the host's failure domain, those
     placed by this run counted.
 
-    A failure domain are the hosts whose aggregates have the same value for a metadata key: a zone, a rack.
-    A host without a value is a domain of its own. Requests without a server group are not weighed.
+    A failure domain is the set of hosts whose aggregates have the same value for a metadata key: a zone, a
+    rack. A host without a value is a domain of its own. Requests without a server group are not weighed.
     """
 
     name = "FailureDomainWeigher"

@@ -1,4 +1,4 @@
-"""Hosts and devices whose fragmentation grows least are better."""
+"""Prefers hosts and devices whose fragmentation grows least."""
 
 from collections.abc import Hashable, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from oslo_config import cfg
 from roost.fleet.columns import Float64, Int64
 from roost.model.allocation import Candidate
 from roost.scheduler.candidates.candidate_source import HostView, OneHost
-from roost.scheduler.plugins.fragmentation import Hosts, TypicalRequest, fragmentation
+from roost.scheduler.plugins.fragmentation import HostColumns, TypicalRequest, fragmentation
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugin_options import PluginOptions
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
@@ -20,7 +20,7 @@ GROUP = "fragmentation_weigher"
 
 class FragmentationOptions(msgspec.Struct, frozen=True):
     """``resource_class``: of the devices. ``workload_file``: typical requests as JSON, a list of
-    `roost.scheduler.plugins.fragmentation.TypicalRequest`; without one the weigher has nothing to say."""
+    `roost.scheduler.plugins.fragmentation.TypicalRequest`; without a file the weigher does not apply."""
 
     resource_class: str = "VGPU"
     workload_file: str | None = None
@@ -67,7 +67,7 @@ class FragmentationWeigher:
         self._traits = sorted({trait for each in self._workload for trait in each.traits})
 
     def key(self, request: SchedulingRequest) -> Hashable | None:
-        """Amounts of the classes that typical requests take, and the amounts of single devices."""
+        """Return the amounts of the classes that typical requests take, and the amounts of single devices."""
         if not self._workload:
             return None
         amounts = dict.fromkeys(self._classes, 0)
@@ -122,7 +122,7 @@ class FragmentationWeigher:
         numbers: list[float] = (-fragmentation(after, self._workload)).tolist()
         return numbers
 
-    def _hosts(self, hosts: HostView) -> Hosts:
+    def _hosts(self, hosts: HostView) -> HostColumns:
         levels = hosts.providers(self._device)
         order = np.argsort(levels.host, kind="stable")
         host = levels.host[order]
@@ -130,7 +130,7 @@ class FragmentationWeigher:
         number = np.arange(len(host)) - first[host]
         devices = np.full((len(hosts), int(number.max(initial=0)) + 1), -1, dtype=np.int64)
         devices[host, number] = (levels.capacity - levels.used)[order]
-        return Hosts(
+        return HostColumns(
             {name: hosts.free(name) for name in self._classes},
             devices,
             int(levels.capacity.max(initial=0)),
@@ -139,9 +139,10 @@ class FragmentationWeigher:
 
 
 def _choices(devices: Int64, wanted: tuple[int, ...]) -> tuple[Int64, Int64]:
-    """Ways to take devices: intp[k] the host of each way, and int64[k, most devices] what it leaves.
+    """Return k ways to take devices: the host of each, intp[k], and the amounts left, int64[k, most devices].
 
-    Of devices with equally much left one stands for all. Several are taken from those with most left first.
+    Of devices with equal amounts left, one represents all. If several devices are needed, those with most
+    left are taken first.
     """
     n, width = devices.shape
     if not wanted:

@@ -1,4 +1,4 @@
-"""Hosts whose instances have images with the same properties."""
+"""Weighs hosts by their instances whose images have the same properties as the request's."""
 
 from collections import Counter
 from collections.abc import Hashable
@@ -58,7 +58,7 @@ class ImagePropertiesWeigher:
         self.reads = names or (Key("image_property", "", ANY),)
 
     def key(self, request: SchedulingRequest) -> Hashable | None:
-        """The image's properties that count."""
+        """Return the image's properties that count."""
         if request.options.multipliers.get(self.name, self.default_multiplier) == 0.0:
             return None
         return tuple(sorted(self._counted(request))) or None

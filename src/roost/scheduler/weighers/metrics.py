@@ -1,4 +1,4 @@
-"""Hosts by the metrics that they report, such as temperature or power."""
+"""Weighs hosts by the metrics that they report, such as temperature or power."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Hosts by their number of instances; the default multiplier 0 ignores it."""
+"""Weighs hosts by their number of instances; the default multiplier 0 ignores it."""
 
 from roost.fleet.columns import Float64
 from roost.scheduler.candidates.candidate_source import HostView

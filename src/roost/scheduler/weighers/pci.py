@@ -1,4 +1,4 @@
-"""Hosts with few free PCI devices are better, so that those with many are left to who needs them."""
+"""Prefers hosts with few free PCI devices, to keep the others for requests that need devices."""
 
 from roost.fleet.columns import Float64
 from roost.scheduler.candidates.candidate_source import HostView
@@ -6,7 +6,7 @@ from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 MOST = 100
-"""More free devices than one less than this make no difference."""
+"""The number of a host without free PCI devices. Free devices beyond one less than this do not count."""
 
 
 class PCIWeigher:

@@ -1,4 +1,4 @@
-"""Hosts with traits that the flavor or the user prefers."""
+"""Prefers hosts with traits that the flavor or the user names."""
 
 from collections.abc import Hashable
 
@@ -31,7 +31,7 @@ class PreferredTraitsWeigher:
     looks_at = Looks.TREE
 
     def key(self, request: SchedulingRequest) -> Hashable | None:
-        """The traits, each with its number."""
+        """Return the traits, each with its number."""
         numbers = dict.fromkeys(request.spec.scheduler_hints.get(HINT, ()), 1.0)
         for key, text in request.spec.flavor.extra_specs.items():
             if key.startswith(SCOPE):

@@ -1,6 +1,6 @@
-"""The configuration of a whole system: that of all services, with a data directory for what it leaves open.
+"""The configuration of a whole system: the options of all services, and defaults in a data directory.
 
-The options are read from files, and over them the environment as ``OS_<GROUP>__<OPTION>``.
+Options are read from files; the environment (``OS_<GROUP>__<OPTION>``) overrides them.
 """
 
 from pathlib import Path
@@ -20,8 +20,10 @@ from roost.web.auth.source import Setting
 
 
 def in_directory(source: Source, directory: Path) -> Source:
-    """The source, in which databases that it does not name are files in a data directory, and tokens are not
-    checked unless it says so."""
+    """Return the source with defaults of a data directory.
+
+    Databases that the source does not name are files in the directory. Tokens are checked only if it says so.
+    """
     return replace(
         source,
         defaults=(
@@ -33,19 +35,19 @@ def in_directory(source: Source, directory: Path) -> Source:
 
 
 def only_in_directory(source: Source, directory: Path) -> Source:
-    """The source with its own records, but with all other databases in a data directory."""
+    """Return the source with its own records database, and with all other databases in a data directory."""
     return replace(source, settings=(*source.settings, *_databases(directory)), defaults=_records(directory))
 
 
 def configured_cells(source: Source) -> tuple[str, ...]:
-    """The cells whose databases the source names, in order of names; cell0 last, if it is one."""
+    """Return the cells whose databases the source names, in order of names; cell0, if named, is the last."""
     prefix = section_of("")
     names = sorted(group.removeprefix(prefix) for group in groups_in(source) if group.startswith(prefix))
     return tuple(name for name in (*names, CELL0) if _connection(source, name) is not None)
 
 
 def read_system_options(source: Source, configured: tuple[str, ...] = (), **others: object) -> SystemOptions:
-    """The options of a system as a source has them.
+    """Read the options of a system from a source.
 
     ``configured``: the cells whose databases the source names; ``others``: further options. Raises
     `OperatorError` for a file or value that cannot be used.
@@ -58,7 +60,7 @@ def read_system_options(source: Source, configured: tuple[str, ...] = (), **othe
 
 
 async def open_system_records(source: Source, data_dir: Path) -> RecordQueue:
-    """The records that the configuration names. Raises `OperatorError`."""
+    """Open the records that the configuration names. Raises `OperatorError`."""
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What a system is made of: cells and their simulated hosts."""
+"""The layout of a system: cells and their simulated hosts."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -17,19 +17,19 @@ FILE = "layout.json"
 
 
 class LayoutHost(msgspec.Struct, frozen=True):
-    """A simulated host and the aggregates that its operator put it in."""
+    """A simulated host and the aggregates that it is a member of."""
 
     host: SimulatedHost
     aggregates: tuple[HostAggregate, ...] = ()
 
 
-class Layout(msgspec.Struct, frozen=True):
-    """Cell name -> its hosts."""
+class SystemLayout(msgspec.Struct, frozen=True):
+    """The hosts of each cell, by the name of the cell."""
 
     cells: dict[str, tuple[LayoutHost, ...]]
 
     def aggregates(self) -> list[Aggregate]:
-        """The host aggregates with their members, in order of their uuids."""
+        """Return the host aggregates with their members, in order of their uuids."""
         named: dict[str, HostAggregate] = {}
         members: defaultdict[str, set[str]] = defaultdict(set)
         for there in (there for hosts in self.cells.values() for there in hosts):
@@ -53,7 +53,7 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 def cell_names(cells: int) -> list[str]:
-    """The names that cells have: cell1, cell2, ..."""
+    """Return the default names of cells: cell1, cell2, ..."""
     return [f"cell{number}" for number in range(1, cells + 1)]
 
 
@@ -64,10 +64,11 @@ def uniform_layout(
     numa_topology: dict[str, object] | None = None,
     pci_device_pools: tuple[dict[str, object], ...] = (),
     names: Sequence[str] = (),
-) -> Layout:
-    """Equal hosts ``host-0001`` ..., dealt out to the cells in turn. What they have: see `SimulatedHost`.
+) -> SystemLayout:
+    """Return a layout of equal hosts ``host-0001`` ..., distributed over the cells in turn.
 
-    ``names``: of the cells, as many as ``cells``; by default cell1, cell2, ...
+    ``names``: the names of the cells, as many as ``cells``; by default cell1, cell2, ... For the other
+    arguments see `SimulatedHost`.
     """
     names = names or cell_names(cells)
     dealt: dict[str, list[LayoutHost]] = {name: [] for name in names}
@@ -79,22 +80,22 @@ def uniform_layout(
             pci_device_pools=pci_device_pools,
         )
         dealt[names[number % cells]].append(LayoutHost(host))
-    return Layout({name: tuple(there) for name, there in dealt.items()})
+    return SystemLayout({name: tuple(there) for name, there in dealt.items()})
 
 
-def kept_layout(directory: Path) -> Layout | None:
-    """The layout that a data directory was set up with, None if it is new. Raises `OperatorError`."""
+def kept_layout(directory: Path) -> SystemLayout | None:
+    """Read the layout that a data directory was set up with; None if it is new. Raises `OperatorError`."""
     path = directory / FILE
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Layout)
+        return msgspec.json.decode(path.read_bytes(), type=SystemLayout)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as error:
         raise OperatorError(f"cannot read {path}: {error}") from error
 
 
-def keep_layout(directory: Path, layout: Layout) -> None:
-    """Keep the layout beside the databases, whole or not at all.
+def keep_layout(directory: Path, layout: SystemLayout) -> None:
+    """Write the layout beside the databases, whole or not at all.
 
     Raises `OperatorError` if the directory cannot be used or was set up with another layout.
     """

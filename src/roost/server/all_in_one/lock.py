@@ -1,4 +1,4 @@
-"""One process at a time in a data directory."""
+"""A lock that admits one process at a time to a data directory."""
 
 import fcntl
 from collections.abc import Iterator
@@ -13,7 +13,9 @@ FILE = "lock"
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Keep a data directory, made if need be, to this process; its end, whatever it is, frees it.
+    """Lock a data directory for this process, and make the directory if it is missing.
+
+    The lock ends with the process, however it ends.
 
     Two systems on the same databases would each build every instance. Raises `OperatorError` if another
     process has the directory, or if it cannot be used.

@@ -6,13 +6,13 @@ from functools import partial
 
 import msgspec
 
-from roost.process.report import Report
+from roost.process.report import ProcessReport
 from roost.server.all_in_one.system import System
 from roost.server.conductor.options import shown_options
 
 
-def report_of(system: System) -> Report:
-    """The report of the process that runs this system in the running event loop."""
+def report_of(system: System) -> ProcessReport:
+    """Return the report of the process that runs this system in the running event loop."""
 
     def describe() -> Mapping[str, object]:
         return {
@@ -23,4 +23,4 @@ def report_of(system: System) -> Report:
         }
 
     options = partial(shown_options, system.options.conducting)
-    return Report(asyncio.get_running_loop(), options, {"system": describe})
+    return ProcessReport(asyncio.get_running_loop(), options, {"system": describe})

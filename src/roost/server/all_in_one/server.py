@@ -1,4 +1,4 @@
-"""The HTTP API of the whole system, served from its own process and event loop."""
+"""Serves the HTTP APIs of the whole system, in the process and event loop of the system."""
 
 import asyncio
 import signal
@@ -37,10 +37,10 @@ async def serve(
     tls: Tls | None = None,
     drain_seconds: float = 1.0,
 ) -> None:
-    """Serve until SIGTERM, SIGINT or SIGHUP. Raises what kills a part of the system or the server.
+    """Serve until SIGTERM, SIGINT or SIGHUP. Raises the error that ends a part of the system or the server.
 
-    ``listeners``: of one slot. ``on_ready`` is called once requests are served. ``drain_seconds``: seconds
-    that requests under way may take then.
+    ``listeners``: sockets of one slot. ``on_ready`` is called once requests are served. ``drain_seconds``:
+    seconds that requests under way may take after the signal.
     """
     options = system.options.conducting
     http = options.http
@@ -65,7 +65,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(name, stop.set)
-    # Elsewhere it makes programs open their logs anew. The default would end the process.
+    # Log rotation sends SIGUSR1 to have programs reopen their logs. By default it would end the process.
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     serving = asyncio.create_task(server.serve())
     stopping = asyncio.create_task(stop.wait())
@@ -96,7 +96,11 @@ async def _serve(
 
 
 def _application(stack: AsyncExitStack, system: System, health: Health) -> tuple[Application, V1]:
-    """Conductor and scheduler have their paths under ``/v1``, V1 the rest; all else is Placement's."""
+    """Return the application that routes requests to the services by their paths.
+
+    Below ``/v1`` the conductor and the scheduler have their own paths, and `V1` has the others. All other
+    paths are Placement's.
+    """
     options = system.options.conducting
     authenticator = open_authenticator(options.http)
     documented = (*conductor_http.OPERATIONS, *SCHEDULING, *DOCUMENTED)

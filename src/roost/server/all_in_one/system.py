@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from roost.agent.drivers.simulated import Script, SimulatedDriver
 from roost.agent.host import AgentTimes
-from roost.agent.hosted_agents import Hosting
+from roost.agent.hosted_agents import HostedAgents
 from roost.conductor.agent_endpoint.service import AgentService
 from roost.conductor.aggregates.host_aggregates import HostAggregates
 from roost.conductor.super_conductor import SuperConductor
@@ -28,9 +28,9 @@ from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.scheduler import seeds_from
-from roost.server.all_in_one.layout import Layout, keep_layout
+from roost.server.all_in_one.layout import SystemLayout, keep_layout
 from roost.server.all_in_one.timings import TimedGateway
-from roost.server.conductor.opening import Asked
+from roost.server.conductor.assembly import ConductorServices
 from roost.server.conductor.options import ConductingOptions
 from roost.server.conductor.parts import (
     Conducting,
@@ -40,7 +40,7 @@ from roost.server.conductor.parts import (
     open_cells,
     open_super_conductor,
 )
-from roost.server.scheduler.opening import Deciding, keep_records, open_database, open_deciding, open_ledger
+from roost.server.scheduler.assembly import Deciding, keep_records, open_database, open_deciding, open_ledger
 from roost.server.scheduler.runtime import Runtime, run_beside, run_for_ever
 from roost.state.api_database.cell_mappings import CELL0, CellMapping, MapCells, mapped_cells, section_of
 from roost.state.api_database.open_cells import OpenCells
@@ -54,18 +54,18 @@ from roost.storage import Database, DatabaseUnavailable, StorageError
 API_DB = "api.db"
 
 JOIN_SECONDS = 1.0
-"""Seconds between two looks at the database of a cell that was down at the start."""
+"""Seconds between two checks of the database of a cell that was down at the start."""
 
 _log = structlog.get_logger()
 
 
 class SystemOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a system behaves.
+    """The options of a system.
 
     ``conducting``: the options of all services. ``configured``: the cells, cell0 among them, whose databases
-    the configuration names; those of the others are files in the data directory. ``script``: of the simulated
-    hosts. ``seed``: of all random numbers. ``heartbeat_seconds``: the longest wait of a host's poll.
-    ``trim_records_seconds``: seconds between two removals of old records.
+    the configuration names; the databases of other cells are files in the data directory. ``script``: the
+    behaviour of the simulated hosts. ``seed``: seeds all random numbers. ``heartbeat_seconds``: the longest
+    wait of a host's poll. ``trim_records_seconds``: seconds between two removals of old records.
     """
 
     conducting: ConductingOptions
@@ -76,23 +76,23 @@ class SystemOptions(msgspec.Struct, frozen=True, kw_only=True):
     trim_records_seconds: float = 60.0
 
     def deciding_by(self, scheduler: SchedulerOptions) -> "SystemOptions":
-        """The options with others of the scheduler."""
+        """Return the options with these options of the scheduler."""
         scheduling = replace(self.conducting.scheduling, scheduler=scheduler)
         return replace(self, conducting=replace(self.conducting, scheduling=scheduling))
 
 
 class System:
-    """Placement, scheduler, conductors, cells and simulated hosts, from the parts of their own programs.
+    """Placement, scheduler, conductors, cells and simulated hosts in one process.
 
-    Their databases are SQLite files in one directory, unless the options name others. A cell whose database
-    is away is opened later, and its hosts join then. Open with `System.open`, which resumes whatever an
-    earlier process left unfinished.
+    They are the same parts that the separate programs open. Databases are SQLite files in one directory,
+    unless the options name others. A cell whose database is away is opened later, and its hosts join then.
+    Open with `System.open`, which resumes the work that an earlier process left unfinished.
     """
 
     api: Database
     ledger: Ledger
     placement: PlacementService
-    asked: Asked
+    asked: ConductorServices
     aggregates: HostAggregates
     conducting: Conducting
     gateway: TimedGateway
@@ -102,7 +102,7 @@ class System:
     def __init__(
         self,
         directory: Path,
-        layout: Layout,
+        layout: SystemLayout,
         records: RecordQueue,
         options: SystemOptions,
         clock: Callable[[], float],
@@ -119,12 +119,12 @@ class System:
     async def open(
         cls,
         directory: Path,
-        layout: Layout,
+        layout: SystemLayout,
         records: RecordQueue,
         options: SystemOptions,
         clock: Callable[[], float] = time.time,
     ) -> "System":
-        """Set up or take up the system in ``directory`` and start it. ``records`` is closed with it.
+        """Set up or resume the system in ``directory`` and start it. ``records`` is closed with it.
 
         ``clock``: seconds since 1970, for all parts of the system.
 
@@ -145,7 +145,7 @@ class System:
 
     @property
     def requests(self) -> Requests:
-        """What has been accepted."""
+        """The accepted requests."""
         return self.conducting.requests
 
     @property
@@ -155,7 +155,7 @@ class System:
 
     @property
     def scheduler(self) -> Scheduler:
-        """The scheduler, which all conductors ask."""
+        """The scheduler that all conductors call."""
         return self.deciding.scheduler
 
     @property
@@ -169,11 +169,11 @@ class System:
         return [self.api, self.ledger.database, *(cell.database for cell in self.cells.values())]
 
     async def close(self) -> None:
-        """Stop everything. What is unfinished is taken up at the next start."""
+        """Stop all parts. The next start resumes unfinished work."""
         await self._stack.aclose()
 
     async def settle(self) -> None:
-        """Wait until nobody has work to do. Raises if a part of the system has died."""
+        """Wait until no part has work to do. Raises if a part of the system has died."""
         changes = {name: cell.listen(ACTIVE, ERROR, GONE) for name, cell in self.cells.items()}
         try:
             while True:
@@ -190,7 +190,7 @@ class System:
                 cell.unlisten(changes[name])
 
     async def broken(self) -> BaseException:
-        """Wait until a part of the system dies, which none ever should; returns the error."""
+        """Wait until a part of the system dies, which is a defect, and return its error."""
         while self._broken is None:
             await asyncio.sleep(0.2)
         return self._broken
@@ -202,7 +202,7 @@ class System:
         keep_records(stack, self.records, self.options.trim_records_seconds, runtime.clock)
         keep_layout(self.directory, self.layout)
         self.api = api = open_database(stack, scheduling.api_database, scheduling)
-        # One writer: two on one SQLite file would wait for each other.
+        # One database object for both: two writers on one SQLite file would wait for each other.
         shared = scheduling.database == scheduling.api_database
         placement_database = api if shared else open_database(stack, scheduling.database, scheduling)
         self.ledger = await open_ledger(stack, placement_database, runtime.clock)
@@ -231,7 +231,7 @@ class System:
             seeds=seeds_from(random.Random(self.options.seed)),
         )
         run_for_ever(stack, "aggregates", mirror.run(), runtime)
-        self.asked = Asked(self.placement, self.deciding.scheduler, self.ledger, None)
+        self.asked = ConductorServices(self.placement, self.deciding.scheduler, self.ledger, None)
         for name in (CELL0, *self.layout.cells):
             cell = self.cells[name]
             open_cell_conductor(
@@ -251,7 +251,7 @@ class System:
         )
 
     async def _map_cells(self) -> None:
-        """Have the API database name the databases of the layout's cells, and of cell0."""
+        """Write the mappings of the layout's cells and of cell0 into the API database."""
         known = await self.api.read(mapped_cells)
         directory = self.directory.resolve()
         wanted = []
@@ -263,7 +263,7 @@ class System:
         await self.api.write(MapCells(tuple(wanted)))
 
     async def _is_there(self, name: str) -> bool:
-        """Whether the database of a cell answers.
+        """Return whether the database of a cell answers.
 
         Raises:
             OperatorError: it is not configured, or its tables are of another revision.
@@ -280,17 +280,17 @@ class System:
         return True
 
     def _owns(self, database: Database) -> bool:
-        """Whether a database is in the data directory, whose lock says that no other process works on it."""
+        """Return whether a database is in the data directory, whose lock keeps other processes away."""
         if not database.is_sqlite or database.url.database is None:
             return False
         return Path(database.url.database).resolve().parent == self.directory.resolve()
 
     async def _make_aggregates(self) -> None:
-        """Make the aggregates of the layout, unless there have been aggregates before."""
+        """Create the aggregates of the layout, unless there have been aggregates before."""
         if await self.aggregates.store.changes(0) is None:
             await self.aggregates.add(self.layout.aggregates())
 
-    def _open_hosts(self, name: str) -> Hosting:
+    def _open_hosts(self, name: str) -> HostedAgents:
         """Open the agents of a cell's hosts; they run as soon as the cell's database answers."""
         seconds, cell = self.options.heartbeat_seconds, self.cells[name]
         agents = open_agents(
@@ -303,7 +303,7 @@ class System:
             api=self.api,
             poll_seconds=seconds,
         )
-        fleet = Hosting(
+        fleet = HostedAgents(
             [
                 (there.host.name, agents, SimulatedDriver(there.host, self.options.script), None)
                 for there in self.layout.cells[name]
@@ -316,7 +316,7 @@ class System:
             run_for_ever(self._stack, f"hosts of {name}", self._run_hosts(cell, agents, fleet), self._runtime)
         return fleet
 
-    async def _run_hosts(self, cell: Cell, agents: AgentService, fleet: Hosting) -> None:
+    async def _run_hosts(self, cell: Cell, agents: AgentService, fleet: HostedAgents) -> None:
         while True:
             try:
                 if self._owns(cell.database):

@@ -1,4 +1,4 @@
-"""How long decisions and claims take, measured where they are made."""
+"""Durations of decisions and claims, measured in the gateway."""
 
 import time
 from array import array
@@ -15,15 +15,15 @@ from roost.scheduler.selection.replacement import Replacement, ReplacementReques
 from roost.scheduler.selection.selection import Plugins
 
 MOST = 10_000_000
-"""So many times are kept; a server that runs for months makes more."""
+"""Durations recorded at most: a server that runs for months makes more decisions."""
 
 
 class TimedGateway:
-    """A gateway that keeps the times of another, of the first `MOST` questions.
+    """Wraps a gateway and records the durations of its first `MOST` requests.
 
-    ``instances``: for how many instances a host was asked for. ``decisions``: milliseconds that each
-    decision took (filter, weigh, pick, claim prepared), divided by its instances; ``claims``:
-    milliseconds from asking to the claim being durable.
+    ``instances``: the number of instances that hosts were requested for. ``decisions``: milliseconds of each
+    decision (filter, weigh, pick, prepare the claim), divided by its instances. ``claims``: milliseconds
+    from the request until the claim is durable.
     """
 
     def __init__(self, gateway: Gateway) -> None:

@@ -14,7 +14,7 @@ from roost.ledger.findings import Finding
 from roost.ledger.verify import verify
 from roost.server.backup import mariadb, postgresql, sqlite
 from roost.server.backup.errors import BackupError
-from roost.server.backup.facts import Snapshot, in_snapshots
+from roost.server.backup.facts import BackupSnapshot, in_snapshots
 from roost.server.backup.manifest import (
     FORM,
     Manifest,
@@ -35,8 +35,8 @@ _DUMPS = {"sqlite": sqlite.dump, "postgresql": postgresql.dump, "mariadb": maria
 _SUFFIXES = {"sqlite": "db", "postgresql": "dump", "mariadb": "sql"}
 
 
-class Source(NamedTuple):
-    """A database to back up, and its name in the backup."""
+class BackupSource(NamedTuple):
+    """A database to back up. ``name``: its name in the backup."""
 
     name: str
     url: DatabaseUrl | str
@@ -55,7 +55,7 @@ class Made(NamedTuple):
 
 
 def make_backup(
-    sources: Sequence[Source],
+    sources: Sequence[BackupSource],
     folder: Path,
     progress: Progress,
     files: Sequence[Path] = (),
@@ -64,12 +64,12 @@ def make_backup(
     """Copy databases into a new folder, which appears when it is complete and verified.
 
     The databases may be in use. Each copy is one snapshot. The snapshots are taken in the order of
-    ``sources``, right after one another, except that on MariaDB the copy is a little newer. ``files`` are
-    copied as they are.
+    ``sources``, right after one another; on MariaDB the copy is a little newer. ``files`` are copied as they
+    are.
 
     Raises:
         BackupError: a database cannot be copied, or the folder exists; nothing is left of the backup.
-        StorageError: a database cannot be read, or a newer Roost has written it.
+        StorageError: a database cannot be read, or its tables are those of a newer Roost.
     """
     databases: list[Database] = []
     try:
@@ -82,7 +82,7 @@ def make_backup(
             findings: list[tuple[str, Finding]] = []
             behind: list[str] = []
 
-            def copy(snapshots: Sequence[Snapshot]) -> list[SavedDatabase]:
+            def copy(snapshots: Sequence[BackupSnapshot]) -> list[SavedDatabase]:
                 saved = []
                 for source, snapshot in zip(sources, snapshots, strict=True):
                     saved.append(_copy(source.name, snapshot, unfinished, progress))
@@ -105,14 +105,14 @@ def make_backup(
 
 
 def kind_of(database: Database) -> str:
-    """The kind of a database. Raises `BackupError` for one that Roost does not know."""
+    """Return the kind of a database. Raises `BackupError` for a kind that Roost does not support."""
     kind = KINDS.get(database.url.get_backend_name())
     if kind is None:
         raise BackupError(f"database {database} is none of {', '.join(sorted(set(KINDS.values())))}")
     return kind
 
 
-def _copy(name: str, snapshot: Snapshot, folder: Path, progress: Progress) -> SavedDatabase:
+def _copy(name: str, snapshot: BackupSnapshot, folder: Path, progress: Progress) -> SavedDatabase:
     kind = kind_of(snapshot.database)
     target = folder / f"{name}.{_SUFFIXES[kind]}"
     unit = "pages" if kind == "sqlite" else "bytes"
@@ -130,10 +130,11 @@ def _copy(name: str, snapshot: Snapshot, folder: Path, progress: Progress) -> Sa
     )
 
 
-def _verify(name: str, snapshot: Snapshot, copy: Path, progress: Progress) -> list[Finding]:
-    """Verify a ledger: of SQLite the copy, of a server the snapshot that was copied.
+def _verify(name: str, snapshot: BackupSnapshot, copy: Path, progress: Progress) -> list[Finding]:
+    """Verify a ledger, and return the differences.
 
-    Tables at an older revision cannot be verified before they are upgraded.
+    For SQLite the copy is verified, for a server the snapshot that was copied. Tables at an older revision
+    cannot be verified before they are upgraded.
     """
     if LEDGER.name not in snapshot.facts.revisions or not snapshot.facts.up_to_date:
         return []

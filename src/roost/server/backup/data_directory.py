@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from roost.server.all_in_one.layout import FILE as LAYOUT
 from roost.server.all_in_one.system import API_DB
-from roost.server.backup.creation import Made, Source, make_backup
+from roost.server.backup.creation import BackupSource, Made, make_backup
 from roost.server.backup.errors import BackupError
 from roost.server.backup.manifest import Progress, check_file, read_manifest, sync
 from roost.server.backup.new_folder import new_folder
@@ -21,11 +21,12 @@ RECORDS = "records"
 
 
 def back_up_directory(directory: Path, folder: Path, progress: Progress, clock: Clock = time.time) -> Made:
-    """Back up the databases in a data directory: of the cells, then of the API, then of the records.
+    """Back up the databases in a data directory: the cells' first, then the API's, then the records.
 
-    Why this order: a claim comes before the instance's row in its cell. So the API database, which is read
-    after the cells, has the claim of each instance in them, and the room of a guest that runs is given to no
-    other one. In the other order an instance that is built meanwhile would be there without its claim.
+    The order keeps claims and instances consistent. A claim is written before the instance's row in its
+    cell. The API database is read after the cells, so it has the claim of each instance in them, and the
+    capacity of a running guest is not given away. In the other order, an instance that is built during the
+    backup would be in it without its claim.
 
     Raises:
         BackupError: a database cannot be copied, or the folder exists; nothing is left of the backup.
@@ -36,7 +37,7 @@ def back_up_directory(directory: Path, folder: Path, progress: Progress, clock: 
     names = [*sorted(_cells(api)), API]
     if (directory / f"{RECORDS}.db").exists():
         names.append(RECORDS)
-    sources = [Source(name, f"sqlite:///{directory / name}.db") for name in names]
+    sources = [BackupSource(name, f"sqlite:///{directory / name}.db") for name in names]
     files = [path for path in (directory / LAYOUT,) if path.exists()]
     return make_backup(sources, folder, progress, files, clock)
 
@@ -59,7 +60,7 @@ def restore_directory(
     directory = directory.absolute()
 
     def move(database: Database) -> None:
-        """Have the cells' mappings name the files of the new directory."""
+        """Rewrite the cells' mappings to name the files of the new directory."""
 
         def write(connection: Connection) -> None:
             cells = mapped_cells(connection)

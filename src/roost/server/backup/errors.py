@@ -3,16 +3,16 @@
 BackupError
 ├── ToolMissing        a program of the database's client package is not installed
 ├── ToolFailed         such a program ended with an error
-├── BackupUnreadable   a folder is no backup, or not as it was made
-├── BackupTooNew       a newer Roost has made it
-└── TargetNotEmpty     the database or folder to restore into has something in it
+├── BackupUnreadable   a folder is not a backup, or its files have changed
+├── BackupTooNew       the backup was made by a newer Roost
+└── TargetNotEmpty     the database or folder to restore into is not empty
 """
 
 from roost.model.errors import OperatorError
 
 
 class BackupError(OperatorError):
-    """A backup or a restore did not take place."""
+    """A backup or a restore failed."""
 
 
 class ToolMissing(BackupError):
@@ -24,11 +24,11 @@ class ToolFailed(BackupError):
 
 
 class BackupUnreadable(BackupError):
-    """A folder is no backup, or its files are not as they were written."""
+    """A folder is not a backup, or its files are not as they were written."""
 
 
 class BackupTooNew(BackupError):
-    """The tables of a backup, or its form, are newer than this program."""
+    """The tables of a backup, or its format, are newer than this program."""
 
 
 class TargetNotEmpty(BackupError):

@@ -1,4 +1,4 @@
-"""What a backup's manifest says of a database, read in one snapshot."""
+"""Facts of a database for the manifest of a backup, read in one snapshot."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
@@ -15,8 +15,12 @@ from roost.storage.identity import has_identity
 T = TypeVar("T")
 
 
-class Facts(NamedTuple):
-    """``revisions`` of the schemas, by name; ``version``: the newest commit, None without a ledger."""
+class DatabaseFacts(NamedTuple):
+    """Revisions, identity and newest commit of a database.
+
+    ``revisions``: the revision of each schema, by its name. ``identity``: None if the tables are older than
+    identities. ``version``: the newest commit; None without a ledger.
+    """
 
     revisions: dict[str, str]
     identity: DatabaseIdentity | None
@@ -24,38 +28,40 @@ class Facts(NamedTuple):
 
     @property
     def up_to_date(self) -> bool:
-        """Whether all tables are at the newest revision, so that this program can verify them."""
+        """Return whether all tables are at the newest revision, so that this program can verify them."""
         return all(SCHEMAS[name].newest == revision for name, revision in self.revisions.items())
 
 
-class Snapshot(NamedTuple):
+class BackupSnapshot(NamedTuple):
     """A database, and a connection to it whose transaction sees one snapshot."""
 
     database: Database
     connection: Connection
-    facts: Facts
+    facts: DatabaseFacts
 
 
-def in_snapshots(databases: Sequence[Database], work: Callable[[Sequence[Snapshot]], T]) -> T:
+def in_snapshots(databases: Sequence[Database], work: Callable[[Sequence[BackupSnapshot]], T]) -> T:
     """Run ``work`` with one snapshot of each database, taken one right after the other in this order.
 
     Raises:
-        StorageError: a database cannot be read, or a newer Roost has written it.
+        StorageError: a database cannot be read, or its tables are those of a newer Roost.
         BackupError: a database has no tables of Roost.
     """
 
-    def take(left: Sequence[Database], taken: Sequence[Snapshot]) -> T:
+    def take(left: Sequence[Database], taken: Sequence[BackupSnapshot]) -> T:
         if not left:
             return work(taken)
         first, *others = left
         return first.read_now(
-            lambda connection: take(others, [*taken, Snapshot(first, connection, _facts(first, connection))])
+            lambda connection: take(
+                others, [*taken, BackupSnapshot(first, connection, _facts(first, connection))]
+            )
         )
 
     return take(databases, [])
 
 
-def _facts(database: Database, connection: Connection) -> Facts:
+def _facts(database: Database, connection: Connection) -> DatabaseFacts:
     revisions = {
         name: revision
         for name, schema in SCHEMAS.items()
@@ -69,7 +75,7 @@ def _facts(database: Database, connection: Connection) -> Facts:
                 f"database {database} is at {name} revision {revision}, newer than this program, which "
                 f"knows up to {SCHEMAS[name].newest}: run a newer Roost"
             )
-    return Facts(
+    return DatabaseFacts(
         revisions,
         read_identity(connection) if has_identity(connection) else None,
         head(connection) if LEDGER.name in revisions else None,

@@ -1,4 +1,4 @@
-"""The manifest of a backup: which databases it has, and in which state."""
+"""The manifest of a backup: its databases and files, with sizes, hashes and revisions."""
 
 import hashlib
 import os
@@ -12,12 +12,12 @@ from roost.server.backup.roles import SCHEMAS
 
 FILE = "manifest.json"
 FORM = 1
-"""The form of backups that this program writes and reads."""
+"""The version of the format of backups that this program writes and reads."""
 
 _READ_AT_ONCE = 2**20
 
 Progress = Callable[[str, str, int, int | None], None]
-"""Called with the present step, the unit of the numbers, the number done, and the total if it is known."""
+"""Called with the current step, the unit of the numbers, the number done, and the total or None."""
 
 
 class SavedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,9 +31,9 @@ class SavedFile(msgspec.Struct, frozen=True, kw_only=True):
 class SavedDatabase(SavedFile, frozen=True, kw_only=True):
     """A database in a backup.
 
-    ``kind``: sqlite, postgresql or mariadb. ``revisions``: of its schemas, by name. ``version``: the newest
-    commit of its ledger; on MariaDB, the newest one when the backup began. ``identity`` is None if the tables
-    are older than identities.
+    ``kind``: sqlite, postgresql or mariadb. ``revisions``: the revision of each schema, by its name.
+    ``version``: the newest commit of its ledger; on MariaDB, the newest one when the backup began.
+    ``identity`` is None if the tables are older than identities.
     """
 
     name: str
@@ -45,8 +45,11 @@ class SavedDatabase(SavedFile, frozen=True, kw_only=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of a backup. ``roost``: the version of the program that made it; ``at``: seconds since the
-    epoch. ``files``: others than databases."""
+    """The content of a backup.
+
+    ``form``: the version of the format. ``roost``: the version of the program that made the backup. ``at``:
+    seconds since the epoch. ``files``: further files, which are not databases.
+    """
 
     form: int
     roost: str
@@ -70,8 +73,8 @@ def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a backup.
 
     Raises:
-        BackupUnreadable: the folder is no backup.
-        BackupTooNew: a newer Roost has made it.
+        BackupUnreadable: the folder is not a backup.
+        BackupTooNew: the backup was made by a newer Roost.
     """
     path = folder / FILE
     try:
@@ -103,7 +106,7 @@ def _check_revisions(folder: Path, database: SavedDatabase) -> None:
 
 
 def saved_file(path: Path, step: str, progress: Progress) -> SavedFile:
-    """A file's name, size and hash."""
+    """Return a file's name, size and hash."""
     return SavedFile(file=path.name, size=path.stat().st_size, sha256=_sha256(path, step, progress))
 
 
@@ -111,7 +114,7 @@ def check_file(folder: Path, saved: SavedFile, progress: Progress) -> Path:
     """Check that a file of a backup is as it was written; return its path.
 
     Raises:
-        BackupUnreadable: it is not.
+        BackupUnreadable: the file is missing, or its size or hash differs.
     """
     path = folder / Path(saved.file).name
     try:
@@ -125,7 +128,7 @@ def check_file(folder: Path, saved: SavedFile, progress: Progress) -> Path:
 
 
 def sync(path: Path) -> None:
-    """Make a file, or the names in a folder, durable."""
+    """Make a file, or the entries of a folder, durable (fsync)."""
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)

@@ -1,7 +1,7 @@
 """MariaDB: mariadb-dump in one snapshot, and a restore beside the database, swapped in by one statement.
 
-MariaDB commits each statement that makes a table by itself. So a restore fills another database, and then
-renames its tables into the right one, all at once. A process that is killed before that has changed nothing.
+MariaDB commits each CREATE TABLE by itself. So a restore fills another database, and then renames its tables
+into the target, all at once. If the process is killed before that, the target is unchanged.
 """
 
 import asyncio
@@ -11,20 +11,20 @@ from pathlib import Path
 from sqlalchemy.engine import URL, Connection
 
 from roost.server.backup.errors import BackupError, ToolFailed
-from roost.server.backup.facts import Snapshot
+from roost.server.backup.facts import BackupSnapshot
 from roost.server.backup.tools import content_of, feed_tool, find_tool, run_tool
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, StorageError
 
 PACKAGE = "mariadb-client"
 
 PREPARED = "_restoring"
-"""Added to a database's name: the database in which a restore is prepared."""
+"""Suffix of the name of the database in which a restore is prepared."""
 
 REPLACED = "_replaced"
-"""Added to a database's name: the database into which a restore moves the old tables, to drop them."""
+"""Suffix of the name of the database into which a restore moves the old tables, to drop them."""
 
 MADE_BY = "made by roost db restore, to be dropped"
-"""The comment of both databases, by which a later restore knows what a killed one has left."""
+"""The comment of both databases, by which a later restore recognises the remains of a killed one."""
 
 _LAST_LINE = b"-- Dump completed"
 _TAIL_BYTES = 200
@@ -35,10 +35,10 @@ _FILES = {"ssl_ca": "--ssl-ca", "ssl_cert": "--ssl-cert", "ssl_key": "--ssl-key"
 Count = Callable[[int, int | None], None]
 
 
-def dump(snapshot: Snapshot, target: Path, progress: Count) -> None:
+def dump(snapshot: BackupSnapshot, target: Path, progress: Count) -> None:
     """Have mariadb-dump write one snapshot into a file of SQL statements.
 
-    Its snapshot is a little newer than the one that was read: MariaDB cannot share one.
+    The snapshot is a little newer than the one that was read: MariaDB's connections cannot share one.
 
     Raises:
         ToolMissing, ToolFailed: mariadb-dump is missing or fails.
@@ -75,8 +75,8 @@ def restore(
     ``complete`` is called with the database in which the restore is prepared, before its tables are renamed.
 
     Raises:
-        BackupError: a program is missing or fails, the user may not make databases, or others have the names
-            that the restore needs; nothing is changed.
+        BackupError: a program is missing or fails, the user may not create databases, or databases that no
+            restore has made have the names that the restore needs; nothing is changed.
         StorageError: the database fails.
     """
     name = str(database.url.database)
@@ -113,7 +113,7 @@ def restore(
 
 
 def _check_unused(database: Database, name: str) -> None:
-    """Raise `BackupError` if there is a database of this name that no restore has made."""
+    """Raise `BackupError` if a database of this name exists that no restore has made."""
 
     def comments(connection: Connection) -> list[str]:
         statement = "SELECT schema_comment FROM information_schema.schemata WHERE schema_name = %s"
@@ -138,9 +138,9 @@ def _tables(connection: Connection) -> list[str]:
 
 
 def _connecting(url: URL) -> tuple[list[str], dict[str, str]]:
-    """The options that connect to a URL, without the password, and the variable with it."""
+    """Return the options that connect to a URL, and the environment variable with its password."""
     query = url.normalized_query
-    options = ["--no-defaults"]  # a password in a file of the user would come before the one of the URL
+    options = ["--no-defaults"]  # a password in an option file of the user would override that of the URL
     if "unix_socket" in query:
         options += ["--protocol=socket", f"--socket={query['unix_socket'][0]}"]
     else:

@@ -14,12 +14,12 @@ from roost.server.backup.manifest import sync
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Give an empty folder beside ``path``, which is renamed to ``path`` at the end, durably.
+    """Yield an empty folder beside ``path``, which is renamed to ``path`` at the end, durably.
 
-    After an error it is removed. What a process that was killed left there is removed by the next one.
+    After an error the folder is removed. The remains of a killed process are removed by the next one.
 
     Raises:
-        TargetNotEmpty: there is something at ``path`` already.
+        TargetNotEmpty: ``path`` exists already.
         BackupError: the folder cannot be made, or another process is filling it.
     """
     path = path.absolute()
@@ -27,7 +27,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         raise TargetNotEmpty(f"{path} exists already: name a new folder")
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
-        unfinished.mkdir(mode=0o700, exist_ok=True)  # databases have passwords of others
+        unfinished.mkdir(mode=0o700, exist_ok=True)  # databases may contain passwords
         lock = os.open(unfinished, os.O_RDONLY)
     except OSError as error:
         raise BackupError(f"cannot make folder {unfinished}: {why_no_directory(error)}") from error
@@ -54,7 +54,7 @@ def _take(lock: int, folder: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         ours = folder.stat().st_ino == os.fstat(lock).st_ino
     except OSError:
-        ours = False  # locked by another process, or renamed by it
+        ours = False  # another process has locked or renamed it
     if not ours:
         raise BackupError(f"another process is filling {folder}")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL
 
-from roost.server.backup.facts import Snapshot
+from roost.server.backup.facts import BackupSnapshot
 from roost.server.backup.tools import feed_tool, find_tool, output_of, run_tool
 from roost.storage import Database
 from roost.storage.identity import TABLE
@@ -18,7 +18,7 @@ LOCK_SECONDS = 10
 Count = Callable[[int, int | None], None]
 
 
-def dump(snapshot: Snapshot, target: Path, progress: Count) -> None:
+def dump(snapshot: BackupSnapshot, target: Path, progress: Count) -> None:
     """Have pg_dump write the snapshot into a file of its custom format, and read the file again.
 
     Raises:
@@ -27,7 +27,7 @@ def dump(snapshot: Snapshot, target: Path, progress: Count) -> None:
     program = find_tool(PACKAGE, "pg_dump")
     reader = find_tool(PACKAGE, "pg_restore")
     connecting, secrets = _connecting(snapshot.database.url)
-    # While pg_dump works this transaction, whose snapshot it uses, does nothing.
+    # This transaction is idle while pg_dump uses its snapshot.
     snapshot.connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
     exported = snapshot.connection.exec_driver_sql("SELECT pg_export_snapshot()").scalar_one()
     command = [program, "--format=custom", "--no-owner", "--no-privileges", "--no-password"]
@@ -70,7 +70,7 @@ def restore(
 
 
 def _connecting(url: URL) -> tuple[str, dict[str, str]]:
-    """The connection string of a URL without the password, and the variable with it."""
+    """Return the connection string of a URL, and the environment variable with its password."""
     from psycopg.conninfo import make_conninfo
 
     _, parameters = url.get_dialect()().create_connect_args(url)

@@ -1,4 +1,4 @@
-"""Restores: a database filled from a backup, whole or not at all, with a greater incarnation."""
+"""Restores: fill a database from a backup, whole or not at all, and raise its incarnation."""
 
 import asyncio
 import os
@@ -30,10 +30,10 @@ Clock = Callable[[], float]
 
 
 def choose_database(manifest: Manifest, folder: Path, name: str | None) -> SavedDatabase:
-    """The database of a backup by its name, or the only one.
+    """Return the database of a backup with a name; without a name the only one.
 
     Raises:
-        BackupError: there is none of that name, or there are several and none was named.
+        BackupError: no database has that name, or there are several and no name is given.
     """
     names = [each.name for each in manifest.databases]
     if name is None and len(names) == 1:
@@ -56,14 +56,15 @@ def restore_database(
 
     Args:
         folder: the backup.
-        name: of the database in the backup; None: it has only one.
+        name: the name of the database in the backup; None: the backup has only one.
         url: the database to fill.
         replace: whether tables in it are replaced; otherwise it must be empty.
-        progress: called again and again.
+        progress: called repeatedly during the restore.
         clock: seconds since the epoch.
 
     Returns:
-        The identity with the raised incarnation; None if the tables are older than identities.
+        The identity of the database with the raised incarnation; None if its tables are older than
+        identities.
 
     Raises:
         BackupError: the backup cannot be used, or the database is not empty; the database is as it was.
@@ -88,9 +89,10 @@ def prepare_file(
     clock: Clock,
     change: Callable[[Database], None] = lambda _: None,
 ) -> DatabaseIdentity | None:
-    """Make a SQLite file from one of a backup, with the raised incarnation and upgraded tables, durably.
+    """Make a SQLite file from one of a backup, with a raised incarnation and upgraded tables, durably.
 
-    ``earlier``: the identity of the database that it replaces. ``change`` may change the database further.
+    ``earlier``: the identity of the database that the file replaces. ``change``: called with the database,
+    to change it further.
     """
     _remove(prepared)
     reading = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
@@ -130,8 +132,8 @@ def _restore_sqlite(
     try:
         identity = prepare_file(saved, file, prepared, earlier, progress, clock)
         if path.exists():
-            # Not by renaming: processes that have the file open would go on with the old one, and a
-            # write-ahead log beside it would be applied to the new one.
+            # The pages are copied into the file. If the file were renamed, processes that have the old one
+            # open would go on with it, and a write-ahead log beside it would be applied to the new one.
             with closing(sqlite3.connect(prepared)) as source, closing(sqlite3.connect(path)) as target:
                 source.backup(target)
         else:
@@ -145,7 +147,7 @@ def _restore_sqlite(
 
 
 def _remove(file: Path) -> None:
-    """Remove a SQLite file, and its write-ahead log, which would be applied to the next file of the name."""
+    """Remove a SQLite file and its write-ahead log, which would be applied to the next file of that name."""
     for suffix in ("", "-wal", "-shm"):
         file.with_name(file.name + suffix).unlink(missing_ok=True)
 
@@ -177,7 +179,7 @@ def _restore_server(
 def _complete(
     database: Database, saved: SavedDatabase, earlier: DatabaseIdentity | None, clock: Clock
 ) -> DatabaseIdentity | None:
-    """Raise the incarnation and upgrade the tables of a database that nobody uses yet."""
+    """Raise the incarnation and upgrade the tables of a database that no process uses yet."""
     if saved.incarnation is not None:
         raised = _raised(saved, earlier, clock)
         database.write_now(lambda connection: set_incarnation(connection, raised))
@@ -203,7 +205,7 @@ def _identity_in(database: Database) -> DatabaseIdentity | None:
 
 
 def _check_empty(database: Database, replace: bool) -> Sequence[str]:
-    """The tables of a database. Raises `TargetNotEmpty` if there are any and they are not to be replaced."""
+    """Return the tables of a database. Raises `TargetNotEmpty` if it has some and ``replace`` is false."""
     tables = database.read_now(lambda connection: sa.inspect(connection).get_table_names())
     if tables and not replace:
         raise TargetNotEmpty(

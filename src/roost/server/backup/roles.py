@@ -1,4 +1,4 @@
-"""Which schemas belong in which kind of database."""
+"""The schemas of each kind of database."""
 
 from roost.ledger import SCHEMA as LEDGER
 from roost.records.tables import SCHEMA as RECORDS
@@ -8,14 +8,14 @@ from roost.state.cell_database.tables import SCHEMA as CELL
 from roost.storage import Database, Schema
 
 ROLES = {"api": (LEDGER, CONDUCTOR), "cell": (CELL,), "records": (RECORDS,), "neighbours": (NEIGHBOURS,)}
-"""The schemas that belong in each kind of database."""
+"""The schemas of each kind of database, by its role."""
 
 SCHEMAS = {schema.name: schema for schemas in ROLES.values() for schema in schemas}
 """All schemas by name."""
 
 
 def schemas_in(database: Database, role: str = "api") -> list[Schema]:
-    """The schemas of all roles whose tables a database has. ``role``: whose they are if it has none."""
+    """Return the schemas of all roles whose tables a database has; if it has none, those of ``role``."""
     present = [
         schema
         for schemas in ROLES.values()

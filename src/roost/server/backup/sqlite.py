@@ -1,4 +1,4 @@
-"""SQLite: the online backup, which copies one snapshot while others write."""
+"""SQLite: the online backup, which copies one snapshot while other processes write."""
 
 import sqlite3
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from roost.server.backup.errors import BackupError, BackupUnreadable
-from roost.server.backup.facts import Snapshot
+from roost.server.backup.facts import BackupSnapshot
 
 PAGES_AT_ONCE = 2048
 """Pages of 4 KiB copied between two reports of progress."""
@@ -14,11 +14,11 @@ PAGES_AT_ONCE = 2048
 Count = Callable[[int, int | None], None]
 
 
-def dump(snapshot: Snapshot, target: Path, progress: Count) -> None:
+def dump(snapshot: BackupSnapshot, target: Path, progress: Count) -> None:
     """Copy a snapshot into a new file, and check the file.
 
-    The connection's transaction has begun to read, so that the copy is the snapshot that it sees. Writers go
-    on meanwhile; the write-ahead log grows until the end.
+    The connection's transaction has begun to read, so the copy is the snapshot that it sees. Other processes
+    can write meanwhile; the write-ahead log grows until the end.
 
     Raises:
         BackupError: the copy cannot be written, or the database is damaged.
@@ -29,7 +29,7 @@ def dump(snapshot: Snapshot, target: Path, progress: Count) -> None:
         with closing(sqlite3.connect(target, isolation_level=None)) as copy:
             copy_pages(source, copy, progress)
             check_file(copy, f"database {snapshot.database}")
-            # Else SQLite would make two files beside the copy to read it.
+            # In WAL mode SQLite would make two files beside the copy to read it.
             copy.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as error:
         raise BackupError(f"cannot copy database {snapshot.database} to {target}: {error}") from error
@@ -48,7 +48,7 @@ def check_file(copy: sqlite3.Connection, name: str) -> None:
     """Have SQLite check all pages, indexes, constraints and foreign keys.
 
     Raises:
-        BackupUnreadable: it found something.
+        BackupUnreadable: SQLite finds damage.
     """
     found = [row[0] for row in copy.execute("PRAGMA integrity_check(3)")]
     if found != ["ok"]:

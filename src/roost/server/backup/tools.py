@@ -11,16 +11,16 @@ from typing import IO
 from roost.server.backup.errors import ToolFailed, ToolMissing
 
 LOOK_SECONDS = 0.5
-"""Seconds between two looks at the size of the file that a program writes."""
+"""Seconds between two checks of the size of the file that a program writes."""
 
 _COPIED_AT_ONCE = 2**18
 
 
 def find_tool(package: str, *names: str) -> str:
-    """The path of the first installed program among ``names``.
+    """Return the path of the first installed program among ``names``.
 
     Raises:
-        ToolMissing: none is. ``package`` is named as the remedy.
+        ToolMissing: none is installed; the message names ``package`` as the remedy.
     """
     for name in names:
         found = shutil.which(name)
@@ -34,11 +34,13 @@ def find_tool(package: str, *names: str) -> str:
 def run_tool(
     command: Sequence[str], secrets: Mapping[str, str], written: Path, progress: Callable[[int], None]
 ) -> None:
-    """Run a program until its end. ``secrets``: variables added to its environment, which only its user and
-    root can read. ``progress`` is called with the size of the file that it writes.
+    """Run a program until its end.
+
+    ``secrets``: variables added to its environment, which only its user and root can read. ``progress`` is
+    called with the size of the file that the program writes.
 
     Raises:
-        ToolFailed: it ended with an error.
+        ToolFailed: the program ended with an error.
     """
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
@@ -69,7 +71,7 @@ def feed_tool(
     """Run a program with ``parts`` as its standard input. ``progress`` is called with the bytes written.
 
     Raises:
-        ToolFailed: it ended with an error.
+        ToolFailed: the program ended with an error.
     """
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
@@ -89,7 +91,7 @@ def feed_tool(
                     progress(done)
                 process.stdin.close()
             except BrokenPipeError:
-                pass  # it has ended with an error, which its status tells
+                pass  # the program has ended; its exit status has the error
             status = process.wait()
         finally:
             _end(process)
@@ -97,10 +99,10 @@ def feed_tool(
 
 
 def output_of(command: Sequence[str]) -> Iterable[bytes]:
-    """The standard output of a program, in parts.
+    """Yield the standard output of a program, in parts.
 
     Raises:
-        ToolFailed: it ended with an error, after its last part.
+        ToolFailed: the program ended with an error, after its last part.
     """
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
@@ -115,20 +117,20 @@ def output_of(command: Sequence[str]) -> Iterable[bytes]:
 
 
 def content_of(path: Path) -> Iterable[bytes]:
-    """The content of a file, in parts."""
+    """Yield the content of a file, in parts."""
     with path.open("rb") as file:
         while part := file.read(_COPIED_AT_ONCE):
             yield part
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a program that still runs because of an error here."""
+    """End a program if it still runs, after an error in this process."""
     for pipe in (process.stdin, process.stdout):
         if pipe is not None and not pipe.closed:
             try:
                 pipe.close()
             except BrokenPipeError:
-                continue  # unwritten input of a program that has ended
+                continue  # the program ended before it read all of its input
     if process.poll() is None:
         process.kill()
         process.wait()

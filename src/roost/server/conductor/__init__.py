@@ -1,10 +1,10 @@
 """The conductors as programs: `roost conductor` and `roost cell-conductor NAME`.
 
-options      what both read from the configuration
-opening      what both open: placement, a scheduler in this process or over HTTP
-parts        the parts of both, for their programs and `roost up`
-conductor    what a worker process of the super conductor serves: the API of instances, aggregates and groups
-cell         what one of a cell's conductor serves: the endpoint of the cell's agents
-programs     the two kinds of program: their options, their checks and what they open
-readiness    what must work for requests to be served
+options      the options of both
+assembly     opens the services that both call: placement, and a scheduler in this process or over HTTP
+parts        opens the parts of both, for their programs and `roost up`
+conductor    a worker process of the super conductor: the API of instances, aggregates and groups
+cell         a worker process of a cell's conductor: the endpoint of the cell's agents
+programs     the two kinds of program: reading and checking options, preparing databases
+readiness    the checks that must pass for requests to be served
 """

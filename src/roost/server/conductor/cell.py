@@ -1,4 +1,4 @@
-"""What a worker process of a cell's conductor serves: the endpoint of its agents, beside its machines."""
+"""A worker process of a cell's conductor: it runs the conductor and serves the endpoint of its agents."""
 
 from contextlib import AsyncExitStack
 from functools import partial
@@ -6,20 +6,20 @@ from functools import partial
 from roost.agent.protocol.wire import POLL
 from roost.conductor.agent_endpoint.http import create_app, default_rules
 from roost.conductor.agent_endpoint.tokens import HostTokens
-from roost.server.conductor.opening import open_asked
+from roost.server.conductor.assembly import open_asked
 from roost.server.conductor.options import ConductingOptions
 from roost.server.conductor.parts import open_agents, open_cell_conductor
 from roost.server.conductor.readiness import conducting_health
 from roost.server.placement.edge import with_edge
-from roost.server.scheduler.opening import open_database, open_recording
-from roost.server.workers.worker import Served
+from roost.server.scheduler.assembly import open_database, open_recording
+from roost.server.workers.worker import ServedApplication
 from roost.state.cell_database import SCHEMA as CELL
 from roost.state.cell_database import Cell
-from roost.web.auth.rules import Rules
+from roost.web.auth.rules import PolicyRules
 
 
-async def open_cell(options: ConductingOptions, stack: AsyncExitStack) -> Served:
-    """Open the cell's conductor and what its agents ask. Raises `OperatorError`."""
+async def open_cell(options: ConductingOptions, stack: AsyncExitStack) -> ServedApplication:
+    """Open the cell's conductor and the endpoint of its agents. Raises `OperatorError`."""
     http = options.http
     scheduling = options.scheduling
     assert options.cell is not None and options.cell_database is not None
@@ -32,11 +32,11 @@ async def open_cell(options: ConductingOptions, stack: AsyncExitStack) -> Served
     asked = await open_asked(stack, options, records, [cell], api)
     open_cell_conductor(stack, options, cell, asked, records)
     agents = open_agents(stack, options, cell, asked.placement, records, api=api)
-    rules = Rules(default_rules(), options.source, http.enforce_new_defaults)
+    rules = PolicyRules(default_rules(), options.source, http.enforce_new_defaults)
     application = create_app(agents, HostTokens(cell), rules)
     health = conducting_health(f"cell {cell.name}", database, CELL, asked, http)
     databases = [database] if asked.ledger is None else [database, asked.ledger.database]
-    return Served(
+    return ServedApplication(
         with_edge(application, asked.ledger, http, health, uncounted=(POLL,)),
         health,
         sections={"cell": partial(_describe, cell)},

@@ -1,4 +1,4 @@
-"""What a worker process of the super conductor serves: the API of what it accepts, beside its machines."""
+"""A worker process of the super conductor: it runs the conductor and serves the API of instances."""
 
 from contextlib import AsyncExitStack
 from functools import partial
@@ -6,7 +6,7 @@ from functools import partial
 from roost.conductor.super_conductor import SuperConductor
 from roost.model.errors import OperatorError
 from roost.placement.access import open_authenticator
-from roost.server.conductor.opening import open_asked
+from roost.server.conductor.assembly import open_asked
 from roost.server.conductor.options import ConductingOptions
 from roost.server.conductor.parts import (
     conductor_application,
@@ -17,9 +17,9 @@ from roost.server.conductor.parts import (
 )
 from roost.server.conductor.readiness import conducting_health
 from roost.server.placement.edge import with_edge
-from roost.server.scheduler.opening import open_database, open_recording
+from roost.server.scheduler.assembly import open_database, open_recording
 from roost.server.scheduler.runtime import run_for_ever
-from roost.server.workers.worker import Served
+from roost.server.workers.worker import ServedApplication
 from roost.state.api_database.cell_mappings import (
     CELL0,
     CellMapping,
@@ -33,7 +33,7 @@ from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.storage import Database, DatabaseUnavailable
 
 
-async def open_conductor(options: ConductingOptions, stack: AsyncExitStack) -> Served:
+async def open_conductor(options: ConductingOptions, stack: AsyncExitStack) -> ServedApplication:
     """Open the super conductor and its API. Raises `OperatorError`."""
     http = options.http
     assert options.scheduling.api_database is not None
@@ -47,12 +47,12 @@ async def open_conductor(options: ConductingOptions, stack: AsyncExitStack) -> S
     run_for_ever(stack, "aggregates", mirror.run())
     conducting = await open_super_conductor(stack, options, api, cells, asked, records, aggregates)
     if CELL0 in cells:
-        # It has no hosts and no process of its own, but what is deleted there must be forgotten.
+        # cell0 has no hosts and no process of its own, but deletions of its instances must be finished.
         open_cell_conductor(stack, options, cells[CELL0], asked, records)
     application = conductor_application(conducting, options, open_authenticator(http), documented=True)
     health = conducting_health("api database", api, CONDUCTOR, asked, http)
     databases = [api] if asked.ledger is None else [api, asked.ledger.database]
-    return Served(
+    return ServedApplication(
         with_edge(application, asked.ledger, http, health),
         health,
         sections={"conductor": partial(_describe, conducting.conductor, cells)},
@@ -61,14 +61,14 @@ async def open_conductor(options: ConductingOptions, stack: AsyncExitStack) -> S
 
 
 async def _know_cell0(api: Database, options: ConductingOptions) -> None:
-    """Have the API database name cell0, which each conductor has."""
+    """Write the mapping of cell0, which each conductor has, into the API database."""
     if CELL0 in await api.read(mapped_cells):
         return
     cell0 = CellMapping(CELL0, section_of(CELL0))
     try:
         url_of(cell0, options.source)
     except DatabaseUnavailable as error:
-        # Waiting would not help.
+        # A configuration error is no outage: the start must not wait for it to pass.
         raise OperatorError(str(error)) from None
     await api.write(KnowCell(cell0))
 

@@ -29,10 +29,11 @@ _NO_API_DATABASE: Final = "no database of the conductors: set connection in [api
 class ConductingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration of a conductor.
 
-    ``scheduling``: of placement, the API database and the scheduler. ``uses_service``: a scheduler over HTTP
-    is asked. ``max_attempts``: hosts tried for an instance. ``sharing_providers``: names of those that agents
-    may write. ``offers``: the most that agents may offer. ``cell``: that of a cell's conductor, and
-    ``cell_database`` its URL; None: it is the super conductor.
+    ``scheduling``: options of placement, the API database and the scheduler. ``uses_service``: the scheduler
+    is another service, called over HTTP. ``max_attempts``: hosts tried for an instance at most.
+    ``sharing_providers``: names of the sharing providers that agents may write. ``offers``: limits of the
+    inventories that agents may report. ``cell``: the cell of a cell's conductor, and ``cell_database`` the
+    URL of its database; None: these are options of the super conductor.
     """
 
     scheduling: SchedulingOptions
@@ -47,23 +48,25 @@ class ConductingOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def http(self) -> PlacementOptions:
-        """The options that all services have alike."""
+        """The options that all services share."""
         return self.scheduling.http
 
     @property
     def source(self) -> Source:
-        """Where the options were read."""
+        """The source that the options were read from."""
         return self.scheduling.source
 
     @property
     def api_database(self) -> DatabaseUrl | str | None:
-        """The URL of the API database, None if the process needs none: the conductor of a cell has it for a
-        scheduler of its own alone."""
+        """The URL of the API database; None if the process needs none.
+
+        The conductor of a cell needs it only for a scheduler of its own.
+        """
         return None if self.cell is not None and self.uses_service else self.scheduling.api_database
 
     @property
     def databases(self) -> dict[str, DatabaseUrl | str | None]:
-        """The URLs that change only with a restart, by the name of the option."""
+        """The URLs of databases, by the name of the option; they change only with a restart."""
         urls = dict(self.scheduling.databases)
         if self.cell is not None:
             urls[f"[{section_of(self.cell)}] connection"] = self.cell_database
@@ -104,7 +107,7 @@ def read_conducting_options(source: Source, cell: str | None = None) -> Conducti
 
 
 def shown_options(options: ConductingOptions) -> dict[str, object]:
-    """All options with their values, secrets masked, for a report of a process."""
+    """Return all options with their values, secrets masked, for the report of a process."""
     conf = options.source.open()
     groups: dict[str, Sequence[cfg.Opt]] = {CONDUCTOR: CONDUCTOR_OPTIONS}
     if options.cell is not None:

@@ -1,4 +1,4 @@
-"""The parts of conductors: each is opened here for its own program, and for `roost up`."""
+"""Opens the parts of conductors, for their own programs and for `roost up`."""
 
 import time
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from roost.conductor.words.words import Words
 from roost.placement.interface import Placement
 from roost.process.metrics import catalogue as metrics
 from roost.records import RecordQueue
-from roost.server.conductor.opening import Asked
+from roost.server.conductor.assembly import ConductorServices
 from roost.server.conductor.options import ConductingOptions
 from roost.server.scheduler.runtime import RUNTIME, Runtime, run_for_ever
 from roost.state.api_database.aggregates.store import AggregateStore
@@ -30,11 +30,11 @@ from roost.state.api_database.server_groups import ServerGroups
 from roost.state.cell_database import Cell
 from roost.storage import Database
 from roost.web.auth import Authenticator
-from roost.web.auth.rules import Rules
+from roost.web.auth.rules import PolicyRules
 
 
 class Conducting(NamedTuple):
-    """A super conductor, and what its API works with beside it."""
+    """A super conductor, and the services that its API uses beside it."""
 
     conductor: SuperConductor
     requests: Requests
@@ -52,7 +52,10 @@ async def open_cells(
     records: RecordQueue,
     runtime: Runtime = RUNTIME,
 ) -> OpenCells:
-    """Open the cells that the API database names, and follow its mappings. Raises `StorageError` of it."""
+    """Open the cells that the API database names, and follow its mappings.
+
+    Raises `StorageError` of the API database.
+    """
     cells = OpenCells(
         api, options.source, records, answer_seconds=options.http.answer_seconds, clock=runtime.clock
     )
@@ -73,8 +76,10 @@ def open_agents(
     api: Database | None = None,
     poll_seconds: float | None = None,
 ) -> AgentService:
-    """Open what the agents of a cell ask. ``api``: the API database, if this process has it.
-    ``poll_seconds``: the longest wait of a poll."""
+    """Open the service that the agents of a cell call.
+
+    ``api``: the API database, if this process has it. ``poll_seconds``: the longest wait of a poll.
+    """
     times = EndpointTimes(build=options.time_limits.build_seconds)
     if poll_seconds is not None:
         times = replace(times, poll=poll_seconds)
@@ -96,13 +101,13 @@ def open_cell_conductor(
     stack: AsyncExitStack,
     options: ConductingOptions,
     cell: Cell,
-    asked: Asked,
+    asked: ConductorServices,
     records: RecordQueue,
     runtime: Runtime = RUNTIME,
     *,
     alone: bool = False,
 ) -> CellConductor:
-    """Run a conductor of a cell. ``alone``: no other process is one, so earlier leases of it are free."""
+    """Run a conductor of a cell. ``alone``: no other process runs one, so its earlier leases are free."""
     conductor = CellConductor(
         cell,
         asked.placement,
@@ -120,7 +125,7 @@ def open_cell_conductor(
 def open_aggregates(
     api: Database, cells: OpenCells, placement: Placement, clock: Callable[[], float] = time.time
 ) -> tuple[HostAggregates, AggregateMirror]:
-    """Open the host aggregates, and what brings their members to placement: the caller runs it."""
+    """Open the host aggregates, and the task that writes their members to placement; the caller runs it."""
     words = Words(api, cells, placement, clock)
     aggregates = HostAggregates(AggregateStore(api), cells.values(), placement, words)
     return aggregates, AggregateMirror(aggregates.store, placement, aggregates.nodes, aggregates.changed)
@@ -131,14 +136,14 @@ async def open_super_conductor(
     options: ConductingOptions,
     api: Database,
     cells: OpenCells,
-    asked: Asked,
+    asked: ConductorServices,
     records: RecordQueue,
     aggregates: HostAggregates,
     runtime: Runtime = RUNTIME,
     *,
     alone: bool = False,
 ) -> Conducting:
-    """Run a super conductor. ``alone``: no other process is one, so earlier leases of it are free.
+    """Run a super conductor. ``alone``: no other process runs one, so its earlier leases are free.
 
     Raises `StorageError` of the API database.
     """
@@ -168,11 +173,11 @@ async def open_super_conductor(
 def conductor_application(
     conducting: Conducting, options: ConductingOptions, authenticator: Authenticator, *, documented: bool
 ) -> falcon.asgi.App:  # type: ignore[type-arg]
-    """The API of instances, hosts, aggregates and groups. ``documented``: it has its OpenAPI document.
+    """Return the API of instances, hosts, aggregates and groups. ``documented``: with its OpenAPI document.
 
     Raises `OperatorError` for a policy file that cannot be used.
     """
-    rules = Rules(conductor_http.default_rules(), options.source, options.http.enforce_new_defaults)
+    rules = PolicyRules(conductor_http.default_rules(), options.source, options.http.enforce_new_defaults)
     return conductor_http.create_app(
         conducting.conductor,
         conducting.requests,

@@ -1,4 +1,4 @@
-"""`roost conductor` and `roost cell-conductor` as programs."""
+"""The programs `roost conductor` and `roost cell-conductor`: their options and checks."""
 
 from functools import partial
 
@@ -11,16 +11,16 @@ from roost.server.conductor.cell import open_cell
 from roost.server.conductor.conductor import open_conductor
 from roost.server.conductor.options import ConductingOptions, read_conducting_options, shown_options
 from roost.server.placement.server import prepare_database
-from roost.server.scheduler.program import Kind
+from roost.server.scheduler.program import ProgramKind
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA as CELL
-from roost.web.auth.rules import Rules
+from roost.web.auth.rules import PolicyRules
 
 
 def check_options(options: ConductingOptions) -> None:
-    """Check that tokens, policies and access to other services work with these. Raises `OperatorError`."""
+    """Check that the options of tokens, policies and other services work. Raises `OperatorError`."""
     open_authenticator(options.http)
-    Rules(default_rules(), options.source, options.http.enforce_new_defaults)
+    PolicyRules(default_rules(), options.source, options.http.enforce_new_defaults)
     tracing.check(options.http.tracing)
     if options.scheduling.database is None:
         HttpPlacement.configured(options.source)
@@ -29,7 +29,7 @@ def check_options(options: ConductingOptions) -> None:
 
 
 def prepare(options: ConductingOptions) -> None:
-    """Set up empty SQLite files, and check the tables of other databases. Raises `StorageError`."""
+    """Create the tables of empty SQLite files, and check those of other databases. Raises `StorageError`."""
     if options.scheduling.database is not None:
         prepare_database(options.scheduling.database, options.http.upgrade_database)
     if options.api_database is not None:
@@ -38,12 +38,12 @@ def prepare(options: ConductingOptions) -> None:
         prepare_database(options.cell_database, schema=CELL)
 
 
-def conductor_kind() -> Kind[ConductingOptions]:
-    """The super conductor."""
-    return Kind(read_conducting_options, check_options, prepare, shown_options, open_conductor)
+def conductor_kind() -> ProgramKind[ConductingOptions]:
+    """Return the program of the super conductor."""
+    return ProgramKind(read_conducting_options, check_options, prepare, shown_options, open_conductor)
 
 
-def cell_kind(cell: str) -> Kind[ConductingOptions]:
-    """The conductor of a cell."""
+def cell_kind(cell: str) -> ProgramKind[ConductingOptions]:
+    """Return the program of a cell's conductor."""
     read = partial(read_conducting_options, cell=cell)
-    return Kind(read, check_options, prepare, shown_options, open_cell)
+    return ProgramKind(read, check_options, prepare, shown_options, open_cell)

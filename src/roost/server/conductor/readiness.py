@@ -1,4 +1,4 @@
-"""What conductors need to serve requests: their database, placement, and Keystone if it checks tokens."""
+"""Readiness checks of conductors: their database, placement, and Keystone if it checks tokens."""
 
 from functools import partial
 
@@ -6,23 +6,23 @@ import sqlalchemy as sa
 
 from roost.placement.options import PlacementOptions
 from roost.placement.readiness import database_verdict, keystone_checks, ledger_checks
-from roost.server.conductor.opening import Asked
+from roost.server.conductor.assembly import ConductorServices
 from roost.storage import Database, Schema, check_writes
-from roost.web.health import Check, Health
+from roost.web.health import Health, HealthCheck
 
 
 def conducting_health(
-    name: str, database: Database, schema: Schema, asked: Asked, options: PlacementOptions
+    name: str, database: Database, schema: Schema, asked: ConductorServices, options: PlacementOptions
 ) -> Health:
-    """The checks of a conductor. ``name``: that of its database, which has the tables of ``schema``.
+    """Return the checks of a conductor. ``name``: the name of its database, with the tables of ``schema``.
 
-    A cell that is down is none of the super conductor's checks: it serves all others.
+    Cells are no part of the super conductor's checks: when one is down, it serves the others.
     """
-    checks = [Check(name, partial(_use, database, schema), database_verdict)]
+    checks = [HealthCheck(name, partial(_use, database, schema), database_verdict)]
     if asked.ledger is not None:
         checks += ledger_checks(asked.ledger, options.health)
     elif asked.http_placement is not None:
-        checks.append(Check("placement", asked.http_placement.root))
+        checks.append(HealthCheck("placement", asked.http_placement.root))
     return Health((*checks, *keystone_checks(options)), options.health)
 
 

@@ -1,7 +1,7 @@
 """Device profiles and accelerator requests, as Cyborg's API 2 has them.
 
-Cyborg knows the devices of hosts from its agents. Here a provider's devices are numbers: placement has
-counted them when the request comes.
+Cyborg learns the devices of hosts from its agents. Here the devices of a provider are the numbers from 0: the
+claim in placement has checked that a device is left before a request is bound to one.
 """
 
 import re
@@ -15,8 +15,8 @@ from sqlalchemy.engine import Connection
 
 from roost.server.neighbours.errors import InUse, Missing, Wrong
 from roost.server.neighbours.store import (
-    Kind,
     Resource,
+    ResourceKind,
     add,
     change,
     every,
@@ -33,11 +33,11 @@ INITIAL: Final = "Initial"
 BOUND: Final = "Bound"
 
 MOST_DEVICES: Final = 64
-"""Devices of a group of a profile at most."""
+"""Most devices of one group of a profile; a profile with more is refused."""
 
 
 class DeviceProfile(msgspec.Struct, forbid_unknown_fields=True):
-    """A device profile: what providers must have, and how many devices of each."""
+    """A device profile. Each group has traits that a provider must have, and a number of its devices."""
 
     name: _Name
     groups: Annotated[list[dict[str, str]], Meta(min_length=1, max_length=16)]
@@ -71,7 +71,7 @@ class Arq(msgspec.Struct):
 
 
 class WantedArqs(msgspec.Struct, forbid_unknown_fields=True):
-    """The body that asks for the devices of a profile."""
+    """The body of a request for the devices of a profile."""
 
     device_profile_name: _Name
 
@@ -84,13 +84,13 @@ class Patch(msgspec.Struct, forbid_unknown_fields=True):
     value: str | None = None
 
 
-PROFILE: Final = Kind("device profile", DeviceProfile, "ResourceNotFound")
-ARQ: Final = Kind("accelerator request", Arq, "ResourceNotFound")
+PROFILE: Final = ResourceKind("device profile", DeviceProfile, "ResourceNotFound")
+ARQ: Final = ResourceKind("accelerator request", Arq, "ResourceNotFound")
 _FIELDS: Final = ("hostname", "device_rp_uuid", "instance_uuid")
 
 
 def add_profile(connection: Connection, profile: DeviceProfile) -> Resource:
-    """Add a device profile. Its name is its own. Raises `InUse`."""
+    """Add a device profile. Raises `InUse` if another one has its name."""
     uuid = str(uuids.uuid4())
     if take_unit(connection, "device profiles", [profile.name], uuid) is None:
         raise InUse(f"there is a device profile {profile.name}", "DeviceProfileAlreadyExists")
@@ -107,7 +107,7 @@ def remove_profile(connection: Connection, uuid: str) -> None:
 
 
 def add_arqs(connection: Connection, name: str) -> list[Resource]:
-    """Make a request of each device of a profile. Raises `Missing`."""
+    """Make an accelerator request for each device of a profile. Raises `Missing`."""
     named = [each.value for each in every(connection, PROFILE) if each.value.name == name]
     if not named:
         raise Missing(f"device profile {name} could not be found", "ResourceNotFound")
@@ -122,9 +122,9 @@ def add_arqs(connection: Connection, name: str) -> list[Resource]:
 
 
 def patch_arqs(connection: Connection, patches: dict[str, list[Patch]]) -> None:
-    """Bind requests to an instance on a host, or unbind them. All are changed, or none.
+    """Bind accelerator requests to an instance on a host, or unbind them: all of them, or none.
 
-    Raises `Missing`, `Wrong`, and `InUse` for a request that another instance has.
+    Raises `Missing`, `Wrong`, and `InUse` for a request that is bound to another instance.
     """
     for uuid in sorted(patches):
         found = find(connection, ARQ, uuid, locked=True)
@@ -146,13 +146,13 @@ def patch_arqs(connection: Connection, patches: dict[str, list[Patch]]) -> None:
 
 
 def remove_arqs(connection: Connection, arqs: list[str]) -> None:
-    """Remove requests; their devices are free then. One that is not there is fine."""
+    """Remove accelerator requests and free their devices. Unknown ones are ignored."""
     for uuid in arqs:
         remove(connection, ARQ, uuid)
 
 
 def remove_arqs_of(connection: Connection, instance: str) -> None:
-    """Remove all requests of an instance."""
+    """Remove all accelerator requests of an instance."""
     remove_arqs(connection, [each.value.uuid for each in every(connection, ARQ, instance=instance)])
 
 

@@ -10,12 +10,19 @@ from oslo_policy.policy import RuleDefault
 from roost.placement.options import PlacementOptions
 from roost.server.neighbours import handlers as do
 from roost.server.neighbours.accelerators import DeviceProfile, WantedArqs
-from roost.server.neighbours.handlers import OneNetwork, OnePort, OnePortChange, OneSubnet, Patches, Service
+from roost.server.neighbours.handlers import (
+    NeighbourService,
+    OneNetwork,
+    OnePort,
+    OnePortChange,
+    OneSubnet,
+    Patches,
+)
 from roost.storage import StorageError
 from roost.web.app import Kernel
 from roost.web.app import create_app as create_web_app
 from roost.web.auth import Authenticator
-from roost.web.auth.rules import Rules
+from roost.web.auth.rules import PolicyRules
 from roost.web.conventions import Conventions
 from roost.web.errors import BadRequest, HTTPError
 from roost.web.forwarded import through_proxies
@@ -30,7 +37,7 @@ _NETWORKS: Final = "/v2.0"
 
 
 class _Filters:
-    """Query parameters, each of which may be there once; an unknown one is refused."""
+    """The query parameters of a list. Each may be given once; an unknown one is refused."""
 
     def __init__(self, *names: str) -> None:
         self._names = names
@@ -66,7 +73,7 @@ def _resource(
     show: Handler,
     delete: Handler,
 ) -> tuple[Operation, ...]:
-    """What all resources have: to be made, listed, shown and deleted."""
+    """Return the operations that all resources have: create, list, show and delete."""
     one = f"{path}/{{uuid}}"
     return (
         Operation("POST", path, _RULE, create, body=body, takes=(), status=201),
@@ -138,14 +145,14 @@ class NeighbourConventions(Conventions):
 
 
 def default_rules() -> list[RuleDefault]:
-    """The rules without a policy file: administrators and services."""
+    """Return the default policy rules, which allow administrators and services."""
     return [RuleDefault(RULE, "role:admin or role:service", scope_types=["project"])]
 
 
 def create_app(
-    service: Service, authenticator: Authenticator, rules: Rules, options: PlacementOptions
+    service: NeighbourService, authenticator: Authenticator, rules: PolicyRules, options: PlacementOptions
 ) -> falcon.asgi.App:  # type: ignore[type-arg]
-    """The API of ports and accelerators."""
+    """Return the API of ports and accelerators."""
     proxies = options.proxies
     kernel = Kernel(
         service,

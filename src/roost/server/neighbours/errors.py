@@ -1,17 +1,17 @@
-"""Errors of the service. ``kind`` is the name that the API has for each, where it has one.
+"""Errors of the service. ``kind``: the name of the error in the API, if it has one.
 
 HTTPError
-├── Missing     404  there is no such resource
-├── Wrong       400  the request cannot be carried out as it is
+├── Missing     404  the resource does not exist
+├── Wrong       400  the request is invalid
 ├── InUse       409  the state of a resource does not allow the operation
-└── Changed     412  the resource is not as the request says
+└── Changed     412  the resource has another revision than the request says
 """
 
 from roost.web.errors import BadRequest, Conflict, HTTPError, NotFound
 
 
 class Missing(NotFound):
-    """There is no such resource."""
+    """The resource does not exist."""
 
     def __init__(self, text: str, kind: str) -> None:
         super().__init__(text)
@@ -19,7 +19,7 @@ class Missing(NotFound):
 
 
 class Wrong(BadRequest):
-    """The request cannot be carried out as it is; the text names the value."""
+    """The request is invalid; the text names the value."""
 
     kind = "HTTPBadRequest"
 
@@ -33,7 +33,7 @@ class InUse(Conflict):
 
 
 class Changed(HTTPError):
-    """The resource has been changed as often as the request says it has not."""
+    """The resource has another revision number than the request says."""
 
     status = 412
     kind = "RevisionNumberConstraintFailed"

@@ -12,13 +12,13 @@ from sqlalchemy.engine import Connection
 
 from roost.model.allocation import Resources
 from roost.server.neighbours.errors import Changed, InUse, Wrong
-from roost.server.neighbours.store import Kind, Resource, add, change, every, find, remove, take_unit
+from roost.server.neighbours.store import Resource, ResourceKind, add, change, every, find, remove, take_unit
 
 _Text = Annotated[str, Meta(max_length=255)]
 _Uuid = Annotated[str, Meta(pattern="^[0-9a-f-]{36}$", description="a uuid in small letters, with dashes")]
 
 MOST_ADDRESSES: Final = 2**16
-"""Addresses of a subnet at most: the first free one is searched for from the beginning."""
+"""Most addresses of a subnet that ports can get: the search for a free one starts at the first."""
 
 
 class Network(msgspec.Struct, forbid_unknown_fields=True):
@@ -31,15 +31,17 @@ class Network(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Pool(msgspec.Struct, forbid_unknown_fields=True):
-    """Addresses from the first to the last one."""
+    """A range of addresses, from the first to the last one."""
 
     start: str
     end: str
 
 
 class Subnet(msgspec.Struct, forbid_unknown_fields=True):
-    """A subnet: its ports get addresses of its pools. Without pools they are all but those of the network,
-    the gateway and the broadcast."""
+    """A subnet. Its ports get addresses of its pools.
+
+    Without pools they get any address but those of the network, the gateway and the broadcast.
+    """
 
     network_id: _Uuid
     cidr: str
@@ -63,7 +65,7 @@ class Subnet(msgspec.Struct, forbid_unknown_fields=True):
             raise ValueError(f"the pools of {self.cidr} have more than {MOST_ADDRESSES} addresses")
 
 
-class RequestGroup(msgspec.Struct, forbid_unknown_fields=True):
+class PortRequestGroup(msgspec.Struct, forbid_unknown_fields=True):
     """Resources that one provider must have for a port."""
 
     id: _Uuid
@@ -72,9 +74,9 @@ class RequestGroup(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ResourceRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """What a port needs of placement. In Neutron it follows from a QoS policy; here it is given."""
+    """The resources that a port needs in placement. In Neutron they follow from a QoS policy."""
 
-    request_groups: list[RequestGroup]
+    request_groups: list[PortRequestGroup]
     same_subtree: list[_Uuid] = []
 
 
@@ -95,7 +97,7 @@ class Port(
         "vif_type": "binding:vif_type",
     },
 ):
-    """A port. It has an address of each subnet of its network with another version of IP, as in Neutron."""
+    """A port. It gets one IPv4 and one IPv6 address, if its network has such subnets, as in Neutron."""
 
     network_id: _Uuid
     id: str = ""
@@ -118,7 +120,7 @@ class PortChange(
     forbid_unknown_fields=True,
     rename={"host": "binding:host_id", "profile": "binding:profile"},
 ):
-    """What of a port may be changed."""
+    """A change of a port: the fields that may change."""
 
     name: _Text | UnsetType = UNSET
     admin_state_up: bool | UnsetType = UNSET
@@ -128,9 +130,9 @@ class PortChange(
     profile: dict[str, Any] | UnsetType = UNSET
 
 
-NETWORK: Final = Kind("network", Network, "NetworkNotFound")
-SUBNET: Final = Kind("subnet", Subnet, "SubnetNotFound")
-PORT: Final = Kind("port", Port, "PortNotFound")
+NETWORK: Final = ResourceKind("network", Network, "NetworkNotFound")
+SUBNET: Final = ResourceKind("subnet", Subnet, "SubnetNotFound")
+PORT: Final = ResourceKind("port", Port, "PortNotFound")
 
 
 def add_network(connection: Connection, network: Network) -> Resource:
@@ -173,7 +175,7 @@ def remove_subnet(connection: Connection, uuid: str) -> None:
 
 def add_port(connection: Connection, port: Port) -> Resource:
     """Add a port with its addresses. Raises `Missing`, and `InUse` if a subnet has no address left."""
-    # Locked: a subnet is not removed while a port takes an address of it.
+    # The lock keeps a subnet from being removed while a port takes an address of it.
     find(connection, NETWORK, port.network_id, locked=True)
     uuid = str(uuids.uuid4())
     subnets = [each.value for each in every(connection, SUBNET, parent=port.network_id)]
@@ -196,7 +198,7 @@ def add_port(connection: Connection, port: Port) -> Resource:
 
 
 def change_port(connection: Connection, uuid: str, wanted: PortChange, seen: int | None) -> Resource:
-    """Change a port. ``seen``: how often it must have been changed. Raises `Missing`, `Changed`."""
+    """Change a port. ``seen``: the revision that it must have. Raises `Missing`, `Changed`."""
     port = find(connection, PORT, uuid, locked=True)
     _check_seen(port, seen)
     changes = {name: value for name, value in msgspec.structs.asdict(wanted).items() if value is not UNSET}
@@ -206,13 +208,13 @@ def change_port(connection: Connection, uuid: str, wanted: PortChange, seen: int
 
 
 def remove_port(connection: Connection, uuid: str, seen: int | None) -> None:
-    """Remove a port; its addresses are free then. Raises `Missing`, `Changed`."""
+    """Remove a port, and free its addresses. Raises `Missing`, `Changed`."""
     _check_seen(find(connection, PORT, uuid, locked=True), seen)
     remove(connection, PORT, uuid)
 
 
 def addresses(subnet: Subnet) -> Iterator[str]:
-    """The addresses that ports of a subnet may have, in their order."""
+    """Yield the addresses that ports of a subnet may have, in ascending order."""
     net = ip_network(subnet.cidr)
     gateway = subnet.gateway_ip
     without = int(ip_address(gateway)) if isinstance(gateway, str) else None
@@ -222,7 +224,10 @@ def addresses(subnet: Subnet) -> Iterator[str]:
 
 
 def _ranges(subnet: Subnet, net: IPv4Network | IPv6Network) -> list[range]:
-    """The pools of a subnet as numbers. Without any they are all but its own address and the broadcast."""
+    """Return the pools of a subnet as ranges of numbers.
+
+    Without pools it is one range of all addresses but that of the network and the broadcast.
+    """
     if subnet.allocation_pools:
         pools = [(ip_address(each.start), ip_address(each.end)) for each in subnet.allocation_pools]
         return [_within(int(first), int(last)) for first, last in pools]
@@ -232,7 +237,7 @@ def _ranges(subnet: Subnet, net: IPv4Network | IPv6Network) -> list[range]:
 
 
 def _within(first: int, last: int) -> range:
-    # A range of more numbers than the limit tells nothing that this one does not, and has no length.
+    # Python has no len() of a very long range; numbers beyond the limit are not used.
     return range(first, min(last, first + MOST_ADDRESSES) + 1)
 
 

@@ -24,7 +24,10 @@ OPTIONS = [
 
 
 class NeighbourOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """``http``: of tokens, policy, limits, logs and whatever all services have alike. ``database``: a URL."""
+    """The options of the service.
+
+    ``http``: the options that all services share, as of tokens, policy, limits and logs. ``database``: a URL.
+    """
 
     http: PlacementOptions
     source: Source
@@ -32,12 +35,12 @@ class NeighbourOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def databases(self) -> dict[str, DatabaseUrl | str | None]:
-        """The URLs that change only with a restart, by the name of the option."""
+        """The URLs of databases, by the name of the option; they change only with a restart."""
         return {"[neighbours] connection": self.database}
 
 
 def read_neighbour_options(source: Source, database: str | None = None) -> NeighbourOptions:
-    """Read the options. ``database``: the URL by the command line. Raises `OperatorError`."""
+    """Read the options. ``database``: the URL of the command line. Raises `OperatorError`."""
     conf = source.open()
     source.register(conf, GROUP, OPTIONS)
     try:
@@ -49,7 +52,7 @@ def read_neighbour_options(source: Source, database: str | None = None) -> Neigh
 
 
 def shown_options(options: NeighbourOptions) -> dict[str, object]:
-    """All options with their values, secrets masked, for a report of a process."""
+    """Return all options with their values, secrets masked, for the report of a process."""
     conf = options.source.open()
     options.source.register(conf, GROUP, OPTIONS)
     return {**shown_http_options(options.http), **masked_options(conf, {GROUP: OPTIONS})}

@@ -1,4 +1,4 @@
-"""`roost neighbours` as a program."""
+"""The program `roost neighbours`."""
 
 from contextlib import AsyncExitStack
 from functools import partial
@@ -9,26 +9,26 @@ from roost.placement.access import open_authenticator
 from roost.placement.readiness import keystone_checks
 from roost.process import tracing
 from roost.server.neighbours.app import create_app, default_rules
-from roost.server.neighbours.handlers import Service
+from roost.server.neighbours.handlers import NeighbourService
 from roost.server.neighbours.options import NeighbourOptions, read_neighbour_options, shown_options
 from roost.server.neighbours.tables import SCHEMA
 from roost.server.placement.edge import with_edge
 from roost.server.placement.server import prepare_database
-from roost.server.scheduler.program import Kind
-from roost.server.workers.worker import Served
+from roost.server.scheduler.program import ProgramKind
+from roost.server.workers.worker import ServedApplication
 from roost.storage import Database
 from roost.web.auth import Source
-from roost.web.auth.rules import Rules
-from roost.web.health import Check, Health, NoAnswer
+from roost.web.auth.rules import PolicyRules
+from roost.web.health import Health, HealthCheck, NoAnswer
 
 
-def neighbours_kind(database: str | None) -> Kind[NeighbourOptions]:
-    """The service of ports and accelerators. ``database``: its URL by the command line."""
+def neighbours_kind(database: str | None) -> ProgramKind[NeighbourOptions]:
+    """Return the program of the service. ``database``: the URL of the command line."""
 
     def read(source: Source) -> NeighbourOptions:
         return read_neighbour_options(source, database)
 
-    return Kind(read, _check, _prepare, shown_options, _open)
+    return ProgramKind(read, _check, _prepare, shown_options, _open)
 
 
 def _check(options: NeighbourOptions) -> None:
@@ -41,20 +41,20 @@ def _prepare(options: NeighbourOptions) -> None:
     prepare_database(options.database, options.http.upgrade_database, SCHEMA)
 
 
-async def _open(options: NeighbourOptions, stack: AsyncExitStack) -> Served:
+async def _open(options: NeighbourOptions, stack: AsyncExitStack) -> ServedApplication:
     database = Database(options.database, answer_seconds=options.http.answer_seconds)
     stack.push_async_callback(database.close)
     application = create_app(
-        Service(database), open_authenticator(options.http), _rules(options), options.http
+        NeighbourService(database), open_authenticator(options.http), _rules(options), options.http
     )
-    checks = (Check("database", partial(_look, database), _judge), *keystone_checks(options.http))
+    checks = (HealthCheck("database", partial(_look, database), _judge), *keystone_checks(options.http))
     health = Health(checks, options.http.health)
     edge = with_edge(application, None, options.http, health)
-    return Served(edge, health, sections={}, databases=(database,))
+    return ServedApplication(edge, health, sections={}, databases=(database,))
 
 
-def _rules(options: NeighbourOptions) -> Rules:
-    return Rules(default_rules(), options.source, options.http.enforce_new_defaults)
+def _rules(options: NeighbourOptions) -> PolicyRules:
+    return PolicyRules(default_rules(), options.source, options.http.enforce_new_defaults)
 
 
 async def _look(database: Database) -> None:

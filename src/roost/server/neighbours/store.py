@@ -13,9 +13,11 @@ from roost.server.neighbours.tables import resources, units
 from roost.storage.errors import ConflictRolledBack
 
 
-class Kind(msgspec.Struct, frozen=True):
-    """A kind of resource. ``form``: the struct that it is stored as; ``error``: the name that the API has for
-    the error that there is none of a uuid."""
+class ResourceKind(msgspec.Struct, frozen=True):
+    """A kind of resource.
+
+    ``form``: the struct that it is stored as. ``error``: the API's name of the error for an unknown uuid.
+    """
 
     name: str
     form: type[Any]
@@ -23,14 +25,19 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """A resource, and how often it was changed."""
+    """A resource and its revision, which each change raises by one."""
 
     value: Any
     revision: int
 
 
 def add(
-    connection: Connection, kind: Kind, uuid: str, value: msgspec.Struct, parent: str | None, instance: str
+    connection: Connection,
+    kind: ResourceKind,
+    uuid: str,
+    value: msgspec.Struct,
+    parent: str | None,
+    instance: str,
 ) -> Resource:
     """Add a resource."""
     row = {"kind": kind.name, "uuid": uuid, "parent": parent, "instance": instance, "revision": 1}
@@ -38,8 +45,8 @@ def add(
     return Resource(value, 1)
 
 
-def find(connection: Connection, kind: Kind, uuid: str, *, locked: bool = False) -> Resource:
-    """A resource. ``locked``: nobody else changes it until the transaction ends. Raises `Missing`."""
+def find(connection: Connection, kind: ResourceKind, uuid: str, *, locked: bool = False) -> Resource:
+    """Return a resource. ``locked``: lock it until the transaction ends. Raises `Missing`."""
     query = sa.select(resources.c.body, resources.c.revision)
     query = query.where(resources.c.kind == kind.name, resources.c.uuid == uuid)
     if locked:
@@ -51,9 +58,9 @@ def find(connection: Connection, kind: Kind, uuid: str, *, locked: bool = False)
 
 
 def every(
-    connection: Connection, kind: Kind, *, parent: str | None = None, instance: str | None = None
+    connection: Connection, kind: ResourceKind, *, parent: str | None = None, instance: str | None = None
 ) -> list[Resource]:
-    """The resources of a kind in order of their uuids, of one parent or instance alone if it is given."""
+    """Return the resources of a kind in order of their uuids; of one parent or instance, if given."""
     query = sa.select(resources.c.body, resources.c.revision).where(resources.c.kind == kind.name)
     if parent is not None:
         query = query.where(resources.c.parent == parent)
@@ -64,9 +71,9 @@ def every(
 
 
 def change(
-    connection: Connection, kind: Kind, uuid: str, value: msgspec.Struct, seen: int, instance: str
+    connection: Connection, kind: ResourceKind, uuid: str, value: msgspec.Struct, seen: int, instance: str
 ) -> Resource:
-    """Replace a resource that has been changed ``seen`` times. Raises `Changed`."""
+    """Replace a resource of revision ``seen``. Raises `Changed` if it has another revision."""
     where = (resources.c.kind == kind.name, resources.c.uuid == uuid, resources.c.revision == seen)
     values = {"body": _text(value), "revision": seen + 1, "instance": instance}
     if not connection.execute(sa.update(resources).where(*where).values(values)).rowcount:
@@ -74,26 +81,26 @@ def change(
     return Resource(value, seen + 1)
 
 
-def remove(connection: Connection, kind: Kind, uuid: str) -> None:
-    """Remove a resource, and give back what it has of pools."""
+def remove(connection: Connection, kind: ResourceKind, uuid: str) -> None:
+    """Remove a resource, and free its units of pools."""
     release_units(connection, uuid)
     connection.execute(sa.delete(resources).where(resources.c.kind == kind.name, resources.c.uuid == uuid))
 
 
 def release_units(connection: Connection, holder: str) -> None:
-    """Give back what a resource has of pools."""
+    """Free the units of pools that a resource holds."""
     connection.execute(sa.delete(units).where(units.c.holder == holder))
 
 
 def take_unit(connection: Connection, pool: str, candidates: Iterable[str], holder: str) -> str | None:
-    """Take the first unit of a pool that is free; None if none is."""
+    """Take the first free unit of a pool among the candidates, and return it; None if none is free."""
     taken = set(connection.execute(sa.select(units.c.unit).where(units.c.pool == pool)).scalars())
     unit = next((each for each in candidates if each not in taken), None)
     if unit is not None:
         try:
             connection.execute(sa.insert(units), {"pool": pool, "unit": unit, "holder": holder})
         except IntegrityError as error:
-            # Another process took it since: the transaction is run again.
+            # Another process has taken it meanwhile: the transaction is run again.
             raise ConflictRolledBack(f"{unit} of {pool} was taken meanwhile") from error
     return unit
 

@@ -1,4 +1,4 @@
-"""The tables of the service: its resources, and the units of pools that are taken."""
+"""The tables of the service: its resources, and the taken units of pools."""
 
 from pathlib import Path
 
@@ -16,9 +16,9 @@ resources = sa.Table(
     metadata,
     sa.Column("kind", sa.String(32), primary_key=True),
     sa.Column("uuid", sa.String(36), primary_key=True),
-    # Of a port or subnet its network, of an accelerator request its profile.
+    # The network of a port or subnet; the profile of an accelerator request.
     sa.Column("parent", sa.String(36)),
-    # The instance that has it.
+    # The instance that uses it.
     sa.Column("instance", sa.String(255)),
     sa.Column("revision", sa.Integer, nullable=False),
     sa.Column("body", BIG_TEXT, nullable=False),
@@ -26,7 +26,7 @@ resources = sa.Table(
     sa.Index("neighbour_resources_by_instance", "instance"),
     **EXACT,
 )
-"""``body``: the resource in JSON, as its API shows it but for ``revision``."""
+"""Resources. ``body``: the resource in JSON, as its API shows it, without ``revision``."""
 
 units = sa.Table(
     "neighbour_units",
@@ -37,7 +37,7 @@ units = sa.Table(
     sa.Index("neighbour_units_by_holder", "holder"),
     **EXACT,
 )
-"""What is taken of pools: addresses of a subnet, devices of a provider."""
+"""Taken units of pools: addresses of a subnet, devices of a provider."""
 
 database_identity = identity_table(metadata)
 

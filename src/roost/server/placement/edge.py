@@ -1,4 +1,4 @@
-"""The edge of every service: `roost serve`, `roost scheduler` and `roost up` compose it in the same way."""
+"""The edge of every service (access log, tokens, limits), composed for all programs in the same way."""
 
 from collections.abc import Callable, Collection, Iterable
 
@@ -8,7 +8,7 @@ from roost.process import tracing
 from roost.process.loop_watch import running_watch
 from roost.process.metrics import catalogue as metrics
 from roost.process.metrics.instruments import counting
-from roost.server.workers.database_wait import Waiting, on_servers
+from roost.server.workers.database_wait import DatabaseWait, on_servers
 from roost.storage import DatabaseUrl
 from roost.web.access_log import AccessLines, RequestLines
 from roost.web.admission import Admission
@@ -21,7 +21,7 @@ from roost.web.request_metrics import RequestMetrics
 from roost.web.request_spans import RequestSpans
 
 CHANGES = "/v1/changes"
-"""The path whose requests wait for commits, in streams and long polls, which have a limit of their own."""
+"""The path of streams and long polls, which wait for commits and have a limit of their own."""
 
 
 def with_edge(
@@ -33,7 +33,8 @@ def with_edge(
 ) -> Edge:
     """Put the edge around the application of a service. Parts that ``options`` turn off are left out.
 
-    ``ledger``: that of this process, if it has one. ``uncounted``: the paths whose requests wait for long.
+    ``ledger``: the ledger of this process, if it has one. ``uncounted``: the paths of long polls, which do
+    not count as requests under way.
     """
     watches: list[Watch] = [RequestLines()]
     if tracing.is_on():
@@ -53,10 +54,10 @@ def with_edge(
 
 def waiting_for(
     urls: Iterable[DatabaseUrl | str | None], prepare: Callable[[], None], options: PlacementOptions
-) -> Waiting | None:
-    """How a worker process waits for its databases; None: none of them is on a server.
+) -> DatabaseWait | None:
+    """Return the wait of a worker process for its databases; None if none of them is on a server.
 
-    ``prepare``: sets them up, or checks them.
+    ``prepare``: creates the tables, or checks them.
     """
     if not on_servers(urls):
         return None
@@ -64,11 +65,11 @@ def waiting_for(
     def edge(application: Application, health: Health) -> Application:
         return with_edge(application, None, options, health)
 
-    return Waiting(prepare, edge, options.health)
+    return DatabaseWait(prepare, edge, options.health)
 
 
 def _follow(edge: Edge, admission: Admission) -> None:
-    """Have the gauges of a service read where it keeps the numbers."""
+    """Connect the gauges of a service with the numbers that it keeps."""
     metrics.IN_FLIGHT.follow(lambda: edge.in_flight)
     metrics.ADMITTED.labels("read").follow(lambda: admission.load.reads)
     metrics.ADMITTED.labels("write").follow(lambda: admission.load.writes)

@@ -1,4 +1,4 @@
-"""Serving the API: the checks before any process starts, and what the processes run."""
+"""The program of the Placement API: the checks before any process starts, and the worker processes."""
 
 import asyncio
 import ipaddress
@@ -16,12 +16,12 @@ from roost.placement.access import open_authenticator, open_policy
 from roost.placement.options import PlacementOptions, read_options, shown_options
 from roost.process import tracing
 from roost.process.logs import configure_logs
-from roost.process.report import Report as ProcessReport
+from roost.process.report import ProcessReport
 from roost.server.placement.edge import waiting_for
-from roost.server.placement.worker import Worker
+from roost.server.placement.worker import PlacementWorker
 from roost.server.workers.beats import Beats
 from roost.server.workers.listeners import Listeners
-from roost.server.workers.supervision import Cause, Rules
+from roost.server.workers.supervision import Cause, SupervisionRules
 from roost.server.workers.supervisor import Hooks, Report, Supervisor
 from roost.server.workers.tls import Tls
 from roost.server.workers.worker import run_worker
@@ -31,16 +31,16 @@ _LOG = structlog.get_logger()
 
 
 def check_options(options: PlacementOptions) -> None:
-    """Check that tokens and policies work with these options. Raises `OperatorError`."""
+    """Check that the options of tokens and policies work. Raises `OperatorError`."""
     open_authenticator(options)
     open_policy(options)
     tracing.check(options.tracing)
 
 
 def prepare_database(url: DatabaseUrl | str, upgrade: bool = False, schema: Schema = SCHEMA) -> None:
-    """Set up an empty SQLite file, check any other database or upgrade it. Raises `StorageError`.
+    """Create the tables of an empty SQLite file; check, or upgrade, those of any other database.
 
-    ``schema``: of its tables, by default the ledger's.
+    ``schema``: the schema of its tables, by default the ledger's. Raises `StorageError`.
     """
     database = Database(url, answer_seconds=COMMAND_ANSWER_SECONDS if upgrade else ANSWER_SECONDS)
     try:
@@ -53,9 +53,9 @@ def prepare_database(url: DatabaseUrl | str, upgrade: bool = False, schema: Sche
 
 
 def check_exposure(host: str | None, allowed: bool) -> None:
-    """Check that a service that believes every token cannot be reached from another machine.
+    """Check that a service without authentication cannot be reached from another machine.
 
-    ``host``: where it listens; None for a UNIX socket. ``allowed``: the operator allows it nevertheless.
+    ``host``: the address where it listens; None for a UNIX socket. ``allowed``: the operator allows it.
     Raises `OperatorError`.
     """
     if not allowed and host is not None and not _is_loopback(host):
@@ -67,7 +67,7 @@ def check_exposure(host: str | None, allowed: bool) -> None:
 
 
 def _is_loopback(host: str) -> bool:
-    """Whether all addresses of a host are of this machine only. 0.0.0.0 and :: are not."""
+    """Return whether all addresses of a host are loopback addresses. 0.0.0.0 and :: are not."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError as error:
@@ -76,32 +76,32 @@ def _is_loopback(host: str) -> bool:
 
 
 @dataclass(frozen=True)
-class PlacementService:
-    """The Placement API with its configuration, of which each worker process serves one replica.
+class PlacementProgram:
+    """The Placement API with its configuration; each worker process serves a replica.
 
-    ``database``: its SQLAlchemy URL. ``insecure``: the operator allows to serve other machines without
-    authentication. ``rules``: those of its supervision. ``host``: where it listens; None for a UNIX socket.
-    ``metrics``: the folder that workers publish their metrics to.
+    ``database``: its SQLAlchemy URL. ``insecure``: the operator allows other machines to be served without
+    authentication. ``rules``: the limits of supervision. ``host``: the address where it listens; None for a
+    UNIX socket. ``metrics``: the folder that workers publish their metrics to.
     """
 
     database: DatabaseUrl | str
     options: PlacementOptions
     insecure: bool
-    rules: Rules
+    rules: SupervisionRules
     host: str | None = None
     tls: Tls | None = None
     metrics: Path | None = None
 
     def run(self, listener: socket.socket, report: Report, cause: Cause, beats: Beats) -> None:
-        """Serve in this process, a worker, until it is told to end."""
+        """Serve in this worker process until SIGTERM."""
 
         options = self.options
 
-        def make(report: Report) -> Worker:
+        def make(report: Report) -> PlacementWorker:
             seconds = self.rules.drain_seconds
             prepare = partial(prepare_database, self.database, options.upgrade_database)
             waiting = waiting_for((self.database,), prepare, options)
-            return Worker(self.database, options, report, self.metrics, cause, seconds, waiting)
+            return PlacementWorker(self.database, options, report, self.metrics, cause, seconds, waiting)
 
         run_worker(
             make,
@@ -114,8 +114,8 @@ class PlacementService:
             beats=beats,
         )
 
-    def reread(self) -> "PlacementService":
-        """Return the service with the options as files have them now.
+    def reread(self) -> "PlacementProgram":
+        """Return the program with the options read again from their files.
 
         The database stays: workers with different databases would contradict each other. Raises
         `OperatorError` if an option is wrong.
@@ -141,7 +141,7 @@ class PlacementService:
 
 def serve(
     listeners: Listeners,
-    service: PlacementService,
+    service: PlacementProgram,
     on_ready: Callable[[], None],
 ) -> None:
     """Serve until SIGTERM or SIGINT, with one process for each worker.

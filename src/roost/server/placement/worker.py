@@ -21,16 +21,16 @@ from roost.placement.readiness import placement_health
 from roost.placement.v1.app import V1
 from roost.server.placement.edge import with_edge
 from roost.server.workers import worker
-from roost.server.workers.database_wait import Waiting
+from roost.server.workers.database_wait import DatabaseWait
 from roost.server.workers.supervision import Cause
-from roost.server.workers.worker import Served
+from roost.server.workers.worker import ServedApplication
 from roost.storage import Database, DatabaseUrl
 from roost.web.dispatch import Application, dispatch
 from roost.web.health_operations import DOCUMENTED
 from roost.web.operation import Operation
 
 
-class Worker(worker.Worker):
+class PlacementWorker(worker.Worker):
     """Serves the Placement API and ``/v1`` on a replica. ``database``: its SQLAlchemy URL."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Worker(worker.Worker):
         metrics: Path | None = None,
         cause: Cause = "start",
         drain_seconds: float = 10.0,
-        waiting: Waiting | None = None,
+        waiting: DatabaseWait | None = None,
     ) -> None:
         super().__init__(
             options.tracing,
@@ -55,7 +55,7 @@ class Worker(worker.Worker):
         self._url = database
         self._options = options
 
-    async def open(self, stack: AsyncExitStack) -> Served:
+    async def open(self, stack: AsyncExitStack) -> ServedApplication:
         database = Database(self._url, answer_seconds=self._options.answer_seconds)
         stack.push_async_callback(database.close)
         ledger = await Ledger.open(database)
@@ -70,7 +70,7 @@ class Worker(worker.Worker):
         stack.callback(trimming.cancel)
         counting = asyncio.create_task(CapacityMetrics(ledger).run(), name="capacity")
         stack.callback(counting.cancel)
-        return Served(
+        return ServedApplication(
             with_edge(services, ledger, self._options, health),
             health,
             sections={"ledger": partial(_describe, ledger)},
@@ -82,9 +82,9 @@ class Worker(worker.Worker):
 def open_api(
     stack: AsyncExitStack, ledger: Ledger, options: PlacementOptions, documented: Sequence[Operation]
 ) -> tuple[Application, V1]:
-    """The Placement API of a ledger, and ``/v1``, which share a budget of queries.
+    """Return the Placement API of a ledger, and ``/v1``, which share a limit of queries.
 
-    ``documented``: operations that the document of ``/v1`` describes beside its own. Raises `OperatorError`
+    ``documented``: further operations that the OpenAPI document of ``/v1`` describes. Raises `OperatorError`
     for options of tokens or policies that cannot work.
     """
     queries = QueryBudget(ledger, options.limits)

@@ -1,16 +1,13 @@
 """The scheduler as a service: destinations, alternates, records and reasons over HTTP.
 
-    http/      the operations, their handlers and errors, and the ASGI application
-    wire/      request specs and selections as JSON: Roost's, and Nova's objects as oslo serialises them
-    client/    a client of such a scheduler, for conductors
-    hosts/     where hosts come from: the cells' databases, and placement
-    options    the options of `roost scheduler`
-    running    runs the parts of a process beside its requests
-    readiness  what it needs to serve requests
-    served     what one of its processes serves
-    server     the scheduler as a program
-    program    a program under a supervisor, of which each worker process serves one
+options    the options of `roost scheduler`
+assembly   opens placement, the cells' nodes, and a scheduler on both
+runtime    runs the parts of a process beside its requests
+readiness  the checks that must pass for requests to be served
+served     a worker process of the scheduler: it opens and serves it
+server     the program `roost scheduler`: its options and checks
+program    any program under a supervisor, which each worker process serves
 
-The room is above the scheduler and the conductor, because the node table is fed from the conductor's journal.
-`roost up` serves the same operations on the scheduler of its conductors.
+The folder is above the scheduler and the conductor, because the node table is fed from the conductor's
+journal. `roost up` serves the same operations on the scheduler of its conductors.
 """

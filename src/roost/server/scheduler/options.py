@@ -44,9 +44,9 @@ OPTIONS = [
 class SchedulingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration of the scheduler as a service.
 
-    ``http``: of tokens, policy, limits, logs and whatever all services have alike. ``database``: that of the
-    ledger; None: placement is reached over HTTP. ``api_database``: that of the conductors; None: there is
-    none.
+    ``http``: the options that all services share, as of tokens, policy, limits and logs. ``database``: the
+    URL of the ledger; None: placement is reached over HTTP. ``api_database``: the URL of the conductors'
+    database; None: there is none.
     """
 
     http: PlacementOptions
@@ -59,7 +59,7 @@ class SchedulingOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def databases(self) -> dict[str, DatabaseUrl | str | None]:
-        """The URLs that change only with a restart, by the name of the option."""
+        """The URLs of databases, by the name of the option; they change only with a restart."""
         return {
             "[placement_database] connection": self.database,
             "[api_database] connection": self.api_database,
@@ -67,7 +67,7 @@ class SchedulingOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def open_conf(source: Source) -> cfg.ConfigOpts:
-    """A configuration with the options of scheduler, records and conductors. Raises `OperatorError`."""
+    """Open a configuration with the options of scheduler, records and conductors. Raises `OperatorError`."""
     conf = source.open()
     for group, options in scheduler_options().items():
         source.register(conf, group, options)
@@ -80,10 +80,10 @@ def open_conf(source: Source) -> cfg.ConfigOpts:
 def read_scheduling_options(
     source: Source, database: DatabaseUrl | str | None = None, *, hosts_needed: bool = True
 ) -> SchedulingOptions:
-    """Read the options. ``database``: the ledger's URL by the command line.
+    """Read the options. ``database``: the URL of the ledger on the command line.
 
-    Raises `OperatorError` for a file that cannot be read, for a wrong value, and, if ``hosts_needed``, if
-    there can be no hosts.
+    Raises `OperatorError` for a file that cannot be read, for a wrong value, and, with ``hosts_needed``, if
+    no source of hosts is configured.
     """
     http = read_options(source)
     conf = open_conf(source)
@@ -108,7 +108,7 @@ def read_scheduling_options(
 
 
 def shown_options(options: SchedulingOptions) -> dict[str, object]:
-    """All options with their values, secrets masked, for a report of a process."""
+    """Return all options with their values, secrets masked, for the report of a process."""
     of_scheduler = scheduler_options()
     groups: dict[str, Sequence[cfg.Opt]] = {
         **of_scheduler,

@@ -1,4 +1,4 @@
-"""A program that serves HTTP by the options of its files, under a supervisor: what its commands differ in."""
+"""A program under a supervisor that serves HTTP with options of files, and its kinds."""
 
 import socket
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,21 +11,21 @@ from typing import Generic, Protocol, TypeVar
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions
 from roost.process.logs import configure_logs
-from roost.process.report import Report as ProcessReport
+from roost.process.report import ProcessReport
 from roost.server.placement.edge import waiting_for
 from roost.server.placement.server import check_exposure
 from roost.server.workers.beats import Beats
 from roost.server.workers.listeners import Listeners
-from roost.server.workers.supervision import Cause, Rules
+from roost.server.workers.supervision import Cause, SupervisionRules
 from roost.server.workers.supervisor import Hooks, Report, Supervisor
 from roost.server.workers.tls import Tls
-from roost.server.workers.worker import Served, Worker, run_worker
+from roost.server.workers.worker import ServedApplication, Worker, run_worker
 from roost.storage import DatabaseUrl
 from roost.web.auth import Source
 
 
 class ProgramOptions(Protocol):
-    """The options of a program. ``http``: those that all services have alike; ``source``: where they are."""
+    """The options of a program. ``http``: those that all services share. ``source``: where all were read."""
 
     @property
     def http(self) -> PlacementOptions: ...
@@ -35,49 +35,50 @@ class ProgramOptions(Protocol):
 
     @property
     def databases(self) -> Mapping[str, DatabaseUrl | str | None]:
-        """The URLs that change only with a restart, by the name of the option."""
+        """The URLs of databases, by the name of the option; they change only with a restart."""
 
 
 Options = TypeVar("Options", bound=ProgramOptions)
 
 
 @dataclass(frozen=True)
-class Kind(Generic[Options]):
+class ProgramKind(Generic[Options]):
     """A kind of program.
 
-    - ``read``: reads the options of a source. ``check``: whether they work; raises `OperatorError`.
-    - ``prepare``: sets up empty SQLite files, and checks the tables of other databases; raises
+    - ``read``: reads the options from a source.
+    - ``check``: checks that the options work. Raises `OperatorError`.
+    - ``prepare``: creates the tables of empty SQLite files, and checks those of other databases. Raises
       `StorageError`.
-    - ``shown``: the options for a report, secrets masked.
-    - ``open``: opens what a worker process serves; the stack closes it. Raises `OperatorError`.
+    - ``shown``: returns the options for a report, secrets masked.
+    - ``open``: opens the application of a worker process; the stack closes it. Raises `OperatorError`.
     """
 
     read: Callable[[Source], Options]
     check: Callable[[Options], None]
     prepare: Callable[[Options], None]
     shown: Callable[[Options], dict[str, object]]
-    open: Callable[[Options, AsyncExitStack], Awaitable[Served]]
+    open: Callable[[Options, AsyncExitStack], Awaitable[ServedApplication]]
 
 
 @dataclass(frozen=True)
 class Program(Generic[Options]):
-    """A program with its configuration, of which each worker process serves one.
+    """A program with its configuration; each worker process runs it.
 
-    ``insecure``: the operator allows to serve other machines without authentication. ``rules``: those of its
-    supervision. ``host``: where it listens; None for a UNIX socket. ``metrics``: the folder that workers
-    publish their metrics to.
+    ``insecure``: the operator allows other machines to be served without authentication. ``rules``: the
+    limits of supervision. ``host``: the address where it listens; None for a UNIX socket. ``metrics``: the
+    folder that workers publish their metrics to.
     """
 
-    kind: Kind[Options]
+    kind: ProgramKind[Options]
     options: Options
     insecure: bool
-    rules: Rules
+    rules: SupervisionRules
     host: str | None = None
     tls: Tls | None = None
     metrics: Path | None = None
 
     def run(self, listener: socket.socket, report: Report, cause: Cause, beats: Beats) -> None:
-        """Serve in this process, a worker, until it is told to end."""
+        """Serve in this worker process until SIGTERM."""
 
         def make(report: Report) -> Worker:
             return ProgramWorker(self, report, cause)
@@ -101,8 +102,7 @@ class Program(Generic[Options]):
             check_exposure(self.host, self.insecure)
 
     def reread(self) -> "Program[Options]":
-        """Return the program with the options as files have them now. Raises `OperatorError` if one is
-        wrong."""
+        """Return the program with the options read again. Raises `OperatorError` if one is wrong."""
         options = self.kind.read(self.options.source)
         changed = replace(self, options=options)
         changed.check()
@@ -140,7 +140,7 @@ class ProgramWorker(Worker, Generic[Options]):
         )
         self._program = program
 
-    async def open(self, stack: AsyncExitStack) -> Served:
+    async def open(self, stack: AsyncExitStack) -> ServedApplication:
         return await self._program.kind.open(self._program.options, stack)
 
 

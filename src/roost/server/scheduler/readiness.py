@@ -1,4 +1,4 @@
-"""What a scheduler needs to serve requests: placement, hosts, and Keystone if tokens are checked."""
+"""Readiness checks of the scheduler: placement, hosts, and Keystone if it checks tokens."""
 
 from collections.abc import Sequence
 
@@ -6,19 +6,22 @@ from roost.ledger import Ledger
 from roost.placement.client import HttpPlacement
 from roost.placement.options import PlacementOptions
 from roost.placement.readiness import keystone_checks, ledger_checks
-from roost.scheduler.nodes.hosts import Hosts
-from roost.web.health import Check, Health, NoAnswer
+from roost.scheduler.nodes.hosts import ServiceHosts
+from roost.web.health import Health, HealthCheck, NoAnswer
 
 
-def scheduling_health(placement: Ledger | HttpPlacement, hosts: Hosts, options: PlacementOptions) -> Health:
-    """The checks of `roost scheduler`. Raises `OperatorError` if the options for Keystone cannot work."""
-    checks: Sequence[Check]
+def scheduling_health(
+    placement: Ledger | HttpPlacement, hosts: ServiceHosts, options: PlacementOptions
+) -> Health:
+    """Return the checks of `roost scheduler`. Raises `OperatorError` if Keystone's options cannot work."""
+    checks: Sequence[HealthCheck]
     if isinstance(placement, HttpPlacement):
-        checks = (Check("placement", placement.root, _placement),)
+        checks = (HealthCheck("placement", placement.root, _placement),)
     else:
         checks = ledger_checks(placement, options.health)
     return Health(
-        (*checks, Check("hosts", judge=lambda _: _hosts(hosts)), *keystone_checks(options)), options.health
+        (*checks, HealthCheck("hosts", judge=lambda _: _hosts(hosts)), *keystone_checks(options)),
+        options.health,
     )
 
 
@@ -30,5 +33,5 @@ def _placement(failure: Exception | None) -> str | None:
     return "it does not answer as a placement service; the log has the error"
 
 
-def _hosts(hosts: Hosts) -> str | None:
+def _hosts(hosts: ServiceHosts) -> str | None:
     return None if hosts.failure is None else "the hosts of placement cannot be read; the log has the error"

@@ -1,4 +1,4 @@
-"""Runs the parts of a process beside its requests."""
+"""Runs background tasks of a process beside its requests."""
 
 import asyncio
 import os
@@ -19,10 +19,10 @@ def end_process(_: BaseException | None) -> None:
 
 
 class Runtime(NamedTuple):
-    """What the parts of a process have in common.
+    """The clock and the error handler that the background tasks of a process share.
 
-    ``clock``: seconds since 1970. ``died``: called with the error when a part ends that must not end; None
-    if it ended without one.
+    ``clock``: seconds since 1970. ``died``: called when a task ends that must not end, with its error, or
+    with None if it returned.
     """
 
     clock: Callable[[], float] = time.time
@@ -30,11 +30,11 @@ class Runtime(NamedTuple):
 
 
 RUNTIME = Runtime()
-"""That of a worker process."""
+"""The default, for worker processes: the real clock, and the end of the process."""
 
 
 def run_beside(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-    """Run work beside the requests until the stack is closed."""
+    """Run work as a task, which is cancelled when the stack is closed."""
     task = asyncio.create_task(work)
 
     async def end() -> None:
@@ -51,7 +51,7 @@ def run_for_ever(
     work: Coroutine[Any, Any, None],
     runtime: Runtime = RUNTIME,
 ) -> None:
-    """Run work that must not end before the stack is closed. ``name``: of the part, for the log."""
+    """Run work that must not end before the stack is closed. ``name``: names the task in the log."""
     task = run_beside(stack, work)
 
     def ended(task: "asyncio.Task[None]") -> None:

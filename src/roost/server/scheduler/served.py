@@ -1,4 +1,4 @@
-"""What a worker process of the scheduler serves."""
+"""A worker process of the scheduler: it opens the scheduler and serves its API."""
 
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
@@ -13,10 +13,10 @@ from roost.placement.service import PlacementService
 from roost.records import RecordQueue
 from roost.scheduler.api.app import create_app, default_rules
 from roost.scheduler.api.kept_answers import SchedulerAnswers
-from roost.scheduler.api.service import Service
-from roost.scheduler.nodes.hosts import Hosts
+from roost.scheduler.api.service import SchedulerService
+from roost.scheduler.nodes.hosts import ServiceHosts
 from roost.server.placement.edge import with_edge
-from roost.server.scheduler.opening import (
+from roost.server.scheduler.assembly import (
     Deciding,
     open_database,
     open_deciding,
@@ -26,16 +26,16 @@ from roost.server.scheduler.opening import (
 from roost.server.scheduler.options import SchedulingOptions
 from roost.server.scheduler.readiness import scheduling_health
 from roost.server.scheduler.runtime import run_for_ever
-from roost.server.workers.worker import Served
+from roost.server.workers.worker import ServedApplication
 from roost.state.api_database.cell_mappings import CELL0
 from roost.state.api_database.open_cells import OpenCells
 from roost.state.cell_database import Cell
 from roost.web.auth import Authenticator
-from roost.web.auth.rules import Rules
+from roost.web.auth.rules import PolicyRules
 from roost.web.dispatch import Application
 
 
-async def open_scheduler(options: SchedulingOptions, stack: AsyncExitStack) -> Served:
+async def open_scheduler(options: SchedulingOptions, stack: AsyncExitStack) -> ServedApplication:
     """Open placement, the hosts and the records, and serve decisions. Raises `OperatorError`."""
     placement = await open_placement(stack, options)
     ledger = placement if isinstance(placement, Ledger) else None
@@ -61,7 +61,7 @@ async def open_scheduler(options: SchedulingOptions, stack: AsyncExitStack) -> S
         deciding, records, options, placement, open_authenticator(options.http), answers, documented=True
     )
     health = scheduling_health(placement, deciding.hosts, options.http)
-    return Served(
+    return ServedApplication(
         with_edge(application, ledger, options.http, health),
         health,
         sections={"scheduler": partial(_describe, placement, deciding.hosts)},
@@ -79,14 +79,15 @@ def scheduling_application(
     *,
     documented: bool,
 ) -> Application:
-    """The API of a scheduler.
+    """Return the API of a scheduler.
 
-    ``answers``: where those to requests with a key are kept. ``documented``: it has its OpenAPI document.
+    ``answers``: stores the answers to requests with an idempotency key. ``documented``: with its OpenAPI
+    document.
 
     Raises `OperatorError` for a policy file that cannot be used.
     """
     ledger = placement if isinstance(placement, Ledger) else None
-    service = Service(
+    service = SchedulerService(
         deciding.scheduler,
         records,
         options.scheduler,
@@ -94,11 +95,11 @@ def scheduling_application(
         deciding.hosts.refresh,
         placement=PlacementService(placement) if isinstance(placement, Ledger) else placement,
     )
-    rules = Rules(default_rules(), options.source, options.http.enforce_new_defaults)
+    rules = PolicyRules(default_rules(), options.source, options.http.enforce_new_defaults)
     return create_app(service, authenticator, rules, options.http, answers=answers, documented=documented)
 
 
-def _describe(placement: Ledger | HttpPlacement, hosts: Hosts) -> dict[str, object]:
+def _describe(placement: Ledger | HttpPlacement, hosts: ServiceHosts) -> dict[str, object]:
     found: dict[str, object] = {"hosts": len(hosts.table), "node_version": hosts.table.version}
     if isinstance(placement, Ledger):
         found["database"] = str(placement.database)

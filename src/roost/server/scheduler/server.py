@@ -1,4 +1,4 @@
-"""`roost scheduler` as a program: its options, and the checks before any process starts."""
+"""The program `roost scheduler`: its options, and the checks before any process starts."""
 
 from functools import partial
 
@@ -8,14 +8,14 @@ from roost.process import tracing
 from roost.scheduler.api.app import default_rules
 from roost.server.placement.server import prepare_database
 from roost.server.scheduler.options import SchedulingOptions, read_scheduling_options, shown_options
-from roost.server.scheduler.program import Kind
+from roost.server.scheduler.program import ProgramKind
 from roost.server.scheduler.served import open_scheduler
 from roost.web.auth import Source
-from roost.web.auth.rules import Rules as PolicyRules
+from roost.web.auth.rules import PolicyRules
 
 
 def check_options(options: SchedulingOptions) -> None:
-    """Check that tokens, policies and access to placement work with these. Raises `OperatorError`."""
+    """Check that the options of tokens, policies and placement work. Raises `OperatorError`."""
     open_authenticator(options.http)
     PolicyRules(default_rules(), options.source, options.http.enforce_new_defaults)
     tracing.check(options.http.tracing)
@@ -24,7 +24,7 @@ def check_options(options: SchedulingOptions) -> None:
 
 
 def prepare(options: SchedulingOptions) -> None:
-    """Set up an empty SQLite file of the ledger, or check its tables. Raises `StorageError`."""
+    """Create the tables of the ledger in an empty SQLite file, or check them. Raises `StorageError`."""
     if options.database is not None:
         prepare_database(options.database, options.http.upgrade_database)
 
@@ -33,6 +33,6 @@ def _read(database: str | None, source: Source) -> SchedulingOptions:
     return read_scheduling_options(source, database)
 
 
-def scheduler_kind(database: str | None) -> Kind[SchedulingOptions]:
-    """The scheduler. ``database``: the ledger's URL by the command line."""
-    return Kind(partial(_read, database), check_options, prepare, shown_options, open_scheduler)
+def scheduler_kind(database: str | None) -> ProgramKind[SchedulingOptions]:
+    """Return the program of the scheduler. ``database``: the URL of the ledger on the command line."""
+    return ProgramKind(partial(_read, database), check_options, prepare, shown_options, open_scheduler)

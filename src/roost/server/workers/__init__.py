@@ -1,11 +1,17 @@
-"""Worker processes of a service: they are started, watched, replaced and stopped by one parent process.
+"""Worker processes of a service: one parent process starts, watches, replaces and stops them.
 
-- `supervision`: the decisions, a state machine without I/O.
-- `supervisor`: the parent process that performs them: processes, signals, timers.
-- `listeners`: the listening sockets; `steering` keeps connections away from workers that are gone.
-- `worker`: what the worker processes of all services have alike.
-- `granian`: the HTTP server of a worker, on one of these sockets; `tls`: its certificates.
-- `waiting`: what a program does whose databases are away at its start.
-- `retiring`: how a worker ends that another one replaces.
-- `notify`: what systemd is told.
+supervision    the decisions of the parent, as a state machine without I/O
+supervisor     the parent process, which performs these decisions: processes, signals, timers
+listeners      the listening sockets
+socket_choice  the choice of the kernel among the sockets of one port
+worker         a worker process: an ASGI application that opens the service when the server starts
+granian        the HTTP server of a worker, on one of these sockets
+tls            the files of TLS
+database_wait  the wait for databases that are away at the start
+beats          the signs of life of a worker, and the clock that judges their absence
+watched        the watch over a worker's event loop, which raises the beats
+retirement     the end of a worker that another one replaces
+parent         the end of a worker when its parent has ended
+processors     the number of processors that a process may use
+notify         messages to systemd
 """

@@ -1,4 +1,4 @@
-"""The sign of life of a worker process, and the clock by which its parent judges the lack of it."""
+"""The signs of life of a worker process, and the clock by which its parent judges their absence."""
 
 import mmap
 import struct
@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import Final
 
 LOOK_SECONDS: Final = 1.0
-"""Seconds between two looks of the parent at the beats of its workers."""
+"""Seconds after which the parent reads the beats of its workers again."""
 
 LONGEST_STEP_SECONDS: Final = 2.0
-"""Seconds that `RunClock` counts at most between two readings."""
+"""Seconds that `RunClock` counts between two readings at most; a longer step is a standstill."""
 
 _COUNT: Final = struct.Struct("Q")
 
 
 class Beats:
-    """A number that one process raises and another one reads, in memory that a fork shares.
+    """A counter that one process raises and another one reads, in memory shared by a fork.
 
     A pipe could be full, and would wake the reader at each beat.
     """
@@ -35,15 +35,16 @@ class Beats:
         _COUNT.pack_into(self._shared, 0, self.count + 1)
 
     def close(self) -> None:
-        """Give the memory back, as far as this process has it."""
+        """Unmap the memory in this process."""
         self._shared.close()
 
 
 class RunClock:
-    """Seconds that this process has run. It must be read more often than `LONGEST_STEP_SECONDS`.
+    """A clock of the seconds that this process has run. It must be read every `LONGEST_STEP_SECONDS`.
 
-    A longer step between two readings means that the process stood still, often with the whole machine. What
-    others did not do meanwhile is not their fault, so only `LONGEST_STEP_SECONDS` of it count.
+    A longer step between two readings means that the process stood still, often with the whole machine.
+    Other processes are not to blame for what they did not do in that time, so only `LONGEST_STEP_SECONDS` of
+    the step count.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

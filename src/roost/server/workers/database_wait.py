@@ -1,4 +1,4 @@
-"""Waits for servers of databases that are away at the start, so that nobody has to start a program again."""
+"""Waits for database servers that are away at the start, so that the program need not be started again."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -12,12 +12,12 @@ from roost.model.errors import OperatorError
 from roost.storage import DatabaseMisconfigured, DatabaseUnavailable, DatabaseUrl, as_url
 from roost.web.dispatch import Application, Message, Receive, Send
 from roost.web.errors import RETRY_SECONDS
-from roost.web.health import Check, Health, HealthOptions
+from roost.web.health import Health, HealthCheck, HealthOptions
 
 T = TypeVar("T")
 
 PAUSE_SECONDS = 1.0
-"""Between two tries."""
+"""Seconds between two attempts to open the databases."""
 
 _BODY = (
     b'{"errors":[{"status":503,"title":"Service Unavailable",'
@@ -28,7 +28,7 @@ _log = structlog.get_logger()
 
 
 def is_away(error: BaseException) -> bool:
-    """Return whether an error says, or follows from one that says, that a database does not answer now."""
+    """Return whether an error, or one that caused it, says that a database does not answer now."""
     if isinstance(error, DatabaseMisconfigured):
         return False
     cause = error.__cause__
@@ -36,23 +36,23 @@ def is_away(error: BaseException) -> bool:
 
 
 def on_servers(urls: Iterable[DatabaseUrl | str | None]) -> bool:
-    """Return whether a database is on a server. For a file that cannot be opened nobody has to wait.
+    """Return whether a database is on a server. A file that cannot be opened is an error, not an outage.
 
     Raises:
-        DatabaseMisconfigured: a text is no URL.
+        DatabaseMisconfigured: a text is not a URL.
     """
     return any(not as_url(url).is_sqlite for url in urls if url is not None)
 
 
 def tell_away(error: Exception) -> None:
-    """Warn that the start waits."""
+    """Log a warning that the start waits for a database."""
     _log.warning("the start waits for a database", error=str(error))
 
 
 def prepare_unless_away(prepare: Callable[[], None], urls: Iterable[DatabaseUrl | str | None]) -> None:
-    """Prepare databases; if a server is away, warn: worker processes wait for it, and prepare them then.
+    """Prepare databases. If a server is away, log a warning: worker processes wait for it, and prepare them.
 
-    Raises: what ``prepare`` raises for another cause.
+    Raises: every other error of ``prepare``.
     """
     try:
         prepare()
@@ -68,10 +68,10 @@ async def open_when_there(
     away: Callable[[OperatorError], Awaitable[None]],
     pause: float = PAUSE_SECONDS,
 ) -> T:
-    """Open something once all its databases answer. What a try has opened is closed before the next one.
+    """Open a service once all its databases answer. A failed attempt is closed before the next one.
 
-    ``away``: called after the first try that fails; the log tells of others with another error. Raises: what
-    ``open_`` raises for another cause.
+    ``away``: called after the first failed attempt. Later attempts are logged if their error differs.
+    Raises: every error of ``open_`` but that a database is away.
     """
     told: str | None = None
     while True:
@@ -92,10 +92,10 @@ async def open_when_there(
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """What a worker process does while its databases are away.
+class DatabaseWait:
+    """The wait of a worker process for its databases: it answers 503 meanwhile.
 
-    - ``prepare``: sets up or checks the databases, in a thread, before a further try to open them.
+    - ``prepare``: creates or checks the tables, in a thread, before each further attempt to open them.
     - ``edge``: puts the edge of the service around an application, with health.
     - ``health``: the options of health.
     """
@@ -105,8 +105,8 @@ class Waiting:
     health: HealthOptions
 
     def application(self) -> Application:
-        """An application that answers 503, and to probes that the database is awaited."""
-        check = Check("database", judge=lambda _: "the start waits for it; the log has the error")
+        """Return an application that answers 503, and tells probes that it waits for the database."""
+        check = HealthCheck("database", judge=lambda _: "the start waits for it; the log has the error")
         return self.edge(_unavailable, Health((check,), self.health))
 
 

@@ -1,8 +1,8 @@
-"""Granian's servers, without Granian's parent process, on a listening socket that this program has made.
+"""Granian's HTTP servers on a listening socket of this program, without Granian's parent process.
 
-Granian's parent process ends the service when a worker ends twice within seconds, starts a replacement
-without waiting until it can serve, and lets each worker make a listening socket of its own, with which the
-connections that wait in it are lost.
+Granian's parent process ends the service when a worker ends twice within seconds. It starts a replacement
+without waiting until it can serve. And each of its workers makes a listening socket of its own: when the
+worker ends, the connections that wait in the socket are lost.
 """
 
 import socket
@@ -21,7 +21,7 @@ from roost.web.dispatch import Application
 
 
 class WorkerServer(MPServer):
-    """Granian's worker, run in this process. ``settings``: arguments of Granian that the service chooses."""
+    """Granian's worker, run in this process. ``settings``: arguments of Granian."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class WorkerServer(MPServer):
 
 
 class EmbeddedServer(Server):
-    """Granian's server within an event loop that runs already. ``serve`` runs it until ``stop`` is called."""
+    """Granian's server in a running event loop. ``serve`` runs it until ``stop`` is called."""
 
     def __init__(
         self,

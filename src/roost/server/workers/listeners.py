@@ -2,9 +2,9 @@
 
 On a port, each worker slot has a socket of its own (SO_REUSEPORT), among which the kernel distributes
 connections; workers that shared one socket would get very unequal numbers of connections. The parent keeps
-the sockets open: connections that wait for a worker that is killed are served by the one that follows it.
-Meanwhile `steer` keeps new connections away from the empty slot. A UNIX socket is shared by all slots,
-because the kernel cannot distribute its connections.
+the sockets open: when a worker is killed, its successor serves the connections that wait. Meanwhile `steer`
+keeps new connections away from the empty slot. A UNIX socket is shared by all slots, because the kernel
+cannot distribute its connections.
 """
 
 import os
@@ -25,7 +25,7 @@ from roost.server.workers.socket_choice import attach, detach
 _LOG = structlog.get_logger()
 
 BACKLOG: Final = 1024
-"""Connections that may wait for a worker. The kernel drops further ones, and clients try again."""
+"""Connections that may wait for a worker. The kernel drops further ones, and their clients retry."""
 
 
 class Address(NamedTuple):
@@ -41,7 +41,7 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True)
 class UnixAddress:
-    """The path of a UNIX socket, and the mode of the file, which says who may connect."""
+    """The path of a UNIX socket. ``mode``: the permissions of the file, which decide who may connect."""
 
     path: Path
     mode: int
@@ -57,7 +57,7 @@ class Listeners(ABC):
 
     @abstractmethod
     def steer(self, slots: Collection[int]) -> None:
-        """Direct new connections to these slots, at least one, as far as the kernel can."""
+        """Direct new connections to these slots, at least one, if the kernel can do so."""
 
     def close(self) -> None:
         """Stop listening in this process."""
@@ -66,7 +66,7 @@ class Listeners(ABC):
 
 
 class PortListeners(Listeners):
-    """Sockets on one port. Raises `OperatorError` if the address is in use or not of this machine."""
+    """Sockets on one port. Raises `OperatorError` if the address is in use or not on this machine."""
 
     def __init__(self, address: Address, slots: int) -> None:
         self.sockets = found = []
@@ -109,8 +109,8 @@ class PortListeners(Listeners):
 class UnixListeners(Listeners):
     """A UNIX socket that all slots share.
 
-    A file of an earlier service on which nobody listens is removed. Raises `OperatorError` if the path is in
-    use or cannot be made.
+    A file on which no process listens any more is removed. Raises `OperatorError` if the path is in use or
+    the socket cannot be made.
     """
 
     def __init__(self, address: UnixAddress, slots: int) -> None:
@@ -132,7 +132,7 @@ class UnixListeners(Listeners):
         self.sockets = [first, *(first.dup() for _ in range(slots - 1))]
 
     def steer(self, slots: Collection[int]) -> None:
-        """Do nothing: whichever worker is there takes the connections."""
+        """Do nothing: all workers accept connections of the one socket."""
 
     def close(self) -> None:
         super().close()
@@ -151,12 +151,12 @@ def listen(address: Address | UnixAddress, slots: int) -> Listeners:
 
 
 def check_address(host: str, port: int) -> None:
-    """Check that a port is free and its host of this machine. Raises `OperatorError`."""
+    """Check that a port is free and its host an address of this machine. Raises `OperatorError`."""
     PortListeners(Address(host, port), 1).close()
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove the file of a UNIX socket on which nobody listens. Raises `OperatorError` for any other file."""
+    """Remove a UNIX socket on which no process listens. Raises `OperatorError` for any other file."""
     try:
         if not stat.S_ISSOCK(path.stat().st_mode):
             raise OperatorError(f"cannot listen on {path}: it is a file and not a socket")

@@ -15,7 +15,7 @@ STOPPING: Final = "STOPPING=1"
 
 
 class Notifier:
-    """Sends messages to the socket that systemd names in ``NOTIFY_SOCKET``, and none if that is not set."""
+    """Sends messages to the socket that systemd names in ``NOTIFY_SOCKET``; none if it is not set."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         path = environment.get("NOTIFY_SOCKET", "")
@@ -23,15 +23,15 @@ class Notifier:
         self._address = "\0" + path[1:] if path.startswith("@") else path
 
     def ready(self) -> None:
-        """The service serves, with the configuration that it is to have."""
+        """Tell that the service serves, with its current configuration."""
         self._send(READY)
 
     def reloading(self) -> None:
-        """The service takes a new configuration. `ready` tells the end of it."""
+        """Tell that the service reads a new configuration. `ready` tells the end of the reload."""
         self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def stopping(self) -> None:
-        """The service ends."""
+        """Tell that the service ends."""
         self._send(STOPPING)
 
     def _send(self, message: str) -> None:

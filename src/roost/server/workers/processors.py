@@ -8,10 +8,10 @@ CGROUP = Path("/sys/fs/cgroup")
 
 
 def count_processors(cgroup: Path = CGROUP) -> int:
-    """Return the processors of this process's affinity, or its share of them by cgroup if that is less.
+    """Return the number of processors in this process's affinity, or its cgroup's CPU quota if that is less.
 
-    ``cgroup``: the root of the hierarchy. In a container the files of its own group are there. A share of
-    half a processor counts as one.
+    ``cgroup``: the root of the hierarchy, where a container has the files of its own group. A quota of half
+    a processor counts as one.
     """
     available = len(os.sched_getaffinity(0))
     quota = _quota(cgroup)

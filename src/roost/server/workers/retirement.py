@@ -1,4 +1,4 @@
-"""The end of a worker that another one replaces: its clients learn of it between two requests."""
+"""The end of a worker that another one replaces: its clients are told to reconnect between two requests."""
 
 import asyncio
 import os
@@ -14,12 +14,12 @@ CLOSING: Final = (b"connection", b"close")
 
 
 class Retiring:
-    """An ASGI application around another one, which makes clients reconnect before the process ends.
+    """Wraps an ASGI application and makes clients reconnect before the process ends.
 
     On SIGHUP the process accepts no further connections, and each response asks its client to close the
     connection. After ``linger_seconds`` the process gets SIGTERM. So a client that sends one request after
-    the other changes to another worker between two of them. The server would close the connection of such a
-    client at the moment in which a request may be on its way.
+    the other changes to another worker between two of them. Without this the server would close connections
+    while a request may be on its way.
     """
 
     def __init__(self, application: Application, linger_seconds: float) -> None:
@@ -48,10 +48,10 @@ class Retiring:
 
 
 def stop_accepting() -> None:
-    """Let this process accept no further connections. Those that it has are served.
+    """Stop accepting connections in this process. Accepted ones are still served.
 
-    Listening sockets stay open in the parent and in other workers. The server has no call for that: it only
-    can end. So a socket to which nobody connects takes the place of each.
+    Listening sockets stay open in the parent and in other workers. The server cannot stop accepting without
+    ending, so an unused socket takes the place of each listening socket.
     """
     replaced = _listening()
     with socket.socket(socket.AF_UNIX) as unused:
@@ -63,7 +63,7 @@ def stop_accepting() -> None:
 
 
 def _listening() -> list[int]:
-    """The descriptors of this process that are listening sockets."""
+    """Return the descriptors of this process that are listening sockets."""
     found = []
     for entry in Path("/proc/self/fd").iterdir():
         descriptor = int(entry.name)
@@ -74,5 +74,5 @@ def _listening() -> list[int]:
                 if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
                     found.append(descriptor)
         except OSError:
-            continue  # closed since, as the descriptor of the folder
+            continue  # closed meanwhile, as the descriptor of the folder itself
     return found

@@ -1,8 +1,8 @@
 """The choice among the listening sockets of one port, as a filter program in the kernel.
 
-Without a program the kernel takes a socket by a hash of the addresses, also one whose worker is gone. With
-it, each new connection goes to one of the given sockets at random. Source: SO_ATTACH_REUSEPORT_CBPF in
-socket(7).
+Without a program the kernel chooses a socket by a hash of the addresses, even one whose worker is gone. With
+the program, each new connection goes to one of the given sockets at random. Source: SO_ATTACH_REUSEPORT_CBPF
+in socket(7).
 """
 
 import ctypes

@@ -1,17 +1,17 @@
 """The decisions of a parent process about its workers, as a state machine: events in, effects out.
 
-It does no I/O and reads no clock. Each *slot* has one worker that serves. A slot is empty after its worker
-ended, and has two workers while one replaces the other::
+The machine does no I/O and reads no clock. Each *slot* has one worker that serves. A slot is empty after its
+worker ended, and has two workers while one replaces the other::
 
-    Start ─▶ starting ──Ready──▶ ready ──(replaced, or Stop)──▶ leaving ──Ended──▶ gone
-                └──Ended──▶ gone; the slot starts another, after a pause
+    StartWorker ─▶ starting ──Ready──▶ ready ──(replaced, or Stop)──▶ leaving ──Ended──▶ gone
+                      └──Ended──▶ gone; the slot starts another, after a pause
 
-A worker is replaced after `Reload` and when it uses more memory than the limit. The worker that it has stays
-until the other one is ready, and one slot is replaced at a time: so every slot keeps serving, and the machine
+A worker is replaced after `Reload` and when it uses more memory than the limit. The old worker stays until
+its replacement is ready, and one slot is replaced at a time. So every slot keeps serving, and the machine
 needs the memory of one more worker only.
 
-A ready worker whose event loop does not turn is killed, and its slot starts another one. One slot has such a
-worker replaced at a time: if all workers stand still for one cause, a replacement shows whether it helps.
+A ready worker whose event loop does not turn is killed, and its slot starts another one. This is done in one
+slot at a time: if all workers hang for one cause, the first replacement shows whether restarts help.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from typing import Final, Literal
 
 
 @dataclass(frozen=True)
-class Rules:
+class SupervisionRules:
     """The limits of the supervision.
 
     - ``workers``: the number of slots.
@@ -32,10 +32,11 @@ class Rules:
     - ``memory_limit``: bytes of resident memory past which a worker is replaced. None: there is no limit.
     - ``memory_rest_seconds``: seconds after its start in which a worker is not replaced for its memory. They
       bound the rate of replacements if the limit is below what every worker needs.
-    - ``steady_seconds``: a worker that was ready for so long is no failed start.
+    - ``steady_seconds``: seconds that a worker must have been ready; if it ends sooner, its start counts as
+      failed.
     - ``attempts``: failed starts of a slot, before all slots have served once, after which the service gives
-      up. Also: workers with a new configuration that end without a reason, before one of them could serve,
-      after which the reload is abandoned.
+      up. Also the number of workers with a new configuration that end without a reason, before one of them
+      could serve, after which the reload is abandoned.
     """
 
     workers: int
@@ -50,13 +51,13 @@ class Rules:
 
 
 FIRST_PAUSE: Final = 0.1
-"""Seconds before a slot starts again after one failed start. The pause doubles with each further one."""
+"""Seconds before a slot starts a worker again after one failed start. Each further one doubles the pause."""
 
 LONGEST_PAUSE: Final = 1.0
-"""Seconds of the longest pause after workers that ended without a reason, as by a signal."""
+"""Longest pause, in seconds, after workers that ended without a reason, as by a signal."""
 
 LONGEST_PAUSE_WITH_REASON: Final = 5.0
-"""Seconds of the longest pause after workers that could not start, as when the database does not answer."""
+"""Longest pause, in seconds, after workers that could not start, as when the database does not answer."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Ready:
 
 
 @dataclass(frozen=True)
-class Failed:
+class WorkerFailed:
     """A worker cannot start, for a reason in one line, and is about to end."""
 
     worker: int
@@ -76,7 +77,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Ended:
-    """A worker's process has ended. ``how``: its exit status or signal, for people."""
+    """A worker's process has ended. ``how``: its exit status or signal, as text for the log."""
 
     worker: int
     how: str
@@ -84,7 +85,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class NotStarted:
-    """The system could not start a worker's process. ``how``: its error, for people."""
+    """The operating system could not start a worker's process. ``how``: its error, as text for the log."""
 
     worker: int
     how: str
@@ -100,14 +101,14 @@ class Measured:
 
 @dataclass(frozen=True)
 class Heard:
-    """The number of beats of each worker so far. An event loop that turns raises the number of its worker."""
+    """The number of beats of each worker so far. A turning event loop raises the number of its worker."""
 
     beats: Mapping[int, int]
 
 
 @dataclass(frozen=True)
 class Reload:
-    """A new configuration is there. Workers that start from now on have it."""
+    """A new configuration has been read. Workers that start from now on have it."""
 
 
 @dataclass(frozen=True)
@@ -117,19 +118,19 @@ class Stop:
 
 @dataclass(frozen=True)
 class Tick:
-    """Time has passed. The first one starts the workers."""
+    """Time has passed. The first tick starts the workers."""
 
 
-Event = Ready | Failed | Ended | NotStarted | Measured | Heard | Reload | Stop | Tick
+Event = Ready | WorkerFailed | Ended | NotStarted | Measured | Heard | Reload | Stop | Tick
 
 
 Cause = Literal["start", "ended", "hung", "reload", "memory"]
-"""Why a worker is started: with the service, or after another one that ended, hung or is to be replaced."""
+"""The reason to start a worker: the service starts, or its predecessor ended, hung or is to be replaced."""
 
 
 @dataclass(frozen=True)
-class Start:
-    """Start a worker with the configuration of a generation, which is a number of reloads."""
+class StartWorker:
+    """Start a worker. ``generation``: the configuration that it gets, as the number of reloads before it."""
 
     worker: int
     slot: int
@@ -139,48 +140,48 @@ class Start:
 
 @dataclass(frozen=True)
 class Retire:
-    """Let a worker end that another one has replaced."""
+    """Have a replaced worker end, after it has told its clients to reconnect."""
 
     worker: int
 
 
 @dataclass(frozen=True)
 class Terminate:
-    """Let a worker end that nothing replaces."""
+    """Have a worker end that nothing replaces."""
 
     worker: int
 
 
 @dataclass(frozen=True)
 class Kill:
-    """End a worker at once, which did not do in time what it should."""
+    """Kill a worker that did not start, or did not end, in time."""
 
     worker: int
     late: Literal["start", "end"]
 
 
 @dataclass(frozen=True)
-class Serving:
-    """All slots serve for the first time."""
+class ServiceStarted:
+    """Report that all slots serve for the first time."""
 
 
 @dataclass(frozen=True)
 class Reloaded:
-    """All workers have the configuration of this generation."""
+    """Report that all workers have the configuration of this generation."""
 
     generation: int
 
 
 @dataclass(frozen=True)
 class ReloadAbandoned:
-    """No worker could start with the new configuration. All have the one before it."""
+    """Report that no worker could start with the new configuration. All keep the previous one."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Lost:
-    """A worker has ended that should not have. ``pause``: seconds until the slot starts another one."""
+    """Report that a worker has ended unexpectedly. ``pause``: seconds until the slot starts another one."""
 
     worker: int
     how: str
@@ -198,7 +199,7 @@ class OverLimit:
 
 @dataclass(frozen=True)
 class Hung:
-    """End a worker at once, whose event loop has not turned for ``seconds``. Another one follows it."""
+    """Kill a worker whose event loop has not turned for ``seconds``. The slot starts another one."""
 
     worker: int
     seconds: float
@@ -206,17 +207,17 @@ class Hung:
 
 @dataclass(frozen=True)
 class Finished:
-    """No worker is left and none will be started. ``reason``: why the service could not start."""
+    """No worker is left and none will be started. ``reason``: the reason if the service could not start."""
 
     reason: str | None
 
 
 Effect = (
-    Start
+    StartWorker
     | Retire
     | Terminate
     | Kill
-    | Serving
+    | ServiceStarted
     | Reloaded
     | ReloadAbandoned
     | Lost
@@ -242,8 +243,11 @@ class _Worker:
 
 @dataclass
 class _Slot:
-    """``failures``: failed starts in a row. ``not_before``: when it may start a worker. ``hung``: its worker
-    was killed because it hung, and no other one is ready yet."""
+    """The state of a slot.
+
+    ``failures``: failed starts in a row. ``not_before``: time before which it may not start a worker.
+    ``hung``: its worker was killed because it hung, and its successor is not ready yet.
+    """
 
     failures: int = 0
     not_before: float = 0.0
@@ -253,12 +257,12 @@ class _Slot:
 class Supervision:
     """The state of all workers of a service.
 
-    ``handle`` must be called with each event, and with `Tick` when ``due`` has come. Times are seconds of any
-    one clock that does not go back. It should stand still while the parent does, as `RunClock`: after a pause
-    of the whole machine all workers would look late.
+    ``handle`` must be called with each event, and with `Tick` when ``due`` has come. Times are seconds of a
+    monotonic clock that stands still while the parent does, as `RunClock`: with another clock, all workers
+    would look late after a pause of the whole machine.
     """
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: SupervisionRules) -> None:
         self._rules = rules
         self._slots = [_Slot() for _ in range(rules.workers)]
         self._workers: dict[int, _Worker] = {}
@@ -273,12 +277,12 @@ class Supervision:
 
     @property
     def generations(self) -> frozenset[int]:
-        """The generations whose configuration may still be needed."""
+        """The generations whose configuration a worker may still need."""
         return frozenset((self._generation, self._proven))
 
     @property
     def serving_slots(self) -> frozenset[int]:
-        """The slots with a worker that takes connections. None while the service stops."""
+        """The slots with a worker that accepts connections; empty while the service stops."""
         return frozenset(each.slot for each in self._workers.values() if each.phase == "ready")
 
     @property
@@ -294,17 +298,17 @@ class Supervision:
         return min(times, default=None)
 
     def handle(self, event: Event, now: float) -> list[Effect]:
-        """Take an event at a time; return what has to be done about it, in this order."""
+        """Process an event at a time ``now``, and return the effects to perform, in this order."""
         effects: list[Effect] = []
         match event:
             case Ready(worker):
                 self._ready(worker, now, effects)
-            case Failed(worker, reason):
+            case WorkerFailed(worker, reason):
                 self._workers[worker].reason = reason
             case Ended(worker, how):
                 self._ended(worker, how, now, effects)
             case NotStarted(worker, how):
-                # It says nothing about the configuration, so a reload goes on.
+                # This error says nothing about the configuration, so a reload goes on.
                 self._ended(worker, how, now, effects, ran=False)
             case Measured(worker, memory):
                 self._measured(worker, memory, now, effects)
@@ -327,7 +331,7 @@ class Supervision:
         replaced = [key for key in self._in_slot(worker.slot) if key != number]
         worker.phase, worker.ready_at, worker.beat_at = "ready", now, now
         self._slots[worker.slot].hung = False
-        if worker.generation == self._generation:  # and not of a reload that was abandoned meanwhile
+        if worker.generation == self._generation:  # not one of a reload that was abandoned meanwhile
             self._proven = worker.generation
         for other in replaced:
             self._workers[other].phase = "leaving"
@@ -335,7 +339,7 @@ class Supervision:
             effects.append(Retire(other))
         if not self._serving and self._all_ready():
             self._serving = True
-            effects.append(Serving())
+            effects.append(ServiceStarted())
 
     def _ended(self, number: int, how: str, now: float, effects: list[Effect], *, ran: bool = True) -> None:
         worker = self._workers.pop(number)
@@ -396,7 +400,7 @@ class Supervision:
             effects.append(Terminate(number))
 
     def _converge(self, now: float, effects: list[Effect]) -> None:
-        """Do what the state asks for, whatever event has led to it."""
+        """Add the effects that the state requires, independent of the event that led to it."""
         for number, worker in self._workers.items():
             if worker.phase != "ready" and not worker.killed and now >= worker.kill_at:
                 worker.killed = True
@@ -414,12 +418,12 @@ class Supervision:
             self._reloading = False
             effects.append(Reloaded(self._generation))
 
-    def _start(self, slot: int, now: float) -> Start:
+    def _start(self, slot: int, now: float) -> StartWorker:
         cause = self._cause(slot)
         self._started += 1
         kill_at = now + self._rules.start_seconds
         self._workers[self._started] = _Worker(slot, self._generation, kill_at=kill_at)
-        return Start(self._started, slot, self._generation, cause)
+        return StartWorker(self._started, slot, self._generation, cause)
 
     def _cause(self, slot: int) -> Cause:
         replaced = [self._workers[key] for key in self._in_slot(slot)]
@@ -430,11 +434,11 @@ class Supervision:
         return "ended" if self._serving else "start"
 
     def _in_slot(self, slot: int) -> list[int]:
-        """The workers of a slot that serve or will."""
+        """Return the workers of a slot that serve or are starting."""
         return [key for key, each in self._workers.items() if each.slot == slot and each.phase != "leaving"]
 
     def _is_stale(self, slot: int) -> bool:
-        """Whether the worker of a slot serves, has to be replaced, and nothing replaces it yet."""
+        """Return whether the worker of a slot serves, must be replaced, and has no replacement yet."""
         workers = [self._workers[key] for key in self._in_slot(slot)]
         return len(workers) == 1 and workers[0].phase == "ready" and self._is_outdated(workers[0])
 
@@ -442,11 +446,11 @@ class Supervision:
         return worker.generation != self._generation or worker.over_limit
 
     def _replaces(self) -> bool:
-        """Return whether a worker is starting that replaces another one, or follows one that hung."""
+        """Return whether a worker is starting to replace another one or one that hung."""
         return any(each.hung or len(self._in_slot(slot)) > 1 for slot, each in enumerate(self._slots))
 
     def _all_ready(self) -> bool:
-        """Whether each slot has one worker, which serves with the current configuration."""
+        """Return whether each slot has one worker, which serves with the current configuration."""
         for slot in range(len(self._slots)):
             workers = [self._workers[key] for key in self._in_slot(slot)]
             if len(workers) != 1 or workers[0].phase != "ready" or workers[0].generation != self._generation:

@@ -1,13 +1,13 @@
-"""The parent process of a service: it performs what `supervision` decides.
+"""The parent process of a service: it performs the decisions of `supervision`.
 
 Signals of the parent:
 
 - SIGTERM, SIGINT: stop accepting, finish the requests under way, end.
 - SIGHUP: read the configuration again, and replace one worker after another.
-- SIGUSR1: has no effect. SIGUSR2: every process writes its state to the log.
+- SIGUSR1: ignored. SIGUSR2: every process writes its state to the log.
 
-Workers are forks, so that a new one needs no time for imports. The parent must not have threads that hold
-locks which workers need.
+Workers are forks, so that a new one needs no time for imports. No thread of the parent may hold a lock that
+workers need.
 """
 
 import os
@@ -33,7 +33,6 @@ from roost.server.workers.supervision import (
     Effect,
     Ended,
     Event,
-    Failed,
     Finished,
     Heard,
     Hung,
@@ -47,17 +46,18 @@ from roost.server.workers.supervision import (
     ReloadAbandoned,
     Reloaded,
     Retire,
-    Rules,
-    Serving,
-    Start,
+    ServiceStarted,
+    StartWorker,
     Stop,
     Supervision,
+    SupervisionRules,
     Terminate,
     Tick,
+    WorkerFailed,
 )
 
 Report = Callable[[str | None], None]
-"""What a worker calls once: with None when it can serve, or with the reason why it cannot."""
+"""Called once by a worker: with None when it can serve, or with the reason why it cannot."""
 
 _LOG = structlog.get_logger()
 
@@ -79,14 +79,14 @@ class Configured(Protocol):
     """A service with its configuration."""
 
     def run(self, listener: socket.socket, report: Report, cause: Cause, beats: Beats) -> None:
-        """Serve in this process, a worker, until it is told to end by SIGTERM.
+        """Serve in this worker process until SIGTERM.
 
-        The worker raises ``beats`` at least once a second while its event loop turns.
-        On SIGHUP the worker first tells its clients to reconnect, because another one replaces it.
+        The worker raises ``beats`` at least once a second while its event loop turns. On SIGHUP it first
+        tells its clients to reconnect, because another worker replaces it.
         """
 
     def reread(self) -> "Configured":
-        """Return the service with the configuration as it is now. Raises `OperatorError` if that is wrong."""
+        """Return the service with its configuration read again. Raises `OperatorError` if that is wrong."""
 
 
 def _nothing() -> None:
@@ -99,11 +99,11 @@ def _ignore(_pid: int) -> None:
 
 @dataclass(frozen=True)
 class Hooks:
-    """What the parent calls, in its main thread.
+    """Functions that the parent calls in its main thread.
 
-    - ``on_ready``: all workers can serve.
-    - ``on_worker_end``: a worker's process, with this id, is gone.
-    - ``on_report``: the state of the parent should be written to the log.
+    - ``on_ready``: called when all workers can serve.
+    - ``on_worker_end``: called with the id of a worker's process that has ended.
+    - ``on_report``: called to write the state of the parent to the log.
     """
 
     on_ready: Callable[[], None] = _nothing
@@ -113,7 +113,7 @@ class Hooks:
 
 @dataclass
 class _Process:
-    """A worker's process. ``reporting``: the end of a pipe from which its report is read."""
+    """A worker's process. ``reporting``: the read end of the pipe of its report."""
 
     pid: int
     reporting: int
@@ -125,13 +125,12 @@ class _Process:
 class Supervisor:
     """A service and its workers.
 
-    ``memory_check_seconds``: seconds between two checks of
-    the memory of workers.
+    ``memory_check_seconds``: seconds between two checks of the memory of workers.
     """
 
     listeners: Listeners
     service: Configured
-    rules: Rules
+    rules: SupervisionRules
     hooks: Hooks = Hooks()
     memory_check_seconds: float = 5.0
     notifier: Notifier = field(default_factory=Notifier)
@@ -181,7 +180,7 @@ class Supervisor:
     def _handle(self, event: Event) -> None:
         if self._finished is not None:
             return
-        # An effect that fails is a further event, which the machine gets after all effects of this one.
+        # A failing effect adds an event, which the machine gets after all effects of this event.
         self._events.append(event)
         while self._events:
             for effect in self._machine.handle(self._events.popleft(), self._clock.now()):
@@ -198,7 +197,7 @@ class Supervisor:
 
     def _perform(self, effect: Effect) -> None:
         match effect:
-            case Start():
+            case StartWorker():
                 self._start(effect, self._services[effect.generation])
             case Retire(worker):
                 self._signal(worker, signal.SIGHUP)
@@ -218,7 +217,7 @@ class Supervisor:
                     seconds=round(seconds, 1),
                 )
                 self._signal(worker, signal.SIGKILL)
-            case Serving():
+            case ServiceStarted():
                 self.hooks.on_ready()
                 self.notifier.ready()
             case Reloaded():
@@ -238,9 +237,9 @@ class Supervisor:
             case Finished():
                 self._finished = effect
 
-    # Processes
+    # Processes of workers
 
-    def _start(self, start: Start, service: Configured) -> None:
+    def _start(self, start: StartWorker, service: Configured) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         try:
@@ -252,8 +251,8 @@ class Supervisor:
         self._processes[start.worker] = _Process(pid, read, beats)
         self._selector.register(read, selectors.EVENT_READ, lambda: self._take_report(start.worker))
 
-    def _fork(self, start: Start, service: Configured) -> tuple[int, int, Beats]:
-        """Start the process of a worker; return its id, the end of the pipe of its report, and its beats.
+    def _fork(self, start: StartWorker, service: Configured) -> tuple[int, int, Beats]:
+        """Start the process of a worker; return its id, the read end of its report's pipe, and its beats.
 
         Raises: `OSError` if the system has no process, memory or file descriptor left.
         """
@@ -276,7 +275,7 @@ class Supervisor:
 
     def _become_worker(
         self,
-        start: Start,
+        start: StartWorker,
         service: Configured,
         write: int,
         beats: Beats,
@@ -288,7 +287,7 @@ class Supervisor:
             signal.set_wakeup_fd(-1)
             for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, signal.SIG_DFL)
-            # Until the worker has handlers of its own, none of these ends it.
+            # These signals must not end the worker before it has handlers of its own.
             for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
                 signal.signal(number, signal.SIG_IGN)
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
@@ -312,17 +311,17 @@ class Supervisor:
             os._exit(status)
 
     def _signal(self, worker: int, number: signal.Signals) -> None:
-        # It is not reaped yet, so the id cannot belong to another process.
+        # The process is not reaped yet, so no other process can have its id.
         os.kill(self._processes[worker].pid, number)
 
     def _take_report(self, worker: int, *, ended: bool = False) -> None:
-        """Read what a worker says about its start. It says it once and closes the pipe.
+        """Read the report of a worker about its start. The worker writes it once and closes the pipe.
 
-        ``ended``: it says no more, although a process that it has started may still have the pipe.
+        ``ended``: the worker has ended. A process that it has started may still have the pipe open.
         """
         process = self._processes.get(worker)
         if process is None or process.reporting == -1:
-            # Its end was found out by a signal, after the selector had named the pipe.
+            # A signal told of its end after the selector had named the pipe.
             return
         try:
             part = os.read(process.reporting, _REPORT_BYTES)
@@ -339,7 +338,7 @@ class Supervisor:
         if process.report[:1] == _READY:
             self._handle(Ready(worker))
         elif process.report[:1] == _FAILED:
-            self._handle(Failed(worker, process.report[1:].decode()))
+            self._handle(WorkerFailed(worker, process.report[1:].decode()))
 
     def _reap(self) -> None:
         for worker, process in list(self._processes.items()):
@@ -433,7 +432,7 @@ def _resident_memory(pid: int) -> int | None:
 
 @contextmanager
 def _signals() -> Iterator[tuple[int, int]]:
-    """Write the number of each signal that arrives to a pipe, whose ends are the result."""
+    """Yield the two ends of a pipe, to which the number of each arriving signal is written."""
     read, write = os.pipe()
     os.set_blocking(write, False)
     before = {number: signal.signal(number, lambda *_: None) for number in _HANDLED}

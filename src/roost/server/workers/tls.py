@@ -12,9 +12,9 @@ class Tls:
     """Paths of files in PEM.
 
     - ``certificate``: the server's certificate, followed by those of intermediate authorities.
-    - ``key``: the private key of it, not encrypted.
+    - ``key``: its private key, not encrypted.
     - ``client_authority``: clients must have a certificate of one of these authorities. None: clients need
-      none.
+      no certificate.
     """
 
     certificate: Path
@@ -52,7 +52,7 @@ class Tls:
 
 
 class _EncryptedKeyError(Exception):
-    """A password is asked for."""
+    """The private key is encrypted: a password would be needed."""
 
 
 def _refuse_password() -> NoReturn:

@@ -8,10 +8,11 @@ from roost.web.dispatch import Application, Message, Receive, Send
 STARTED = "lifespan.startup.complete"
 
 
-class Watched:
-    """An ASGI application around another one, which watches the event loop from its start to its end.
+class WatchedApplication:
+    """Wraps an ASGI application and watches the event loop from the start of its lifespan to the end.
 
-    ``beat``: called while the loop turns. Holds count from the moment in which requests are served.
+    ``beat``: called while the loop turns. Times in which the loop is blocked are counted once requests are
+    served.
     """
 
     def __init__(self, application: Application, beat: Callable[[], object]) -> None:

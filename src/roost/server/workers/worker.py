@@ -1,4 +1,4 @@
-"""A worker process of a service: an ASGI application that opens what it serves when the server starts."""
+"""A worker process of a service: an ASGI application that opens the service when the server starts."""
 
 import asyncio
 import os
@@ -18,16 +18,16 @@ from roost.process import tracing
 from roost.process.logs import LogOptions, configure_logs, logging_config, silence
 from roost.process.metrics.catalogue import WORKER_STARTS
 from roost.process.metrics.switch import counted
-from roost.process.report import Describe, Report
+from roost.process.report import Describe, ProcessReport
 from roost.process.tracing import TracingOptions
 from roost.server.workers.beats import Beats
-from roost.server.workers.database_wait import Waiting, open_when_there, tell_away
+from roost.server.workers.database_wait import DatabaseWait, open_when_there, tell_away
 from roost.server.workers.granian import WorkerServer
 from roost.server.workers.retirement import Retiring
-from roost.server.workers.supervision import Cause, Rules
+from roost.server.workers.supervision import Cause, SupervisionRules
 from roost.server.workers.supervisor import Report as ReportStart
 from roost.server.workers.tls import Tls
-from roost.server.workers.watched import Watched
+from roost.server.workers.watched import WatchedApplication
 from roost.storage import Database
 from roost.web.connections import cut_clients_that_do_not_read, server_settings
 from roost.web.dispatch import Application, Message, Receive, Send
@@ -42,13 +42,13 @@ _SERVER_LOGGER = "_granian"
 
 
 @dataclass(frozen=True)
-class Served:
-    """What a worker has opened.
+class ServedApplication:
+    """The application of a worker, and what the process must know of it.
 
     - ``application``: with its edge. ``health``: its checks.
     - ``sections``: of the report of the process.
     - ``databases``: they have `STOP_SECONDS` for each answer after SIGTERM and SIGINT.
-    - ``stop``: called in the event loop on SIGTERM and SIGINT, to end what else requests wait for.
+    - ``stop``: called in the event loop on SIGTERM and SIGINT, to end other waits of requests.
     """
 
     application: Application
@@ -59,14 +59,14 @@ class Served:
 
 
 class Worker(ABC):
-    """An ASGI application that opens what it serves at lifespan startup and closes it at shutdown.
+    """An ASGI application that opens its service at lifespan startup and closes it at shutdown.
 
-    ``tracing_options``: of the process. ``options``: returns those that the report of the process shows.
-    ``report`` is called once: with None when the worker can serve, or with
-    the reason why it cannot; then the worker ends. ``metrics``: the folder that the worker publishes its
-    metrics to; None: it counts nothing. ``cause``: why it is started. ``drain_seconds``: seconds that
-    requests have after SIGTERM; then the parent kills the worker, and a second later it ends by itself.
-    ``waiting``: how it waits for databases that are away; None: it ends.
+    ``tracing_options``: tracing of the process. ``options``: returns the options for the report of the
+    process. ``report``: called once, with None when the worker can serve, or with the reason why it cannot;
+    then the worker ends. ``metrics``: the folder that the worker publishes its metrics to; None: it counts
+    nothing. ``cause``: the reason of its start. ``drain_seconds``: seconds that requests have after SIGTERM;
+    then the parent kills the worker, or a second later it ends by itself. ``waiting``: its wait for
+    databases that are away; None: it ends instead.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Worker(ABC):
         metrics: Path | None = None,
         cause: Cause = "start",
         drain_seconds: float = 10.0,
-        waiting: Waiting | None = None,
+        waiting: DatabaseWait | None = None,
     ) -> None:
         self._waiting = waiting
         self._waits = False
@@ -90,8 +90,8 @@ class Worker(ABC):
         self._app: Application | None = None
 
     @abstractmethod
-    async def open(self, stack: AsyncExitStack) -> Served:
-        """Open what is served. ``stack`` closes it. Raises `OperatorError` if it cannot be served."""
+    async def open(self, stack: AsyncExitStack) -> ServedApplication:
+        """Open the service; ``stack`` closes it. Raises `OperatorError` if it cannot be served."""
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -123,11 +123,11 @@ class Worker(ABC):
                 return
             stack.callback(served.health.close)
             self._app = served.application
-            # The default action of SIGALRM is the end. It needs neither the parent nor the event loop.
+            # By default SIGALRM ends the process, without the help of the parent or of the event loop.
             stop = [partial(database.stop_within, STOP_SECONDS) for database in served.databases]
             _at_termination(partial(signal.alarm, ceil(self._drain_seconds) + 1), *served.stop, *stop)
             sections = {**served.sections, "readiness": served.health.describe}
-            Report(asyncio.get_running_loop(), self._shown_options, sections).on_signal()
+            ProcessReport(asyncio.get_running_loop(), self._shown_options, sections).on_signal()
             checking = asyncio.create_task(keep_checking(served.health))
             stack.callback(checking.cancel)
             keep_what_is_loaded()
@@ -139,8 +139,8 @@ class Worker(ABC):
 
     async def _opened(
         self, stack: AsyncExitStack, send: Send, shutdown: "asyncio.Future[Message]"
-    ) -> Served | None:
-        """Open what is served, once its databases are there; None if the server is told to end before."""
+    ) -> ServedApplication | None:
+        """Open the service once its databases answer; None if the server is told to end before."""
         waiting = self._waiting
         if waiting is None:
             return await self.open(stack)
@@ -149,11 +149,11 @@ class Worker(ABC):
             # Requests are answered from now on, with 503: health says why.
             self._app, self._waits = waiting.application(), True
             if self._cause != "start":
-                # At the start of the program the parent has warned.
+                # At the start of the program the parent has logged the warning already.
                 tell_away(error)
             await send({"type": "lifespan.startup.complete"})
 
-        async def open_(tried: AsyncExitStack) -> Served:
+        async def open_(tried: AsyncExitStack) -> ServedApplication:
             if self._waits:
                 await asyncio.to_thread(waiting.prepare)
             return await self.open(tried)
@@ -175,34 +175,34 @@ def run_worker(
     logs: LogOptions,
     limits: Limits,
     tls: Tls | None,
-    rules: Rules,
+    rules: SupervisionRules,
     beats: Beats,
 ) -> None:
-    """Serve in this process until it is told to end.
+    """Serve in this process until SIGTERM or SIGINT.
 
-    ``make`` makes the worker: it reports on its start. ``beats`` are raised while the event loop turns.
+    ``make`` returns the worker, which reports on its start. ``beats`` are raised while the event loop turns.
     """
     configure_logs(logs)
 
     def report_quietly(failure: str | None) -> None:
         if failure is not None:
-            # Otherwise the server logs further lines about the end of the worker.
+            # The server would log further lines about the end of the worker.
             silence(_SERVER_LOGGER)
         report(failure)
 
     worker = make(report_quietly)
     cut_clients_that_do_not_read(listener, limits)
     settings = {**server_settings(limits), "log_dictconfig": logging_config(logs)}
-    application = Watched(Retiring(worker, rules.linger_seconds), beats.beat)
+    application = WatchedApplication(Retiring(worker, rules.linger_seconds), beats.beat)
     WorkerServer(application, listener, tls, settings).run()
 
 
 def _at_termination(*callbacks: Callable[[], object]) -> None:
-    """Call back in this event loop on SIGTERM or SIGINT.
+    """Call functions in this event loop on SIGTERM or SIGINT.
 
     The server waits for open connections before it ends the lifespan, so streams, and requests that wait for
     a database that hangs, must end earlier. The server's own handlers still run: the event loop learns of
-    signals through a file descriptor, whichever handler is set here.
+    signals through a file descriptor, independent of the handler that is set here.
     """
     loop = asyncio.get_running_loop()
 

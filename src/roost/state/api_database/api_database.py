@@ -19,7 +19,7 @@ OPTIONS = [
 
 
 def api_database_url(source: Source) -> DatabaseUrl | None:
-    """The URL of the API database; None if it is not configured. Raises `OperatorError`."""
+    """Return the URL of the API database; None if it is not configured. Raises `OperatorError`."""
     conf = source.open()
     source.register(conf, GROUP, OPTIONS)
     return configured_url(conf[GROUP].connection, source, GROUP)

@@ -1,4 +1,4 @@
-"""Asks cells for what lists and pages show, which one slow cell must not hold up."""
+"""Reads from several cells for lists and pages, which one slow cell must not hold up."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +20,7 @@ _away = OutageLines(__name__, "a cell cannot be asked", "a cell can be asked aga
 
 
 async def ask_cell(cell: Cell | None, work: Callable[[Connection], T]) -> T | None:
-    """The answer of a cell; None if it cannot be asked, or is not open in this process."""
+    """Return the answer of a cell; None if it cannot be asked, or is not open in this process."""
     if cell is None:
         return None
     try:
@@ -36,8 +36,10 @@ async def ask_cell(cell: Cell | None, work: Callable[[Connection], T]) -> T | No
 async def ask_until(
     cells: Iterable[Cell], work: Callable[[Connection], T], complete: Callable[[Sequence[T]], bool]
 ) -> list[T]:
-    """The answers of the cells that answer in `CELL_SECONDS`. Once they are ``complete``, because no other
-    cell can add anything, the others are not waited for."""
+    """Return the answers of the cells that answer in `CELL_SECONDS`.
+
+    Once the answers are ``complete``, because no other cell can add anything, the others are not waited for.
+    """
     answers: list[T] = []
     waiting = {asyncio.ensure_future(ask_cell(cell, work)) for cell in cells}
     try:
@@ -57,8 +59,10 @@ async def ask_for_all(
     enough: Callable[[Sequence[T]], bool],
     complete: Callable[[Sequence[T]], bool] = lambda _: False,
 ) -> list[T]:
-    """The answers of the cells. A cell that does not answer is not waited for if the others' are ``enough``.
-    Once they are ``complete``, because no other cell can add anything, no other is waited for at all.
+    """Return the answers of the cells.
+
+    A cell that does not answer is left out if the answers of the others are ``enough``. Once the answers are
+    ``complete``, because no other cell can add anything, no other is waited for at all.
 
     Raises `StorageError`: a cell whose answer is needed does not answer.
     """
@@ -86,5 +90,5 @@ async def ask_for_all(
 
 
 def _away_now(task: asyncio.Future[T]) -> bool:
-    """Return whether a cell did not answer. Other errors are the caller's."""
+    """Return whether a cell did not answer. Raises other errors."""
     return isinstance(task.exception(), StorageError)

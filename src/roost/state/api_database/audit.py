@@ -17,7 +17,7 @@ LEASE = "audit"
 """Name and kind of the lease under which one process audits."""
 
 DONE = "done"
-"""The result of a repair that was made; that of another one says why it was refused."""
+"""The result of a repair that was made; any other result says why it was refused."""
 
 KEPT_FINDINGS = 1000
 """Findings of a round that are stored. The others are counted."""
@@ -29,9 +29,9 @@ KEPT_REPAIRS = 10_000
 class AuditFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A difference that both looks of a round saw.
 
-    ``subject`` is the instance, or the root provider of a node. ``detail`` says what is there, ``expected``
-    what should be, ``proof`` what was read, both times. ``action`` is the repair, None if there is none that
-    is certain; ``waits_for`` says what keeps it from being made.
+    ``subject`` is the instance, or the root provider of a node. ``detail``: the state that was found.
+    ``expected``: the state that should be. ``proof``: the facts that both looks have read. ``action``: the
+    repair, None if none is certain. ``waits_for``: the reason why it is not made yet.
     """
 
     kind: str
@@ -48,10 +48,10 @@ _JSON = msgspec.json.Encoder()
 
 
 class RoundReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a round said beside its findings.
+    """The report of a round besides its findings.
 
-    ``findings``: how many, those beyond `KEPT_FINDINGS` included. ``instances``: how many were compared.
-    ``unread``: the cells that could not be read, and why. ``asks``: what an operator is asked, None: nothing.
+    ``findings``: their number, with those beyond `KEPT_FINDINGS`. ``instances``: the number of compared ones.
+    ``unread``: the cells that could not be read, and why. ``asks``: the question to an operator, if any.
     """
 
     findings: int = 0
@@ -64,9 +64,11 @@ _REPORT = msgspec.json.Decoder(RoundReport)
 
 
 class AuditState(msgspec.Struct, frozen=True, kw_only=True):
-    """The rounds: numbers of the last that began and of the last that ended, when that was, and its report.
+    """The state of the rounds.
 
-    ``asked``: an operator has asked for a round, which may make ``permitted`` repairs;
+    ``begun`` and ``ended``: the numbers of the last round that began and of the last that ended.
+    ``ended_at``: when that was, in seconds since the epoch. ``report``: its report. ``asked``: an operator
+    has asked for a round, which may make ``permitted`` repairs;
     `roost.conductor.audit.findings.DRY_RUN`: none at all.
     """
 
@@ -79,8 +81,10 @@ class AuditState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Repair(msgspec.Struct, frozen=True, kw_only=True):
-    """A repair: when, by which process, of what, with what result. Without one its process died in between,
-    or is at it."""
+    """A repair of a finding by a process at a time, in seconds since the epoch.
+
+    ``result``: None if the process died before the end of the repair, or still makes it.
+    """
 
     number: int
     at: float
@@ -90,13 +94,13 @@ class Repair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HeldLease(msgspec.Struct, frozen=True):
-    """The ownership of the audit. Each write under it changes nothing if others own the audit now."""
+    """The ownership of the audit. A write under it changes nothing if others own the audit now."""
 
     holder: str
     epoch: int
 
     def holds(self, connection: Connection) -> bool:
-        """Whether it does; the row is locked."""
+        """Return whether it still holds, and lock the lease's row."""
         stamp = read_stamps(connection, [LEASE], lock=True).get(LEASE)
         return stamp is not None and stamp[:2] == (self.holder, self.epoch)
 
@@ -133,7 +137,7 @@ class BeginRound(msgspec.Struct, frozen=True):
 
 
 class EndRound(msgspec.Struct, frozen=True):
-    """Store what a round found. Answers False, and stores nothing, if others own the audit."""
+    """Store the findings of a round. Answers False, and stores nothing, if others own the audit."""
 
     lease: HeldLease
     number: int
@@ -184,8 +188,8 @@ class BeginRepair(msgspec.Struct, frozen=True):
 class EndRepair(msgspec.Struct, frozen=True):
     """Record the result of a repair.
 
-    One that was refused before, with the same proof and for the same reason, is recorded once: each round
-    tries it again.
+    A repair that was refused before, with the same proof and for the same reason, is recorded once, though
+    each round tries it again.
     """
 
     number: int
@@ -238,7 +242,7 @@ class ReadFindings(msgspec.Struct, frozen=True):
 
 
 class ReadRepairs(msgspec.Struct, frozen=True):
-    """Answers up to ``most`` repairs, the newest first, of those before a number if there is one."""
+    """Answers up to ``most`` repairs, the newest first; with ``before``, only those with lower numbers."""
 
     before: int | None
     most: int

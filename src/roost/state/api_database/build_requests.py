@@ -1,7 +1,7 @@
 """Build requests: accepted, owned by one conductor at a time, and finished.
 
-Each owner of a request has a number, ``owner_epoch``. Whoever takes the request over raises it. Every write
-names owner and number, and changes nothing if they have moved on.
+Each owner of a request has a number, ``owner_epoch``, which a takeover of the request raises. Every write
+names owner and epoch, and changes nothing if they are outdated.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -28,9 +28,9 @@ _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(BuildRequest)
 
 PAGE = 100
-"""Waiting requests that are read in one transaction. Thousands wait after an outage, each with its spec."""
+"""Waiting requests that one transaction reads at most: after an outage thousands wait, each with its spec."""
 
-# Statements that each request needs are made once: to make one takes longer than to execute it.
+# Statements that each request needs are built once: building takes longer than executing.
 _ACCEPT = sa.insert(build_requests)
 _FINISH = sa.delete(build_requests).where(one_of(build_requests.c.request_id, "some"))
 _INSTANCES = sa.select(instance_mappings.c.instance_uuid).where(
@@ -45,14 +45,14 @@ _KEY = (build_requests.c.request_id, build_requests.c.owner, build_requests.c.ow
 
 
 class RequestKey(NamedTuple):
-    """A request and its owner at a time: what a write names."""
+    """A request with its owner and the owner's epoch, as each write names them."""
 
     request_id: str
     owner: str | None
     epoch: int
 
     def matches(self) -> tuple[sa.ColumnElement[bool], ...]:
-        """The condition that the owner is still this one."""
+        """Return the condition that the owner is still this one."""
         # IS NOT DISTINCT FROM would read the whole table: PostgreSQL has no index for it.
         request_id, owner, epoch = _KEY
         owned = owner.is_(None) if self.owner is None else owner == self.owner
@@ -68,7 +68,7 @@ class OwnedRequest(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> RequestKey:
-        """What a write for the request names."""
+        """The request, its owner and the epoch, for writes."""
         return RequestKey(self.request.request_id, self.owner, self.epoch)
 
 
@@ -77,10 +77,10 @@ class InstanceExists(Conflict):
 
 
 class AcceptRequest(msgspec.Struct, frozen=True):
-    """Keep a request, with a mapping for each of its instances; durable, it will be carried out.
+    """Store a request, with a mapping for each of its instances; when it is durable, it will be carried out.
 
     ``owner``: the holder of the lease of the process that accepts it; None: any conductor may take it.
-    Answers the number of the owner, 0 if a request with this id is there already, which is left as it is.
+    Answers the owner's epoch; 0, and nothing is written, if a request with this id is there already.
     Raises `InstanceExists`; `UnicodeEncodeError` for text that cannot be stored: see `clean_request`.
     """
 
@@ -106,7 +106,7 @@ class AcceptRequest(msgspec.Struct, frozen=True):
         except IntegrityError as error:
             if not is_duplicate_key(error):
                 raise
-            # Looked for only here, as new requests have new uuids. Of several requests each is tried alone.
+            # Looked up only now, as new requests have new uuids. Of several requests each is tried alone.
             names = ", ".join(work.request.request_id for work in new)
             raise InstanceExists(f"request {names} names instances that exist already") from error
         for request in (work.request for work in new):
@@ -115,7 +115,7 @@ class AcceptRequest(msgspec.Struct, frozen=True):
         return [int(work.request.request_id not in there) for work in works]
 
     def row(self) -> dict[str, object]:
-        """The row of the request."""
+        """Return the row of the request."""
         return {
             "request_id": self.request.request_id,
             "request": _ENCODER.encode(self.request).decode(),
@@ -126,9 +126,9 @@ class AcceptRequest(msgspec.Struct, frozen=True):
 
 
 class FreeRequests(msgspec.Struct, frozen=True):
-    """Answers the requests that nobody carries and those of ``owner`` itself, in order of acceptance.
+    """Answers requests that have no living owner, or are owned by ``owner`` itself, in order of acceptance.
 
-    ``most``: so many of them, from the first on.
+    ``most``: the number of requests at most, from the first on.
     """
 
     is_short: ClassVar = True
@@ -153,15 +153,15 @@ _FREE = (
 )
 
 
-class Taken(msgspec.Struct, frozen=True):
-    """What was taken over. ``unreadable``: the ids of requests that no program can carry."""
+class TakenRequests(msgspec.Struct, frozen=True):
+    """The requests that were taken over. ``unreadable``: the ids of requests that cannot be read."""
 
     owned: list[OwnedRequest]
     unreadable: frozenset[str]
 
 
 class TakeRequests(msgspec.Struct, frozen=True):
-    """Take requests over from the owners that were seen. Answers what could be taken.
+    """Take requests over from the owners that were seen. Answers the requests that were taken.
 
     A request that cannot be read is taken too, with a log line, so that it does not keep others from being
     carried out.
@@ -170,7 +170,7 @@ class TakeRequests(msgspec.Struct, frozen=True):
     seen: tuple[RequestKey, ...]
     owner: str
 
-    def __call__(self, connection: Connection) -> Taken:
+    def __call__(self, connection: Connection) -> TakenRequests:
         taken = {}
         for key in self.seen:
             values = {"owner": self.owner, "owner_epoch": key.epoch + 1}
@@ -186,11 +186,11 @@ class TakeRequests(msgspec.Struct, frozen=True):
                 for request in decoded(connection.execute(query))
             ]
         readable = {each.request.request_id for each in found}
-        return Taken(found, frozenset(taken.keys() - readable))
+        return TakenRequests(found, frozenset(taken.keys() - readable))
 
 
 class RetakeRequest(msgspec.Struct, frozen=True):
-    """Raise the number of a request's owner, for another try. Answers False if others own the request now."""
+    """Raise the epoch of a request's owner, for a retry. Answers False if others own the request now."""
 
     key: RequestKey
 
@@ -200,7 +200,7 @@ class RetakeRequest(msgspec.Struct, frozen=True):
 
 
 class IsOwner(msgspec.Struct, frozen=True):
-    """Whether the owner of a request is still this one."""
+    """Answers whether the owner of a request is still this one."""
 
     is_short: ClassVar = True
 
@@ -211,7 +211,7 @@ class IsOwner(msgspec.Struct, frozen=True):
 
 
 class FinishRequest(msgspec.Struct, frozen=True):
-    """Forget a request whose instances are in cells. Answers False if others own it now."""
+    """Remove a request whose instances are in cells. Answers False if others own it now."""
 
     key: RequestKey
 
@@ -229,7 +229,7 @@ class FinishRequest(msgspec.Struct, frozen=True):
         finished = [work.key for work, held in zip(works, owns, strict=True) if held]
         for some in in_batches([key.request_id for key in finished]):
             connection.execute(_FINISH, {"some": some})
-        # An earlier owner may still claim: for what could not be placed, and for what fails in its cell.
+        # An earlier owner may still claim, for instances that could not be placed or that fail in their cell.
         for some in in_batches([key.request_id for key in finished if key.epoch > 1]):
             note_late_claims(connection, connection.execute(_INSTANCES, {"some": some}).scalars().all())
         return owns
@@ -250,7 +250,7 @@ class DeleteOwned(msgspec.Struct, frozen=True):
 
 
 class WaitingRequests(msgspec.Struct, frozen=True):
-    """Answers those of the named requests that are not finished and can be read, by id."""
+    """Answers by id the requests that are not finished and can be read, of the named ones."""
 
     is_short: ClassVar = True
 
@@ -267,7 +267,7 @@ class WaitingRequests(msgspec.Struct, frozen=True):
 
 
 class Unfinished(msgspec.Struct, frozen=True):
-    """Answers the ids of those of the named requests that are not finished."""
+    """Answers which of the named requests are not finished."""
 
     is_short: ClassVar = True
 
@@ -281,23 +281,23 @@ class Unfinished(msgspec.Struct, frozen=True):
         )
 
 
-class Page(NamedTuple):
-    """The place before a page of waiting requests: the last request of the page before."""
+class RequestPage(NamedTuple):
+    """The marker of a page of waiting requests: the last request of the page before."""
 
     accepted_at: float = 0.0
     request_id: str = ""
 
 
 class ReadWaiting(msgspec.Struct, frozen=True):
-    """Answers up to `PAGE` waiting requests, and the place before the next page; None after the last one.
+    """Answers up to `PAGE` waiting requests, and the marker of the next page; None after the last one.
 
     ``only``: the id of the only one that is read.
     """
 
-    after: Page = Page()
+    after: RequestPage = RequestPage()
     only: str | None = None
 
-    def __call__(self, connection: Connection) -> tuple[list[BuildRequest], Page | None]:
+    def __call__(self, connection: Connection) -> tuple[list[BuildRequest], RequestPage | None]:
         at, request_id = place = (build_requests.c.accepted_at, build_requests.c.request_id)
         after = self.after
         query = (
@@ -309,20 +309,20 @@ class ReadWaiting(msgspec.Struct, frozen=True):
         if self.only is not None:
             query = query.where(request_id == self.only)
         rows = connection.execute(query).all()
-        following = Page(rows[-1].accepted_at, rows[-1].request_id) if len(rows) == PAGE else None
+        following = RequestPage(rows[-1].accepted_at, rows[-1].request_id) if len(rows) == PAGE else None
         return list(decoded(row[:2] for row in rows)), following
 
 
 def waiting_requests(connection: Connection) -> Iterator[BuildRequest]:
-    """The requests that are not finished, in order of acceptance, in the connection's transaction."""
-    page: Page | None = Page()
+    """Yield the requests that are not finished, in order of acceptance, in the connection's transaction."""
+    page: RequestPage | None = RequestPage()
     while page is not None:
         requests, page = ReadWaiting(page)(connection)
         yield from requests
 
 
 def clean_request(request: BuildRequest) -> BuildRequest:
-    """The request with all texts of its spec cleaned; the same one if they are clean, as mostly."""
+    """Return the request with all texts of its spec cleaned; the same object if they are clean, as mostly."""
     try:
         if b"\\u0000" not in _ENCODER.encode(request):
             return request
@@ -332,7 +332,7 @@ def clean_request(request: BuildRequest) -> BuildRequest:
 
 
 def decoded(rows: Iterable[Any]) -> Iterator[BuildRequest]:
-    """The requests in rows of id and text.
+    """Yield the requests in rows of id and text.
 
     One that cannot be read is left out, with a log line: it must not keep the others from being carried out.
     """

@@ -1,7 +1,7 @@
-"""Where the databases of cells are, as the API database has it.
+"""The mappings of cells to their databases.
 
 A mapping names a group of the configuration, in which ``connection`` is the URL: the URL has a password,
-which is nothing for this database. Cells of one data directory have their files' URLs here.
+which must not be stored in this database. Cells of one data directory have the URLs of their files here.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from roost.storage import DatabaseUnavailable, DatabaseUrl, insert_missing
 from roost.web.auth import Source
 
 CELL0: Final = "cell0"
-"""The cell without hosts that keeps what could not be placed."""
+"""The cell without hosts that keeps instances which could not be placed."""
 
 OPTIONS: Final = [
     cfg.StrOpt(
@@ -33,7 +33,7 @@ OPTIONS: Final = [
 
 
 class CellMapping(msgspec.Struct, frozen=True):
-    """Where the database of a cell is: the ``section`` that has its URL, or the URL itself."""
+    """The mapping of a cell to its database: the ``section`` that has its URL, or the URL itself."""
 
     name: str
     section: str | None = None
@@ -41,12 +41,12 @@ class CellMapping(msgspec.Struct, frozen=True):
 
 
 def section_of(cell: str) -> str:
-    """The group of the configuration that a cell has unless its mapping names another one."""
+    """Return the default group of a cell in the configuration."""
     return cell if cell == CELL0 else f"cell_{cell}"
 
 
 def url_of(mapping: CellMapping, source: Source | None) -> DatabaseUrl:
-    """The URL of a cell's database.
+    """Return the URL of a cell's database.
 
     ``source``: of the configuration; None: there is none. Raises `DatabaseUnavailable` if it has no URL.
     """
@@ -72,7 +72,7 @@ def _connection(source: Source, section: str) -> DatabaseUrl | None:
 
 
 class MapCells(msgspec.Struct, frozen=True):
-    """Write where cells are."""
+    """Write the mappings of cells to their databases."""
 
     mappings: tuple[CellMapping, ...]
 
@@ -87,7 +87,7 @@ class MapCells(msgspec.Struct, frozen=True):
 
 
 class KnowCell(msgspec.Struct, frozen=True):
-    """Write where a cell is, unless its mapping is known. Returns whether it was unknown."""
+    """Write the mapping of a cell, unless it has one. Answers whether it had none."""
 
     mapping: CellMapping
 
@@ -100,18 +100,20 @@ class KnowCell(msgspec.Struct, frozen=True):
 
 
 def at_urls(urls: Mapping[str, str]) -> tuple[CellMapping, ...]:
-    """Mappings of cells to URLs without passwords: name -> URL."""
+    """Return mappings of cells to URLs without passwords. ``urls``: name -> URL."""
     return tuple(CellMapping(name, database_url=url) for name, url in urls.items())
 
 
 def mapped_cells(connection: Connection) -> dict[str, CellMapping]:
-    """The cells that a database knows, by name, in order of names."""
+    """Return the mappings of all cells by name, in order of names."""
     rows = connection.execute(sa.select(cell_mappings).order_by(cell_mappings.c.name))
     return {row.name: CellMapping(row.name, row.section, row.database_url) for row in rows}
 
 
 def hold_cell(connection: Connection, name: str) -> bool:
-    """Keep a cell from being removed, and from getting hosts, until the transaction ends. Returns whether
-    there is one."""
+    """Lock a cell until the transaction ends: it is not removed and gets no hosts.
+
+    Returns whether there is such a cell.
+    """
     query = sa.select(cell_mappings.c.name).where(cell_mappings.c.name == name).with_for_update()
     return connection.scalar(query) is not None

@@ -1,4 +1,4 @@
-"""The drains of operators' words: how far each is, and the events of those that begin and end."""
+"""The drains of operators' words: their state, and the events of drains that begin and end."""
 
 import sys
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from roost.state.api_database.events import append_events
 from roost.state.api_database.tables import build_requests, operator_words
 
 LATEST_SECONDS = 3600.0
-"""Seconds before a word of which a request is waited for: one that cannot be read stays for ever."""
+"""Seconds before a word: a drain waits for no older request, as one that cannot be read stays for ever."""
 
 
 BEGUN = "begun"
@@ -23,8 +23,11 @@ ENDED = "ended"
 
 
 class Drain(msgspec.Struct, frozen=True):
-    """A drain that has not ended, of the word at a ``version``. ``at``: when it was said, in seconds since
-    the epoch. ``awaited``: requests that were accepted before it are on their way to their cells."""
+    """A drain that has not ended, of the word with a ``version``.
+
+    ``at``: when the word was said, in seconds since the epoch. ``begun``: the event of the begin is written.
+    ``awaited``: requests that were accepted before the word are on their way to their cells.
+    """
 
     subject: Subject
     version: int
@@ -57,7 +60,7 @@ class OpenDrains(msgspec.Struct, frozen=True):
 
 
 class NoteDrains(msgspec.Struct, frozen=True):
-    """Note that drains have begun or ended, and tell it, unless it was told or there is a later word.
+    """Note that drains have begun or ended, and write the events, once, unless there is a later word.
 
     ``seen``: each drain with the number of instances that are left. ``at``: seconds since the epoch.
     """
@@ -84,7 +87,10 @@ class NoteDrains(msgspec.Struct, frozen=True):
 def end_early(
     connection: Connection, these: Sequence[sa.ColumnElement[bool]], at: float, why: str
 ) -> list[CloudEvent]:
-    """The events of drains that have begun and end before all is empty, of the rows of ``these`` words."""
+    """Return the events of drains that have begun and end before all is empty.
+
+    ``these``: the condition on the rows of their words.
+    """
     columns = operator_words.c
     begun = ~columns.enabled, columns.drain == BEGUN, columns.drain_version == columns.version
     rows = connection.execute(sa.select(columns.cell, columns.host, columns.node).where(*these, *begun))

@@ -53,7 +53,7 @@ EVENT_KINDS: tuple[str, ...] = get_args(EventKind)
 
 
 class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened. `at`: seconds since the epoch, by the clock of the process that wrote it.
+    """An event. `at`: seconds since the epoch, by the clock of the process that wrote it.
 
     - `host_added`, `host_removed`: an operator's. `host_moved`: into `cell`, from the cell in `detail`.
     - `host_enabled`, `host_disabled`, and those of nodes and cells: an operator's word; `detail` says why.
@@ -68,7 +68,7 @@ class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):
     - `instance_...`: `instance` entered a state; `host` and `node` are of its attempt at that time.
       `instance_gone`: nothing of it is left in its cell. `instance_reshaped`: it holds other providers.
 
-    `by`: who asked for it; null if nobody did, or it is not known.
+    `by`: the requester; null without one, or if it is not known.
     """
 
     at: float
@@ -100,11 +100,11 @@ class EventsQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class EventPage(msgspec.Struct, forbid_unknown_fields=True):
-    """Events in the order in which they were written. A page may have less than `limit` of them, or none.
+    """Events in the order in which they were written. A page may have fewer than `limit` of them, or none.
 
-    `next`: the marker of what follows, on the last page too: what happens later follows it. `more`: whether
-    there is something already. `cells_down`: cells that cannot be asked: what instances did there comes on
-    a later page, when they can.
+    `next`: the marker of the events that follow, also on the last page: later events follow it. `more`:
+    whether such events are there already. `cells_down`: cells that cannot be asked; their events come on a
+    later page.
     """
 
     events: list[CloudEvent]

@@ -17,10 +17,10 @@ from roost.storage import in_batches, one_of
 T = TypeVar("T")
 
 LOOKED_AT_ONCE = 10_000
-"""Positions of the log that one read looks through at most: a filter may let none of them pass."""
+"""Positions of the log that one read examines at most: a filter may let none of them pass."""
 
 MOST_SKEWED = 1000
-"""Events of a time and after it among which the first one is looked for: the clocks of the processes that
+"""Events of a time or later among which the first by position is looked for: the clocks of the processes that
 wrote them differ, so the first by time need not be the first by position."""
 
 PRUNED_AT_ONCE = 1000
@@ -34,7 +34,7 @@ _EVENT = msgspec.json.Decoder(CloudEvent)
 
 
 class MarkedEvent(NamedTuple):
-    """An event that several observers see. Those with the same mark are one; the first is kept."""
+    """An event that several observers see. Events with the same mark are one; the first is kept."""
 
     mark: str
     event: CloudEvent
@@ -43,19 +43,19 @@ class MarkedEvent(NamedTuple):
 def append_events(connection: Connection, new: Sequence[CloudEvent]) -> None:
     """Append events, as the last statements of the transaction that makes the change.
 
-    The row with the position of the log is raised first, and so is locked until the transaction ends. A
-    transaction with a higher position begins to append after one with a lower position has ended: a reader
-    that has seen a position has seen all before it. Numbers that the database draws by itself would not do:
-    a lower one may be committed after a higher one was read, and a reader would miss it.
+    The position of the log, one row, is raised first, and so is locked until the transaction ends. So a
+    transaction with a higher position begins to append after one with a lower position has ended, and a
+    reader that has seen a position has seen all before it. Why not the ids that a database draws itself: a
+    lower one may be committed after a higher one was read, and a reader would miss it.
     """
     if new:
         _insert(connection, [(None, each) for each in new])
 
 
 class ObserveEvents(msgspec.Struct, frozen=True):
-    """Append those of some events whose marks are new. Answers how many were.
+    """Append the events whose marks are new. Answers their number.
 
-    The look for their marks comes after the position is locked, so that two observers do not both write.
+    The marks are looked up after the position is locked, so that two observers do not both write.
     """
 
     observed: tuple[MarkedEvent, ...]
@@ -75,7 +75,7 @@ class ObserveEvents(msgspec.Struct, frozen=True):
 
 
 class WithEvents(msgspec.Struct, Generic[T], frozen=True):
-    """A work, and the events that its result says have happened, in one transaction."""
+    """A transaction with the events of its change, which are made from its result."""
 
     work: Callable[[Connection], T]
     events: Callable[[T], Sequence[CloudEvent]]
@@ -86,8 +86,8 @@ class WithEvents(msgspec.Struct, Generic[T], frozen=True):
         return result
 
 
-class Wanted(NamedTuple):
-    """The events that a reader asks for; None: any."""
+class EventFilter(NamedTuple):
+    """The conditions on the events that a reader asks for; None: any."""
 
     since: float | None = None
     kind: str | None = None
@@ -97,9 +97,12 @@ class Wanted(NamedTuple):
 
 
 class ReadEvents(NamedTuple):
-    """Events after a position, in order; ``position``: that of all that was looked through; ``last``: that of
-    the log. ``until``: when the event at ``position`` was (seconds since the epoch), None if there is none.
-    ``ids``: the positions of the events."""
+    """Events after a position, in order.
+
+    ``position``: up to which the log was examined. ``last``: the last position of the log. ``until``: the
+    time of the event at ``position`` (seconds since the epoch), None if there is none. ``ids``: the positions
+    of the events.
+    """
 
     events: list[CloudEvent]
     position: int
@@ -114,14 +117,14 @@ class ReadEvents(NamedTuple):
 
 
 class EventsAfter(msgspec.Struct, frozen=True):
-    """Reads up to ``most`` of the wanted events after a position; without one, from the first that there is.
+    """Read up to ``most`` of the wanted events after a position; without one, from the first event on.
 
-    Answers None if the position is beyond the log: the database was taken back to an earlier time.
+    Answers None if the position is beyond the log: the database was restored to an earlier state.
     """
 
     after: int | None
     most: int
-    wanted: Wanted = Wanted()
+    wanted: EventFilter = EventFilter()
 
     def __call__(self, connection: Connection) -> ReadEvents | None:
         last: int = connection.execute(_POSITION).scalar_one()
@@ -136,7 +139,7 @@ class EventsAfter(msgspec.Struct, frozen=True):
             some = early.order_by(events.c.at).limit(MOST_SKEWED).subquery()
             first = sa.select(sa.func.min(some.c.id))
         oldest: int | None = connection.execute(first).scalar()
-        # What a transaction after the first statement has appended is for the next read.
+        # Events that are appended after the first statement are left to the next read.
         start = last if oldest is None else min(last, max(self.after or 0, oldest - 1))
         end = min(last, start + LOOKED_AT_ONCE)
         query = sa.select(events.c.id, events.c.body).where(events.c.id > start, events.c.id <= end)
@@ -158,7 +161,7 @@ class EventsAfter(msgspec.Struct, frozen=True):
 
 
 def time_of(connection: Connection, position: int) -> float | None:
-    """The time of the event at a position, or of the last one before it: seconds since the epoch."""
+    """Return the time of the event at a position, or of the last one before it: seconds since the epoch."""
     before = sa.select(events.c.at).where(events.c.id <= position)
     found: float | None = connection.execute(before.order_by(events.c.id.desc()).limit(1)).scalar()
     return found
@@ -200,7 +203,7 @@ def _insert(connection: Connection, new: Sequence[tuple[str | None, CloudEvent]]
 
 
 def _raise_position(connection: Connection, by: int) -> int:
-    """The last position after it was raised; its row is locked until the transaction ends."""
+    """Raise the last position and return it; its row is locked until the transaction ends."""
     connection.execute(sa.update(events_position).values(position=events_position.c.position + by))
     position: int = connection.execute(_POSITION).scalar_one()
     return position

@@ -1,4 +1,4 @@
-"""The cell of each host that was added, in the API database: what refuses one name in two cells."""
+"""The cell of each added host: no two cells have hosts of one name."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ from roost.storage import in_batches, insert_missing
 
 
 class MapHosts(msgspec.Struct, frozen=True):
-    """Map hosts to a cell. Answers the cell of each that another cell has; then nothing is written.
+    """Map hosts to a cell. Answers the cells of hosts in other cells; if there are any, nothing is written.
 
     Raises `NoSuchCell`: the cell has been removed meanwhile.
     """
@@ -42,7 +42,7 @@ class MapHosts(msgspec.Struct, frozen=True):
 
 
 class CellsOfHosts(msgspec.Struct, frozen=True):
-    """The cells of those of the hosts that are mapped: host -> cell."""
+    """Answers the cells of hosts that are mapped: host -> cell."""
 
     hosts: tuple[str, ...]
 
@@ -55,7 +55,7 @@ class CellsOfHosts(msgspec.Struct, frozen=True):
 
 
 class MappedHostsAfter(msgspec.Struct, frozen=True):
-    """The first ``most`` mapped hosts after one, in order, of ``cell`` if it is named: (host, cell)."""
+    """Answers the first ``most`` mapped hosts after one, in order, with their cells; or those of ``cell``."""
 
     most: int
     after: str = ""
@@ -70,7 +70,7 @@ class MappedHostsAfter(msgspec.Struct, frozen=True):
 
 
 class UnmapHost(msgspec.Struct, frozen=True):
-    """Forget the mapping of a host to a cell, and the names of its nodes. Answers whether there was one."""
+    """Remove the mapping of a host to a cell, and the names of its nodes. Answers whether it was mapped."""
 
     host: str
     cell: str
@@ -82,7 +82,7 @@ class UnmapHost(msgspec.Struct, frozen=True):
 
 
 class RemapHost(msgspec.Struct, frozen=True):
-    """Map a host, which has left a cell, to another one. Answers as `MapHosts`."""
+    """Map a host that has left a cell to another one. Answers as `MapHosts`."""
 
     host: str
     source: str
@@ -96,7 +96,7 @@ class RemapHost(msgspec.Struct, frozen=True):
 def map_hosts(
     hosts: Sequence[str], cell: str, at: float, by: Requester | None = None
 ) -> WithEvents[dict[str, str]]:
-    """`MapHosts`, which tells that hosts were added at ``at`` (seconds since the epoch), and by whom."""
+    """Return `MapHosts` with the event that hosts were added at ``at`` (seconds since the epoch)."""
 
     def told(elsewhere: dict[str, str]) -> list[CloudEvent]:
         added = () if elsewhere else hosts
@@ -108,7 +108,7 @@ def map_hosts(
 def remap_host(
     host: str, source: str, target: str, at: float, by: Requester | None = None
 ) -> WithEvents[dict[str, str]]:
-    """`RemapHost`, which tells that the host was moved at ``at`` (seconds since the epoch), and by whom."""
+    """Return `RemapHost` with the event that the host was moved at ``at`` (seconds since the epoch)."""
     detail = f"from cell {source}"
     moved = CloudEvent(at=at, kind="host_moved", cell=target, host=host, detail=detail, by=by)
     return WithEvents(RemapHost(host, source, target), lambda elsewhere: [] if elsewhere else [moved])
@@ -117,9 +117,9 @@ def remap_host(
 def unmap_host(
     host: str, cell: str, at: float, by: Requester | None = None, *, was_there: bool
 ) -> WithEvents[bool]:
-    """`UnmapHost`, which tells that the host was removed at ``at`` (seconds since the epoch), and by whom.
+    """Return `UnmapHost` with the event that the host was removed at ``at`` (seconds since the epoch).
 
-    ``was_there``: its cell had it until now, whether it was mapped or not.
+    ``was_there``: its cell had it until now, mapped or not.
     """
     removed = CloudEvent(at=at, kind="host_removed", cell=cell, host=host, by=by)
     return WithEvents(UnmapHost(host, cell), lambda mapped: [removed] if mapped or was_there else [])

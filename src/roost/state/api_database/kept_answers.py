@@ -1,8 +1,7 @@
 """The answers to requests with a key of the client's, in the API database.
 
-The row of a key is written by the transaction that creates what the request asks for. Whatever becomes of
-that transaction, key and creation are there together, or neither is: nothing has to be found out after a
-crash, and no process that has died holds a key.
+The row of a key is written by the transaction that creates what the request asks for. So key and creation are
+both there, or neither is: nothing has to be cleaned up after a crash, and no dead process holds a key.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -26,7 +25,7 @@ KEPT_SECONDS = 86_400.0
 """Seconds for which an answer is kept at least."""
 
 PRUNED_AT_ONCE = 500
-"""Answers that are forgotten in one transaction."""
+"""Answers that one transaction removes at most."""
 
 _KEEP = sa.insert(kept_answers)
 _FIND = sa.select(kept_answers).where(kept_answers.c.id == sa.bindparam("of"))
@@ -42,9 +41,9 @@ _log = structlog.get_logger()
 
 
 class Once(msgspec.Struct, Generic[T], frozen=True):
-    """A work that creates something, and the answer to its request, written together.
+    """A transaction that creates something, and stores the answer to its request.
 
-    ``answer``: the answer that is kept, given the result of the work; None: nothing is kept.
+    ``answer``: returns the answer to store, given the result of ``work``; None: nothing is stored.
     Raises `KeyInWork`, and nothing is created, if another transaction has kept an answer for the key.
     """
 
@@ -75,7 +74,7 @@ class Once(msgspec.Struct, Generic[T], frozen=True):
 
 
 class FindAnswer(msgspec.Struct, frozen=True):
-    """Answers what is kept for a key, None if nothing is."""
+    """Answers the stored answer for a key, None if there is none."""
 
     is_short: ClassVar = True
 
@@ -89,7 +88,7 @@ class FindAnswer(msgspec.Struct, frozen=True):
 
 
 class KeepAnswer(msgspec.Struct, frozen=True):
-    """Keep an answer whose creation is in another database, unless there is one for its key."""
+    """Store an answer whose creation is in another database, unless there is one for its key."""
 
     answer: KeyedAnswer
 
@@ -99,7 +98,7 @@ class KeepAnswer(msgspec.Struct, frozen=True):
 
 
 class PruneAnswers(msgspec.Struct, frozen=True):
-    """Forget answers that were given before a time, `PRUNED_AT_ONCE` at most. Answers their number."""
+    """Remove answers that were given before a time, `PRUNED_AT_ONCE` at most. Answers their number."""
 
     older_than: float
 
@@ -117,11 +116,11 @@ class StoredAnswers:
         self._database = database
 
     async def find(self, key: IdempotencyKey) -> KeyedAnswer | None:
-        """The answer that is kept for a key. Raises `StorageError`."""
+        """Return the stored answer for a key. Raises `StorageError`."""
         return await self._database.read(FindAnswer(key.id))
 
     async def keep(self, answer: KeyedAnswer) -> None:
-        """Keep an answer. If that fails it is logged: what was created stays, and the client is told."""
+        """Store an answer. A failure is only logged: the creation is done, and the client gets its answer."""
         try:
             await self._database.write(KeepAnswer(answer))
         except StorageError as error:

@@ -1,4 +1,4 @@
-"""Claims that may arrive after the end of their instance: the instances that are noted for them."""
+"""The instances for which a claim may still be made after their end."""
 
 from collections.abc import Collection
 
@@ -11,16 +11,16 @@ from roost.state.api_database.tables import build_requests, instance_mappings, l
 from roost.storage import in_batches, insert_missing, one_of
 
 LOOKS = 90
-"""Looks at an instance before it is forgotten: half an hour. No claim is under way for longer, unless its
-asker goes on, which notes the instance anew."""
+"""Looks at a noted instance before it is forgotten: half an hour. No claim is under way for longer, unless
+the conductor that asks for it goes on, and then it notes the instance anew."""
 
 
 AT_ONCE = 500
-"""Instances that are looked at in one transaction."""
+"""Instances that one transaction reads at most."""
 
 
 class NoteLateClaims(msgspec.Struct, frozen=True):
-    """Note instances for which a claim may arrive, or has arrived, after their end."""
+    """Note instances for which a claim may be made, or was made, after their end."""
 
     uuids: tuple[str, ...]
 
@@ -29,7 +29,7 @@ class NoteLateClaims(msgspec.Struct, frozen=True):
 
 
 def note_late_claims(connection: Connection, uuids: Collection[str]) -> None:
-    """As `NoteLateClaims`, in the connection's transaction."""
+    """Note instances as `NoteLateClaims` does, in the connection's transaction."""
     for some in in_batches(uuids):
         connection.execute(_FORGET, {"some": some})
         insert_missing(connection, _INSERT, [{"instance_uuid": uuid, "looks": 0} for uuid in some])
@@ -49,7 +49,7 @@ class NotedInstances(msgspec.Struct, frozen=True):
 
 
 class NotedLate(msgspec.Struct, frozen=True):
-    """Answers those of some instances that are noted, in whatever state they are."""
+    """Answers which of some instances are noted, in any state."""
 
     uuids: frozenset[str]
 
@@ -63,7 +63,7 @@ class NotedLate(msgspec.Struct, frozen=True):
 
 
 class LookedAt(msgspec.Struct, frozen=True):
-    """Count a look at each noted instance. What was looked at often enough is forgotten."""
+    """Count a look at each noted instance. Instances with enough looks are forgotten."""
 
     def __call__(self, connection: Connection) -> None:
         connection.execute(sa.update(late_claims).values(looks=late_claims.c.looks + 1))
@@ -76,14 +76,14 @@ _INSERT = sa.insert(late_claims)
 _FORGET = sa.delete(late_claims).where(one_of(late_claims.c.instance_uuid, "some"))
 
 
-# A conductor that works on the request frees or replaces what it finds.
+# A conductor that works on the request frees or replaces the claims that it finds.
 _NOTED = (
     sa.select(late_claims.c.instance_uuid, instance_mappings.c.cell)
     .outerjoin(instance_mappings, instance_mappings.c.instance_uuid == late_claims.c.instance_uuid)
     .outerjoin(build_requests, build_requests.c.request_id == instance_mappings.c.request_id)
     .where(
         late_claims.c.instance_uuid > sa.bindparam("after"),
-        # One in no cell is being deleted, and freed then.
+        # An instance in no cell is being deleted, which frees its claim.
         instance_mappings.c.instance_uuid.is_(None) | instance_mappings.c.cell.is_not(None),
         build_requests.c.request_id.is_(None),
     )

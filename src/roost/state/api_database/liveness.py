@@ -1,4 +1,4 @@
-"""Which hosts of a cell are up, as one observer sees it on its own monotonic clock."""
+"""The hosts or processes that are up, as one observer sees it by its own monotonic clock."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -7,13 +7,12 @@ from roost.state.cell_database.overdue_work import Stamp
 from roost.state.leases import Standstill
 
 
-class Liveness:
+class ObservedLiveness:
     """The hosts that are ``up``.
 
-    A host is up while it has a session whose stamp changes, and owes nothing. Its session is seen to stand
-    still for ``down_seconds`` before it is down. So nobody's clock hides a host, not that of an agent and
-    not the observer's, if it is stepped; and what an outage of the database has kept from being seen counts
-    nothing.
+    A host is up while it has a session whose stamp changes, and owes nothing. Its session must be observed to
+    stand still for ``down_seconds`` before it is down. So no clock can hide a host, neither that of an agent
+    nor the observer's if it is stepped; and times at which the database could not be read do not count.
     """
 
     def __init__(self, down_seconds: float) -> None:
@@ -26,10 +25,13 @@ class Liveness:
     def look(
         self, sessions: Mapping[str, Stamp], owing: AbstractSet[str], began: float, ended: float
     ) -> None:
-        """Take in what was read of a cell between two times of the monotonic clock, in seconds."""
+        """Observe the sessions that were read between two times of the monotonic clock, in seconds.
+
+        ``owing``: hosts that are not up, as they owe something, such as acknowledgements of orders.
+        """
         self._away_since = None
         self._standing.look(sessions, began, ended)
-        # A host that is down stays so until it shows a sign of life, though the observation may begin anew.
+        # A host that is down stays so until it shows a sign of life, even if the observation begins anew.
         self._silent = {
             host: stamp
             for host, stamp in sessions.items()
@@ -38,8 +40,10 @@ class Liveness:
         self.up = frozenset(sessions.keys() - self._silent.keys() - owing)
 
     def away(self, at: float) -> None:
-        """The cell cannot be read at ``at``. After a while none of its hosts is up: no instance could be put
-        there."""
+        """Note that the database cannot be read at ``at``.
+
+        After a while none of its hosts is up: no instance could be put there.
+        """
         self._standing.interrupted()
         if self._away_since is None:
             self._away_since = at

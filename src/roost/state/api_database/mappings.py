@@ -1,4 +1,4 @@
-"""Mappings: which cell has which instance, from the acceptance of its request until nothing of it is left."""
+"""Mappings of instances to cells, from the acceptance of a request until nothing of the instance is left."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +17,7 @@ from roost.state.api_database.tables import build_requests, instance_deletions, 
 from roost.state.leases import holders
 from roost.storage import in_batches, one_of
 
-# Statements that each request or deletion needs are made once: to make one takes longer than to execute it.
+# Statements that each request or deletion needs are built once: building takes longer than executing.
 _SOME = one_of(instance_mappings.c.instance_uuid, "some")
 _FOUND = sa.select(instance_mappings).where(_SOME)
 _LOCKED = _FOUND.order_by(instance_mappings.c.instance_uuid).with_for_update()
@@ -41,8 +41,8 @@ _FORGET = tuple(
     for table in (instance_mappings, instance_deletions)
 )
 
-# A mapping that the first owner has written names a cell. The number of one that names none is raised when
-# the request is taken over.
+# A mapping that the first owner has written names a cell. The epoch of one that names none is raised when the
+# request is taken over.
 _OVERTAKEN = sa.select(instance_mappings.c.instance_uuid).where(
     _SOME,
     (instance_mappings.c.epoch > 1) | ((instance_mappings.c.epoch == 1) & instance_mappings.c.cell.is_(None)),
@@ -53,9 +53,13 @@ ANYWHERE = -1
 
 
 class InstanceMapping(msgspec.Struct, frozen=True):
-    """A mapping. ``cell`` is None until a host is claimed. ``epoch``: the owner of the request that wrote it
-    last. ``deleted``: the deletion of the instance is accepted. ``accepted_at``: when the request was, in
-    seconds since the epoch; None where an earlier version wrote the mapping. ``name``: None without one."""
+    """The mapping of an instance to its cell.
+
+    ``cell`` is None until a host is claimed. ``epoch``: of the request's owner that wrote the mapping last.
+    ``deleted``: the deletion of the instance is accepted. ``accepted_at``: when the request was accepted, in
+    seconds since the epoch; None where an earlier version wrote the mapping. ``name``: of the instance, None
+    without one.
+    """
 
     instance_uuid: str
     cell: str | None
@@ -74,7 +78,7 @@ class InstanceMapping(msgspec.Struct, frozen=True):
 class TakeOverMappings(msgspec.Struct, frozen=True):
     """Refuse further writes of earlier owners of a request; answers its mappings.
 
-    ``epoch`` is the number of the present owner. None if it no longer owns the request.
+    ``epoch``: of the present owner. Answers None if ``owner`` no longer owns the request.
     """
 
     request_id: str
@@ -94,10 +98,10 @@ class TakeOverMappings(msgspec.Struct, frozen=True):
 
 
 class MapInstances(msgspec.Struct, frozen=True):
-    """Write which cells the instances of a request go to, before they are put there.
+    """Map the instances of a request to cells, before they are put there.
 
-    ``cells``: instance -> cell. Answers the instances that are to go there, without those whose deletion is
-    accepted; None, and nothing is written, if others own the request now.
+    ``cells``: instance -> cell. Answers the instances to put there: those whose deletion is not accepted.
+    Answers None, and writes nothing, if others own the request now.
     """
 
     request_id: str
@@ -124,7 +128,7 @@ class MapInstances(msgspec.Struct, frozen=True):
         to: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
         for work in works:
             of_it = [rows[uuid] for uuid in work.cells if uuid in rows]
-            # Where the numbers of owners went back, with a database that was restored, a mapping has a
+            # In a database that was restored, the epochs of owners went back, and a mapping may have a
             # higher one.
             owns = owners.get(work.request_id) == (work.owner, work.epoch)
             if not owns or any(row.epoch >= work.epoch for row in of_it):
@@ -147,7 +151,7 @@ _MAP = sa.update(instance_mappings).where(_SOME).values(cell=sa.bindparam("to"),
 
 
 class FindMappings(msgspec.Struct, frozen=True):
-    """Answers the mappings of those of the named instances that are known, by uuid."""
+    """Answers the mappings of instances by uuid; unknown instances are left out."""
 
     is_short: ClassVar = True
 
@@ -160,8 +164,8 @@ class FindMappings(msgspec.Struct, frozen=True):
 class PageOfMappings(msgspec.Struct, frozen=True, kw_only=True):
     """Answers the first ``most`` mappings of instances after a uuid, in order of uuids.
 
-    ``request_ids`` and ``project_id`` restrict them to some requests and to one project, ``cells`` to those
-    of some cells, ``unplaced`` to those of no cell, ``name`` to those of a name, ``prefix`` to uuids that
+    ``request_ids`` and ``project_id`` restrict them to some requests and to one project, ``cells`` to some
+    cells, ``unplaced`` to instances of no cell, ``name`` to instances of a name, ``prefix`` to uuids that
     begin with it.
     """
 
@@ -201,11 +205,11 @@ class PageOfMappings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeleteMapped(msgspec.Struct, frozen=True):
-    """Accept the deletion of instances: durable, they will go. They leave their server groups. Answers the
-    mappings of those that are known.
+    """Accept the deletion of instances; when it is durable, it will be carried out.
 
-    ``owner``: the holder of the lease of the process that carries the deletions; None: any may take them.
-    ``by``: who asked for them; None: nobody did.
+    The instances leave their server groups. Answers the mappings of known instances. ``owner``: the holder of
+    the lease of the process that carries the deletions; None: any process may take them. ``by``: the
+    requester, None without one.
     """
 
     uuids: tuple[str, ...]
@@ -248,7 +252,7 @@ _DELETE = sa.update(instance_mappings).where(_SOME).values(deleted=True)
 
 
 class FreeDeletions(msgspec.Struct, frozen=True):
-    """Answers up to ``most`` of the deletions that nobody carries, and of those of ``owner`` itself."""
+    """Answers up to ``most`` deletions that have no living owner, or are owned by ``owner`` itself."""
 
     is_short: ClassVar = True
 
@@ -272,7 +276,7 @@ _FREE = (
 
 
 class TakeDeletions(msgspec.Struct, frozen=True):
-    """Take deletions over from the owners that were seen. Answers the mappings of those that were taken."""
+    """Take deletions over from the owners that were seen. Answers the mappings of the taken ones."""
 
     seen: tuple[tuple[str, str | None], ...]
     owner: str
@@ -291,10 +295,10 @@ class TakeDeletions(msgspec.Struct, frozen=True):
 
 
 class ForgetInstances(msgspec.Struct, frozen=True):
-    """Forget instances of which nothing is left, and their deletions. What is known of them is kept for their
-    histories.
+    """Remove the mappings of instances of which nothing is left, and their deletions.
 
-    Those whose requests have been others' before are noted: see `roost.conductor.late_claims`.
+    Their facts are kept for histories. Instances whose requests had earlier owners are noted: see
+    `roost.conductor.late_claims`.
     """
 
     uuids: tuple[str, ...]
@@ -312,7 +316,7 @@ class ForgetInstances(msgspec.Struct, frozen=True):
 
 
 class IncompleteMappings(msgspec.Struct, frozen=True):
-    """Answers mappings after a uuid that do not say whose the instance is, in order of uuids."""
+    """Answers mappings after a uuid that lack the project of the instance, in order of uuids."""
 
     most: int
     after: str = ""
@@ -329,7 +333,7 @@ class IncompleteMappings(msgspec.Struct, frozen=True):
 
 
 class CompleteMappings(msgspec.Struct, frozen=True):
-    """Write whose instances are, as their cell knows it."""
+    """Write project and user of instances into their mappings, as their cell has them."""
 
     instances: Sequence[Instance]
 
@@ -352,7 +356,10 @@ _COMPLETE = (
 
 
 def insert_mappings(connection: Connection, accepted: Sequence[tuple[BuildRequest, float]]) -> None:
-    """Map the instances of requests to no cell yet. ``accepted``: requests, and when each was accepted."""
+    """Insert mappings of the instances of requests, to no cell yet.
+
+    ``accepted``: requests, each with the time of its acceptance in seconds since the epoch.
+    """
     rows = [
         {
             "instance_uuid": uuid,
@@ -381,7 +388,7 @@ def _find(connection: Connection, uuids: Collection[str], lock: bool = False) ->
 
 
 def locked_owners(connection: Connection, request_ids: Collection[str]) -> dict[str, tuple[str | None, int]]:
-    """The present owners of requests that are not finished, and their numbers. The rows are locked."""
+    """Lock requests that are not finished; return the present owner and epoch of each."""
     return {
         request_id: (owner, number)
         for some in in_batches(request_ids)
@@ -390,5 +397,5 @@ def locked_owners(connection: Connection, request_ids: Collection[str]) -> dict[
 
 
 def _owns(connection: Connection, request_id: str, owner: str, epoch: int) -> bool:
-    """Whether an owner of a request is still the present one."""
+    """Return whether an owner of a request is still the present one."""
     return locked_owners(connection, (request_id,)).get(request_id) == (owner, epoch)

@@ -1,4 +1,4 @@
-"""How the node journal stores events: what differs of a report alone, compressed."""
+"""The encoding of events in the node journal: only the differences of reports, compressed."""
 
 import zlib
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from roost.model.node import NodeReport
 from roost.model.node_event import NodeEvent, NodeRemoved, NodeReported, ReportChanged
 
 LEVEL = 3
-"""Of zlib: four fifths of what the highest level saves, in a third of its time."""
+"""The level of zlib: it saves four fifths of what the highest level saves, in a third of the time."""
 
 _TYPES = {each.name: each.type for each in msgspec.structs.fields(NodeReport)}
 _FIELDS = [name for name in _TYPES if name not in ("node", "last_seen", "instances")]
@@ -29,7 +29,7 @@ class EventEncoder:
         return zlib.compress(_encode([self._smaller(event) for event in events]), LEVEL)
 
     def encode_base(self, events: Iterable[NodeEvent]) -> bytes:
-        """Encode the events that give a state from nothing; what is encoded next goes on from there."""
+        """Encode the events that give a state from nothing; the events encoded next continue from it."""
         self._last.clear()
         return self.encode(events)
 

@@ -1,12 +1,11 @@
 """The node journals: every event of each scheduler's node table, in the API database.
 
-Each process with a node table has a journal of its own. What it knows, and in which order it learned it, is
-its own: two processes read the cells at different moments, and each has claims outstanding that the other
-learns of by reports. A run's record names the journal and the number of the newest event of its table, and
-so the exact state of the table.
+Each process with a node table has a journal of its own, since two tables differ: two processes read the cells
+at different moments, and each has outstanding claims of which the other learns only by reports. A run's
+record names the journal and the number of the newest event of its table, and so the exact state of the table.
 
 A journal is a sequence of batches. A *base* is a batch whose events give the state from nothing; the others
-go on from the batch before. So whatever is older than a base can be removed.
+continue from the batch before. So all batches before a base can be removed.
 """
 
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from roost.storage import Database
 BATCHES_AT_ONCE = 100
 
 
-class Batch:
+class JournalBatch:
     """Events of a table up to the event ``last``, and their encoded form once the writer has made it."""
 
     __slots__ = ("at", "base", "body", "events", "last", "number")
@@ -56,14 +55,14 @@ class NodeJournals:
         self._database = database
 
     async def newest(self) -> tuple[str, int] | None:
-        """The journal that was written last and the number of its last event; None without journals."""
+        """Return the journal written last and the number of its last event; None without journals."""
         query = sa.select(node_journal.c.journal, node_journal.c.last)
         query = query.order_by(node_journal.c.at.desc(), node_journal.c.batch.desc()).limit(1)
         row = await self._database.read(lambda connection: connection.execute(query).one_or_none())
         return None if row is None else (row.journal, row.last)
 
     async def base(self, journal: str, version: int) -> Stored:
-        """The newest base of a journal that is not after ``version``.
+        """Return the newest base of a journal that is not after ``version``.
 
         Raises:
             JournalMissing: there is none, or the journal ends before ``version``.
@@ -87,7 +86,7 @@ class NodeJournals:
         return found
 
     async def after(self, journal: str, batch: int) -> list[Stored]:
-        """The batches of a journal after one, in order, at most `BATCHES_AT_ONCE`; bases left out."""
+        """Return the batches of a journal after one, in order, without bases, at most `BATCHES_AT_ONCE`."""
         query = _STORED.where(
             node_journal.c.journal == journal, node_journal.c.batch > batch, ~node_journal.c.base
         )
@@ -97,8 +96,10 @@ class NodeJournals:
         )
 
     async def trim(self, older_than: float) -> int:
-        """Remove batches that nothing made at ``older_than`` (seconds since the epoch) or later needs.
-        Returns their number."""
+        """Remove batches that are not needed for states at ``older_than`` (seconds since the epoch) or later.
+
+        Returns their number.
+        """
         columns = node_journal.c
         newest = sa.select(columns.journal, sa.func.max(columns.at)).group_by(columns.journal)
         bases = sa.select(columns.journal, sa.func.max(columns.batch)).where(
@@ -129,8 +130,8 @@ def journal_too_short(journal: str, last: int, version: int) -> JournalMissing:
     )
 
 
-def insert_batches(connection: Connection, journal: str, batches: Sequence[Batch]) -> None:
-    """Insert batches, but for those that a write whose answer was lost has inserted."""
+def insert_batches(connection: Connection, journal: str, batches: Sequence[JournalBatch]) -> None:
+    """Insert batches, except those that were inserted by an earlier write whose answer was lost."""
     of_it = node_journal.c.journal == journal
     there = connection.execute(sa.select(sa.func.max(node_journal.c.batch)).where(of_it)).scalar() or 0
     rows = [

@@ -1,8 +1,8 @@
-"""The owners of the names of nodes, in the API database: what refuses one name on two hosts.
+"""The owners of the names of nodes: no two hosts have the same name.
 
-The name of a host is the host's own, in all cells. Another name of a node is of the host that reported it
-first, until an operator removes the host or the node: a node whose service host changes is removed from its
-former one.
+A host owns its own name, in all cells. Another name of a node is owned by the host that reported it first,
+until an operator removes the host or the node. So a node that moves to another service host must be removed
+from its former one.
 """
 
 from collections.abc import Mapping
@@ -27,8 +27,9 @@ class Owned(NamedTuple):
 class ClaimNames(msgspec.Struct, frozen=True):
     """Make a host the owner of names of its nodes (name -> root provider).
 
-    Answers for each name that is another host's, or looks like such a name, that name and its owner: these
-    stay as they are. ``stored``: names that the cell has as the host's; what they look like does not count.
+    Answers for each name that another host owns, or that looks like such a name, the other name and its
+    owner: these names are not claimed. ``stored``: names that the cell has for the host; they may look like
+    other names.
     """
 
     host: str
@@ -63,7 +64,7 @@ class ClaimNames(msgspec.Struct, frozen=True):
 
 
 class OwnersOfNames(msgspec.Struct, frozen=True):
-    """The host that owns each of some names: the host of this name that was added, or the one with a node of
+    """Answers the host that owns each of some names: the added host of this name, or the host with a node of
     this name. Names without an owner are left out."""
 
     names: tuple[str, ...]
@@ -76,8 +77,8 @@ class OwnersOfNames(msgspec.Struct, frozen=True):
 
 
 class LookAlikes(msgspec.Struct, frozen=True):
-    """For each of some names the first other name that it may be taken for, with its owner; names without one
-    are left out."""
+    """Answers for each of some names the first other name that it looks like, with its owner; names without
+    one are left out."""
 
     names: tuple[str, ...]
 

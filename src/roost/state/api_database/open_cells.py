@@ -1,4 +1,4 @@
-"""The cells of an API database, each with its own database, as a process of the conductors has them open."""
+"""The cells of an API database, whose databases a conductor process has open."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ from roost.storage import ANSWER_SECONDS, Database, StorageError
 from roost.web.auth import Source
 
 EVERY_SECONDS = 2.0
-"""Seconds between two looks for cells that were added, moved or removed."""
+"""Seconds between two reads of the cells' mappings."""
 
 _log = structlog.get_logger()
 
@@ -22,8 +22,8 @@ _log = structlog.get_logger()
 class OpenCells(Mapping[str, Cell]):
     """The cells by name. They follow the mappings while `run` runs, so views of the keys and values do too.
 
-    A database that is down is opened at the first operation that finds it up. A cell that the configuration
-    does not name the database of is not among them, and the log says so, until the configuration names it.
+    A database that is down is opened at the first operation that finds it up. A cell whose database the
+    configuration does not name is left out, with a log line, until the configuration names it.
 
     Args:
         api: the API database.
@@ -67,7 +67,7 @@ class OpenCells(Mapping[str, Cell]):
 
         Raises: `StorageError` of the API database.
         """
-        # One after the other: what the one that began first has read may be older.
+        # One call after the other: a call that began earlier may have read older mappings.
         async with self._refreshing:
             mapped = await self._api.read(mapped_cells)
             wanted = {name: mapping for name, mapping in mapped.items() if name not in self._without}
@@ -100,7 +100,7 @@ class OpenCells(Mapping[str, Cell]):
             await cell.database.close()
 
     def open(self, mapping: CellMapping) -> Cell:
-        """A cell on a connection of its own, which the caller closes. Raises `OperatorError`."""
+        """Open a cell on a connection of its own, which the caller closes. Raises `OperatorError`."""
         url = url_of(mapping, self._source)
         database = Database(url, answer_seconds=self._answer_seconds, deferred=True)
         return Cell(mapping.name, database, self._clock, self._records)

@@ -24,9 +24,9 @@ from roost.storage import Database, in_batches
 
 
 class SaidChanges(NamedTuple):
-    """All that operators have said up to a version: words, and changes of host aggregates.
+    """Words of operators and changes of host aggregates, up to a version.
 
-    ``whole``: these are all words that there are, not only those since a version.
+    ``whole``: these are all words, not only those since an earlier version.
     """
 
     version: int
@@ -39,7 +39,7 @@ class WordStore:
     """The last word on each subject. Raises `StorageError` if the database cannot be used.
 
     A word takes its version from the counter of host aggregates: a reader that has seen a version has seen
-    all that was said before it.
+    all words before it.
     """
 
     def __init__(self, database: Database) -> None:
@@ -47,19 +47,19 @@ class WordStore:
         self._database = database
 
     async def say(self, words: Iterable[SaidWord], by: Requester | None = None) -> None:
-        """Keep words, in place of the earlier ones on the same subjects. ``by``: whose words they are."""
+        """Store words, in place of the earlier ones on the same subjects. ``by``: the requester."""
         said = list(words)
         await self._database.write(lambda connection: _say(connection, said, by))
 
     async def withdraw(self, cell: str, host: str, node: str | None = None) -> None:
-        """Have what is gone be as if nobody had disabled it: a host with its nodes, or a node.
+        """Remove the words on a removed host and its nodes, or on a removed node.
 
-        A later one of the name begins anew.
+        A later host or node of the name begins without a word.
         """
         await self._database.write(lambda connection: withdraw_words(connection, cell, host, node))
 
     async def changes(self, after: int | None = None) -> SaidChanges | None:
-        """Return all that was said since a version, None if nothing was; without a version, all there is."""
+        """Return the changes since a version, None if there are none; without a version, all words."""
 
         def read(connection: Connection) -> SaidChanges | None:
             version = read_version(connection)
@@ -73,7 +73,7 @@ class WordStore:
         return await self._database.read(read)
 
     async def of_hosts(self, hosts: Collection[str]) -> dict[Subject, SaidWord]:
-        """The words on some hosts and their nodes, in all cells."""
+        """Return the words on some hosts and their nodes, in all cells."""
 
         def read(connection: Connection) -> dict[Subject, SaidWord]:
             found = (
@@ -86,14 +86,14 @@ class WordStore:
         return await self._database.read(read)
 
     async def of_cells(self) -> Mapping[str, SaidWord]:
-        """The words on whole cells, by cell."""
+        """Return the words on whole cells, by cell."""
         rows = _ALL.where(operator_words.c.host == "")
         return await self._database.read(
             lambda connection: {row.cell: _word(row) for row in connection.execute(rows)}
         )
 
     async def by_cell(self) -> dict[str, list[SaidWord]]:
-        """All words, by cell."""
+        """Return all words, by cell."""
 
         def read(connection: Connection) -> dict[str, list[SaidWord]]:
             found: dict[str, list[SaidWord]] = {}
@@ -122,10 +122,10 @@ def _say(connection: Connection, words: Collection[SaidWord], by: Requester | No
         if word.enabled:
             ended += end_early(connection, this, word.at, "it was enabled before it was empty")
         else:
-            # What is disabled already is emptied on.
+            # The drain of a subject that was disabled before goes on.
             same = ~operator_words.c.enabled, operator_words.c.drain_version == operator_words.c.version
             connection.execute(sa.update(operator_words).where(*this, *same).values(drain_version=version))
-        # Nobody else says anything before this transaction ends.
+        # No other transaction writes words before this one ends.
         if not connection.execute(sa.update(operator_words).where(*this).values(values)).rowcount:
             connection.execute(sa.insert(operator_words), {**word.subject._asdict(), **values})
     append_events(connection, [*ended, *(_told(word, by) for word in words)])
@@ -148,7 +148,7 @@ def _told(word: SaidWord, by: Requester | None) -> CloudEvent:
 def withdraw_words(
     connection: Connection, cell: str, host: str | None = None, node: str | None = None
 ) -> None:
-    """As `WordStore.withdraw`; without a host, of a whole cell."""
+    """Remove words as `WordStore.withdraw` does; without a host, all words on a cell."""
     named = zip(_SUBJECT, (cell, host, node), strict=True)
     these = [column == part for column, part in named if part is not None]
     values = {"enabled": True, "reason": None, "version": next_version(connection)}

@@ -1,4 +1,4 @@
-"""What the API database knows of instances of which nothing is left, as long as histories are kept."""
+"""Past instances: facts of instances of which nothing is left, for as long as histories are kept."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,18 +16,18 @@ PRUNED_AT_ONCE = 1000
 
 
 class AcceptedDeletion(msgspec.Struct, frozen=True):
-    """A deletion that was accepted at ``at``, in seconds since the epoch. ``by``: None if nobody asked for
-    it, or if an earlier version accepted it."""
+    """A deletion that was accepted at ``at``, in seconds since the epoch. ``by``: the requester; None without
+    one, or if an earlier version accepted it."""
 
     at: float
     by: Requester | None
 
 
 class KnownInstance(msgspec.Struct, frozen=True, kw_only=True):
-    """What the API database knows of an instance, whether it is there or gone.
+    """The facts of a present or past instance in the API database.
 
     ``cell`` is None if it is in no cell yet, or never was in one. Times are in seconds since the epoch;
-    ``accepted_at`` is None of instances of earlier versions, ``ended_at`` while something of it is left.
+    ``accepted_at`` is None for instances of earlier versions, ``ended_at`` while something of it is left.
     """
 
     uuid: str
@@ -41,7 +41,7 @@ class KnownInstance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FindKnown(msgspec.Struct, frozen=True):
-    """Answers what is known of an instance, None if nothing is."""
+    """Answers the facts of an instance, None if it is unknown."""
 
     uuid: str
 
@@ -54,17 +54,17 @@ class FindKnown(msgspec.Struct, frozen=True):
 
 
 def columns_of(by: Requester | None) -> dict[str, str | None]:
-    """The columns of who asked for a deletion."""
+    """Return the values of the columns of a deletion's requester."""
     if by is None:
         return dict.fromkeys(("by_user", "by_project", "by_request"))
     return {"by_user": by.user_id, "by_project": by.project_id, "by_request": by.request_id}
 
 
 def keep_past(connection: Connection, uuids: Sequence[str], at: float) -> None:
-    """Keep what is known of deleted instances that are forgotten at ``at``, in the same transaction.
+    """Keep the facts of deleted instances that are forgotten at ``at``, in the same transaction.
 
     Raises:
-        ConflictRolledBack: another transaction has forgotten one of them meanwhile: the work is to run again.
+        ConflictRolledBack: another transaction has forgotten one of them meanwhile: the work must run again.
     """
     rows = [{**row._asdict(), "ended_at": at} for row in connection.execute(_DELETED, {"uuids": uuids})]
     if rows:
@@ -74,7 +74,7 @@ def keep_past(connection: Connection, uuids: Sequence[str], at: float) -> None:
 
 
 class WhoDeleted(msgspec.Struct, frozen=True):
-    """Answers who asked for the deletions of instances, as far as it is known: uuid -> requester."""
+    """Answers the requesters of the deletions of instances, as far as known: uuid -> requester."""
 
     uuids: tuple[str, ...]
 
@@ -89,7 +89,7 @@ class WhoDeleted(msgspec.Struct, frozen=True):
 
 
 class PastInstances(msgspec.Struct, frozen=True):
-    """Answers those of some instances whose end is known and not yet forgotten."""
+    """Answers which of some instances are past: their end is known and not yet forgotten."""
 
     uuids: tuple[str, ...]
 
@@ -102,7 +102,7 @@ class PastInstances(msgspec.Struct, frozen=True):
 
 
 class PrunePastMappings(msgspec.Struct, frozen=True):
-    """Remove what is known of instances that ended before ``older_than`` (seconds since the epoch).
+    """Remove the facts of instances that ended before ``older_than`` (seconds since the epoch).
 
     Answers their number; if it is `PRUNED_AT_ONCE` there may be more.
     """

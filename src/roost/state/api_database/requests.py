@@ -1,9 +1,9 @@
-"""What has been accepted, and which cell has what, for those who only read it."""
+"""Reads of accepted requests, and of the mappings of instances and cells."""
 
 from collections.abc import AsyncIterator, Collection, Mapping
 
 from roost.model.instance import BuildRequest
-from roost.state.api_database.build_requests import Page, ReadWaiting, WaitingRequests
+from roost.state.api_database.build_requests import ReadWaiting, RequestPage, WaitingRequests
 from roost.state.api_database.cell_mappings import CellMapping, MapCells, at_urls, mapped_cells
 from roost.state.api_database.mappings import FindMappings, InstanceMapping, PageOfMappings
 from roost.state.api_database.tables import SCHEMA
@@ -18,41 +18,41 @@ class Requests:
         self.database = database
 
     async def waiting(self, request_id: str | None = None) -> AsyncIterator[BuildRequest]:
-        """The requests that are not finished, or the one with this id, in order of acceptance.
+        """Yield the requests that are not finished, or the one with this id, in order of acceptance.
 
         Each page is read when it is needed: a request that is finished meanwhile may be missing.
         """
-        page: Page | None = Page()
+        page: RequestPage | None = RequestPage()
         while page is not None:
             requests, page = await self.database.read(ReadWaiting(page, request_id))
             for request in requests:
                 yield request
 
     async def waiting_among(self, request_ids: Collection[str]) -> dict[str, BuildRequest]:
-        """Those of the named requests that are not finished, by id."""
+        """Return by id the requests that are not finished, of the named ones."""
         return await self.database.read(WaitingRequests(tuple(request_ids)))
 
     async def mappings(self, instances: Collection[str]) -> dict[str, InstanceMapping]:
-        """The mappings of those of the instances that are known, by uuid."""
+        """Return the mappings of instances by uuid; unknown instances are left out."""
         return await self.database.read(FindMappings(tuple(instances)))
 
     async def mapping(self, instance: str) -> InstanceMapping | None:
-        """The mapping of an instance; None if it is unknown."""
+        """Return the mapping of an instance; None if it is unknown."""
         return (await self.mappings([instance])).get(instance)
 
     async def page(self, page: PageOfMappings) -> list[InstanceMapping]:
-        """A page of mappings."""
+        """Return a page of mappings."""
         return await self.database.read(page)
 
     async def cells_of(self, instances: Collection[str]) -> dict[str, str]:
-        """The cell of each of the instances that has one: uuid -> cell name."""
+        """Return the cells of instances that have one: uuid -> cell name."""
         found = await self.mappings(instances)
         return {uuid: mapping.cell for uuid, mapping in found.items() if mapping.cell is not None}
 
     async def cells(self) -> dict[str, CellMapping]:
-        """Where cells are, by name, in order of names."""
+        """Return the mappings of cells to databases by name, in order of names."""
         return await self.database.read(mapped_cells)
 
     async def map_cells(self, cells: Mapping[str, str]) -> None:
-        """Keep where cells are: name -> database URL."""
+        """Store the databases of cells: name -> database URL."""
         await self.database.write(MapCells(at_urls(cells)))

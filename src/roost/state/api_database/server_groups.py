@@ -24,9 +24,9 @@ class NoSuchServerGroup(NotFound):
 
 
 class StoredServerGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """A server group as it was made. ``max_server_per_host`` limits ``anti-affinity``, and is 1 for others.
+    """A server group, which never changes. Placement and `ServerGroups.members` have its members.
 
-    Nothing of it ever changes. Its members are known to placement and to `ServerGroups.members`.
+    ``max_server_per_host`` limits ``anti-affinity``, and is 1 for other policies.
     """
 
     uuid: str
@@ -45,7 +45,7 @@ class ServerGroups:
         self._database = database
 
     async def create(self, group: StoredServerGroup, answer: KeyedAnswer | None = None) -> None:
-        """Add a group. ``answer``: it is kept with the group. Raises `KeyInWork`."""
+        """Add a group. ``answer``: stored with the group. Raises `KeyInWork`."""
         row = msgspec.structs.asdict(group)
 
         def write(connection: Connection) -> None:
@@ -54,13 +54,13 @@ class ServerGroups:
         await self._database.write(Once(write, lambda _: answer))
 
     async def known(self, uuid: str) -> StoredServerGroup | None:
-        """A group; None if there is none of this uuid."""
+        """Return a group; None if there is none of this uuid."""
         query = sa.select(server_groups).where(server_groups.c.uuid == uuid)
         row = await self._database.read(lambda connection: connection.execute(query).one_or_none())
         return None if row is None else StoredServerGroup(**row._asdict())
 
     async def page(self, limit: int, after: str, project_id: str | None) -> list[StoredServerGroup]:
-        """Up to ``limit`` groups of a project, or of all, in order of uuids, those after one uuid."""
+        """Return up to ``limit`` groups after a uuid, of a project or of all, in order of uuids."""
         query = sa.select(server_groups).where(server_groups.c.uuid > after)
         if project_id is not None:
             query = query.where(server_groups.c.project_id == project_id)
@@ -78,10 +78,10 @@ class ServerGroups:
             raise NoSuchServerGroup(uuid)
 
     async def members(self, group: str) -> Sequence[str]:
-        """The instances that were requested for a group and are not deleted, placed or about to be.
+        """Return the instances that were requested for a group and are not deleted, placed or not.
 
-        An instance is in it before the scheduler is asked for it, so that the second look at a placement
-        service that knows no groups misses no member: see `roost.scheduler.gateways.foreign_groups`.
+        An instance becomes a member before the scheduler places it. So the second check of a group at a
+        placement service without groups misses no member: see `roost.scheduler.gateways.foreign_groups`.
         """
         query = sa.select(server_group_members.c.instance_uuid).where(
             server_group_members.c.group_uuid == group
@@ -90,13 +90,13 @@ class ServerGroups:
 
 
 def add_members(connection: Connection, group: str, instances: Collection[str]) -> None:
-    """Write that instances are requested for a group."""
+    """Add instances that are requested for a group."""
     remove_members(connection, instances)
     rows = [{"instance_uuid": uuid, "group_uuid": group} for uuid in instances]
     connection.execute(sa.insert(server_group_members), rows)
 
 
 def remove_members(connection: Connection, instances: Collection[str]) -> None:
-    """Forget the groups of instances."""
+    """Remove instances from their groups."""
     for some in in_batches(instances):
         connection.execute(_LEAVE, {"some": some})

@@ -37,7 +37,7 @@ cell_mappings = sa.Table(
     # The group of the configuration with the URL, which has a password; or, of cells without one, the URL.
     sa.Column("section", NAME),
     sa.Column("database_url", sa.Text),
-    # Since when its database does not answer, as conductors have told in an event. None: it answers.
+    # Since when its database does not answer, as the last event says. None: it answers.
     sa.Column("away_since", sa.Double),
     **EXACT,
 )
@@ -63,7 +63,7 @@ node_names = sa.Table(
     sa.Column("node", sa.String(36), nullable=False),
     sa.Column("host", NAME, nullable=False),
     sa.Column("cell", NAME, nullable=False),
-    # As that of host mappings.
+    # As in host mappings.
     sa.Column("look", NAME),
     sa.Index("node_names_by_host", "host", "cell"),
     sa.Index("node_names_by_look", "look"),
@@ -87,7 +87,7 @@ instance_mappings = sa.Table(
     sa.Column("deleted", sa.Boolean, nullable=False),
     # When its request was accepted. None where an earlier version wrote the mapping.
     sa.Column("accepted_at", sa.Double),
-    # None where nobody gave it one.
+    # The instance's name, None without one.
     sa.Column("name", NAME),
     sa.Index("instance_mappings_by_name", "name", "instance_uuid"),
     sa.Index("instance_mappings_by_project", "project_id", "instance_uuid"),
@@ -96,13 +96,13 @@ instance_mappings = sa.Table(
 )
 
 instance_deletions = sa.Table(
-    # The instances whose deletion is accepted and not at its end.
+    # The instances whose deletion is accepted and has not ended.
     "instance_deletions",
     metadata,
     sa.Column("instance_uuid", sa.String(36), primary_key=True),
     sa.Column("at", sa.Double, nullable=False),
     sa.Column("owner", sa.String(36)),
-    # Who asked for it: a user, the project of the user's token, and the id of the request. None: nobody did.
+    # The requester: a user, the project of the user's token, and the id of the request. None: there is none.
     sa.Column("by_user", NAME),
     sa.Column("by_project", NAME),
     sa.Column("by_request", NAME),
@@ -111,7 +111,7 @@ instance_deletions = sa.Table(
 )
 
 past_mappings = sa.Table(
-    # What mappings and deletions said of instances of which nothing is left, for a time: see
+    # Facts of mappings and deletions of instances of which nothing is left, kept for a time: see
     # `roost.state.api_database.past`.
     "past_mappings",
     metadata,
@@ -186,7 +186,7 @@ operator_words = sa.Table(
     sa.Column("enabled", sa.Boolean, nullable=False),
     sa.Column("reason", sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb")),
     sa.Column("at", sa.Double, nullable=False),
-    # That of `host_aggregates_version` with which it was said.
+    # The version of `host_aggregates_version` with which it was said.
     sa.Column("version", sa.BigInteger, nullable=False),
     # How far it is emptied, and the version of the word for which that is true: see
     # `roost.conductor.words.drains`.
@@ -197,7 +197,7 @@ operator_words = sa.Table(
 )
 
 deleted_host_aggregates = sa.Table(
-    # Those whose uuid a provider in placement may still have.
+    # Deleted aggregates whose uuid a provider in placement may still have.
     "deleted_host_aggregates",
     metadata,
     sa.Column("uuid", sa.String(36), primary_key=True),
@@ -256,7 +256,7 @@ audit_state = sa.Table(
 )
 
 audit_findings = sa.Table(
-    # What the last round found and did not repair.
+    # The findings of the last round that it did not repair.
     "audit_findings",
     metadata,
     sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
@@ -280,7 +280,7 @@ kept_answers = sa.Table(
     # The answers to requests with a key of the client's: see `roost.state.api_database.kept_answers`.
     "kept_answers",
     metadata,
-    # The digests of the key with its scope, and of what was asked for.
+    # The digests of the key with its scope, and of the request.
     sa.Column("id", sa.String(64), primary_key=True),
     sa.Column("request", sa.String(64), nullable=False),
     sa.Column("at", sa.Double, nullable=False),
@@ -292,7 +292,7 @@ kept_answers = sa.Table(
 )
 
 events = sa.Table(
-    # What happened in the cloud: see `roost.conductor.events`.
+    # The log of events of the cloud: see `roost.conductor.events`.
     "events",
     metadata,
     sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
@@ -301,7 +301,7 @@ events = sa.Table(
     sa.Column("cell", NAME),
     sa.Column("host", NAME),
     sa.Column("instance", sa.String(36)),
-    # The digest of what all observers of an event see alike. None where the change itself wrote it.
+    # The digest of the facts that all observers of an event see alike. None where the change itself wrote it.
     sa.Column("mark", sa.String(64)),
     sa.Column("body", _TEXT, nullable=False),
     sa.Index("events_by_time", "at"),

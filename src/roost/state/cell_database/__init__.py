@@ -1,30 +1,45 @@
 """A cell: its nodes, its instances, and the database that holds them.
 
-    tables     instances, attempts that have ended, fences, orders to destroy, and compute nodes
-    rows       between the rows of these tables and values
-    reported   what agents report, cleaned before it is stored
-    cell       what is asked of a cell's database; tells its listeners that something changed
+    cell            access to a cell's database; wakes listeners when instances enter a state
+    tables          instances, ended attempts, fences, orders to destroy, compute nodes and so on
+    rows            conversions between rows of these tables and values
+    reported        reports of agents, cleaned before they are stored
+    cell_work       the base class of works that say which states instances enter
 
-The works (`roost.machine`) of the database, each the statements of one transaction:
+The works (`roost.machine`) of the database, each the statements of one transaction. Instances:
 
-    arriving   instances come in, and the takeover of a request of which some may have come in
-    fences     which owner of a request may still put an instance in
-    building   confirmations and results of builds, and what follows a failure
-    node_claims  builds that hold nothing in placement, counted on their node
-    attempts   the attempts at an instance that have ended
-    in_error   the end of instances of which no further attempt is made
-    ending     deletion, destruction, and what is forgotten
-    history    the states that each instance entered
-    state_changes  the same as a log of the cell, which readers follow by position
-    orders     what hosts have to do
-    guests     which guests hosts say they have
-    owning     which conductor works on which instance
-    host_tokens  the tokens of hosts
-    held_hosts   hosts whose agents wait for an operator
-    disabled     what an operator disables: nodes, or the whole cell
+    arrivals        the arrival of instances, and the takeover of a request whose instances may have arrived
+    fences          the epoch that an owner of a request needs to put an instance in
+    building        confirmations and results of builds, failures, and the next attempt
+    node_claims     builds that hold nothing in placement, counted on their node
+    attempts        the attempts at an instance that have ended
+    claimed_again   the new generation of a claim that was written again
+    reshapes        rows of instances that follow a reshape of their provider tree
+    in_error        the end of instances of which no further attempt is made
+    deletions       deletion, destruction on the host, and removal
+    given_up        the end of instances on a host that is gone for good
+    history         the states that each instance entered
+    state_changes   the same as a log of the cell, which readers follow by position
+    ownership       the conductor that works on an instance
+    overdue_work    attempts that no host confirms, deletions that no host answers
+    instance_search searches by facts that only the cell has
+    left_instances  instances that are left on a disabled host, node or cell
 
-Level-triggered: the database says what is to be done, by the states of instances, and conductors and agents
-look there, at start and after every change. A message that is lost costs time, never work.
+Hosts and nodes:
+
+    hosts           hosts as operators see and change them
+    host_tokens     the tokens of hosts
+    held_hosts      hosts whose agents wait for an operator
+    disabled        hosts and nodes that an operator has disabled, or the whole cell
+    node_reports    reports of nodes, and signs of life of hosts
+    node_lookup     nodes by name, and the number of instances on them
+    refused_nodes   nodes whose reports the cell does not take
+    orders          the work of hosts, and orders to destroy
+    guests          guests that hosts report, compared with their instances
+    unknown_guests  guests that the cell does not know
+
+Level-triggered: the states of instances in the database say which work is due, and conductors and agents look
+there, at start and after every change. A message that is lost costs time, never work.
 
     assigned ──▶ starting ──▶ active ──▶ deleting ──▶ destroyed ──▶ (gone)
      │  │ ▲         │          │ ▲

@@ -21,7 +21,7 @@ from roost.storage import in_batches, one_of
 
 _NOT_OF_IT = ("changed_at", "began", "history")
 INSTANCES = sa.select(*(column for column in instances.columns if column.name not in _NOT_OF_IT))
-"""The columns of which `roost.state.cell_database.rows.instance_of` makes an instance."""
+"""The query of the columns from which `roost.state.cell_database.rows.instance_of` makes an instance."""
 
 
 _NAMED = INSTANCES.where(one_of(instances.c.uuid, "uuids"))
@@ -29,21 +29,20 @@ _HERE = sa.select(instances.c.uuid).where(one_of(instances.c.uuid, "uuids"))
 
 
 class Arrival(Enum):
-    """What became of the insert of an instance."""
+    """The result of the insert of an instance."""
 
     ADDED = "added"
     """The instance is in the cell now."""
     THERE = "there"
-    """It was there before, and is left as it was."""
+    """It was there before, and is not changed."""
     FENCED = "fenced"
     """A later owner of the request has placed the instance elsewhere, or it was deleted."""
 
 
 class AddInstances(CellWork, frozen=True):
-    """Put instances into the cell; returns what became of each, by uuid.
+    """Put instances into the cell; answers the result of each, by uuid.
 
-    An instance passes its fence with its ``epoch``. ``why`` has the reasons of instances that arrive in
-    error.
+    An instance passes its fence with its ``epoch``. ``why``: the reasons of instances that arrive in error.
     """
 
     new: tuple[Instance, ...]
@@ -82,10 +81,10 @@ class AddInstances(CellWork, frozen=True):
 
 
 class SettleTakeover(msgspec.Struct, frozen=True):
-    """Make the earlier owners of a request harmless in this cell; returns its instances that are here.
+    """Fence the earlier owners of a request off this cell; answers its instances that are here, by uuid.
 
-    ``epoch`` is that of the new owner. No insert of an earlier owner passes any more. What is here has
-    arrived, and stays.
+    ``epoch``: of the new owner. No insert of an earlier owner passes any more. Instances that are here have
+    arrived, and stay.
     """
 
     uuids: tuple[str, ...]
@@ -98,7 +97,7 @@ class SettleTakeover(msgspec.Struct, frozen=True):
 
 
 class FindInstances(msgspec.Struct, frozen=True):
-    """Those of the named instances that are here, by uuid."""
+    """Answers instances by uuid; those that are not in the cell are left out."""
 
     is_short: ClassVar = True
 
@@ -113,7 +112,7 @@ class FindInstances(msgspec.Struct, frozen=True):
 
 
 class PresentInstances(msgspec.Struct, frozen=True):
-    """The uuids of those of the named instances that are here."""
+    """Answers which of the named instances are in the cell."""
 
     is_short: ClassVar = True
 
@@ -124,7 +123,7 @@ class PresentInstances(msgspec.Struct, frozen=True):
 
 
 def uuids_here(connection: Connection, uuids: Collection[str]) -> set[str]:
-    """The uuids of those of the instances that are in the cell."""
+    """Return which of the instances are in the cell."""
     return {
         uuid for some in in_batches(uuids) for uuid in connection.execute(_HERE, {"uuids": some}).scalars()
     }

@@ -1,7 +1,7 @@
 """Attempts to build instances that have ended without a guest.
 
-The present attempt of an instance is in its own row. When it ends, it has an end in the records
-(`roost.model.record.Attempt`), and a row of the table `build_attempts` unless the guest runs.
+The present attempt of an instance is in the instance's row. When the attempt ends, its end goes to the
+records (`roost.model.record.Attempt`), and to a row of the table `build_attempts` unless the guest runs.
 """
 
 from collections.abc import Sequence
@@ -21,17 +21,20 @@ PRESENT = tuple(
     instances.c[name]
     for name in ("uuid", "request_id", "run", "attempt", "state", "host", "node", "selection", "began")
 )
-"""The columns of an instance that say what its present attempt is."""
+"""The columns of an instance that describe its present attempt."""
 
 
 def keep_attempts(connection: Connection, ended: Sequence[BuildAttempt]) -> None:
-    """Keep attempts that have ended."""
+    """Store attempts that have ended."""
     if ended:
         connection.execute(sa.insert(build_attempts), [attempt_row(each) for each in ended])
 
 
 def ended_attempt(row: Row, result: str, at: float, reason: str, code: str | None = None) -> BuildAttempt:
-    """The present attempt of an instance, of the columns `PRESENT`, that ends at ``at`` without a guest."""
+    """Return the present attempt of an instance, which ends at ``at`` without a guest.
+
+    ``row``: the columns `PRESENT`.
+    """
     return BuildAttempt(
         instance=row.uuid,
         attempt=row.attempt,
@@ -46,7 +49,7 @@ def ended_attempt(row: Row, result: str, at: float, reason: str, code: str | Non
 
 
 def recorded_end(row: Row, cell: str, result: str, at: float, reason: str | None) -> Attempt:
-    """The end of the present attempt of an instance for the records."""
+    """Return the end of the present attempt of an instance for the records."""
     claimed = selection_of(row) or Selection(row.host or "", row.node or "", cell, {}, {}, 0.0)
     if not claimed.ordinal:
         # A selection that an earlier version stored has none.
@@ -57,7 +60,7 @@ def recorded_end(row: Row, cell: str, result: str, at: float, reason: str | None
 
 
 class AttemptsOf(msgspec.Struct, frozen=True):
-    """The attempts at an instance that have ended without a guest, in order."""
+    """Answers the attempts at an instance that have ended without a guest, in order."""
 
     uuid: str
 

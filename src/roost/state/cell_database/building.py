@@ -1,7 +1,7 @@
-"""The ends of builds: what hosts confirm and report, what takes too long, what follows a failure.
+"""Builds: confirmations and results of hosts, time limits, and the steps after a failure.
 
-Each write names the attempt that it concerns, and changes nothing if the instance is beyond it. So a late, a
-doubled or a false report comes to nothing, and so does a conductor whose view is old.
+Each write names the attempt that it concerns, and changes nothing if the instance is beyond it. So a late,
+repeated or false report has no effect, nor has a write of a conductor whose view is outdated.
 """
 
 from collections import defaultdict
@@ -50,9 +50,9 @@ class AttemptKey(msgspec.Struct, frozen=True):
 
 
 class ConfirmAttempt(CellWork, frozen=True):
-    """Whether ``host`` is to start the guest that it has prepared.
+    """Confirm an attempt: answers whether ``host`` is to start the guest that it has prepared.
 
-    After a yes no time limit ends the attempt, so nobody else gets the instance. A host that asks again,
+    After a yes no time limit ends the attempt, so no other host gets the instance. A host that asks again,
     because the answer was lost, gets the same answer. An attempt for which nothing is claimed in placement
     fails if its node has no room any more: see `roost.state.cell_database.node_claims`.
     """
@@ -89,10 +89,10 @@ class ConfirmAttempt(CellWork, frozen=True):
 
 
 class ReportResults(CellWork, frozen=True):
-    """Take in the results of builds; returns the ends of their attempts for the records of ``cell``.
+    """Store the results of builds; answers the ends of their attempts for the records of ``cell``.
 
-    The first result of an attempt counts, others change nothing. A failure that no other host can cure ends
-    the building of the instance.
+    The first result of an attempt counts, others change nothing. After a failure that no other host can cure,
+    no further attempt is made.
     """
 
     results: tuple[BuildResult, ...]
@@ -105,7 +105,7 @@ class ReportResults(CellWork, frozen=True):
 
     @property
     def keys(self) -> Collection[str]:
-        # Of two results of an attempt the first one counts, whichever work has it.
+        # Of two results of an attempt the first one counts, also across works.
         return ()
 
     def __call__(self, connection: Connection) -> list[Attempt]:
@@ -137,14 +137,14 @@ class ReportResults(CellWork, frozen=True):
 
 
 def state_after(result: BuildResult) -> str:
-    """The state of an instance after the result of its present attempt."""
+    """Return the state of an instance after the result of its present attempt."""
     if result.failure is None:
         return ACTIVE
     return FAILED if result.retryable else ABANDONED
 
 
 def no_cure(earlier: Sequence[BuildAttempt], last: BuildResult) -> str:
-    """The reason of an instance of which no further attempt is made, because another host could not help."""
+    """Return the reason of an instance that is abandoned because no other host could cure the failure."""
     return "; ".join(
         [
             *(reason_of(each) for each in earlier),
@@ -154,14 +154,14 @@ def no_cure(earlier: Sequence[BuildAttempt], last: BuildResult) -> str:
 
 
 def reason_of(ended: BuildAttempt) -> str:
-    """Why an attempt failed, in a list of reasons."""
+    """Return why an attempt failed, as an entry of a list of reasons."""
     return f"attempt {ended.attempt} on {ended.host}: {ended.reason}"
 
 
 class FailAttempts(CellWork, frozen=True):
-    """End attempts that are in one of ``states``, for ``reason``; returns their ends for the records.
+    """End attempts that are in one of ``states``, for ``reason``; answers their ends for the records.
 
-    Their hosts are ordered to destroy what they have of them, as they may build on.
+    Their hosts may go on building, and are ordered to destroy the guests.
     """
 
     keys: tuple[AttemptKey, ...]
@@ -198,7 +198,7 @@ class FailAttempts(CellWork, frozen=True):
 
 
 class Reassign(CellWork, frozen=True, kw_only=True):
-    """Give an instance whose attempt failed to another host; returns whether its owner still had it."""
+    """Give an instance whose attempt failed to another host; answers whether its owner still had it."""
 
     key: AttemptKey
     selection: Selection
@@ -234,10 +234,10 @@ class Reassign(CellWork, frozen=True, kw_only=True):
 
 
 class Abandon(CellWork, frozen=True, kw_only=True):
-    """Make no further attempt for an instance whose attempt failed; returns whether its owner still had it.
+    """Make no further attempt for an instance whose attempt failed; answers whether its owner still had it.
 
-    Its claim is freed next. In this order nobody can mistake a consumer that was emptied for one that is to
-    be moved.
+    Its claim is freed after that. In this order no conductor can mistake a consumer that was freed for one
+    whose claim is to be moved.
     """
 
     key: AttemptKey
@@ -266,7 +266,7 @@ class Abandon(CellWork, frozen=True, kw_only=True):
 
 
 _NAMED = one_of(instances.c.uuid, "uuids")
-# Two transactions that lock the same instances do it in the same order.
+# Transactions that lock the same instances lock them in the same order.
 _BUILDING = (
     sa.select(*PRESENT)
     .where(_NAMED, one_of_constants(instances.c.state, UNDER_WAY))
@@ -288,14 +288,14 @@ _ENTER = (
 def _enter(
     connection: Connection, uuids: Sequence[str], state: str, reason: str | None, at: float, told: str
 ) -> None:
-    """Put instances whose rows are locked into a state. ``told``: the line of their histories."""
+    """Put instances whose rows are locked into a state. ``told``: the line for their histories."""
     for some in in_batches(uuids):
         connection.execute(_ENTER, {"uuids": some, "new_state": state, "why": reason, "at": at, "line": told})
     note_changes(connection, uuids, told)
 
 
 def _changed(connection: Connection, update: sa.Update, key: AttemptKey, told: str) -> bool:
-    """Execute an update of one instance, and tell its change. Returns whether the update found it."""
+    """Execute an update of one instance, and log its state change. Returns whether the update found it."""
     found = connection.execute(update).rowcount > 0
     if found:
         note_changes(connection, [key.instance], told)
@@ -305,7 +305,7 @@ def _changed(connection: Connection, update: sa.Update, key: AttemptKey, told: s
 def _current(
     connection: Connection, reported: Sequence[tuple[int, BuildResult]]
 ) -> list[tuple[int, BuildResult, Row]]:
-    """The results of attempts that are not over, one for each, with the rows of their instances, locked."""
+    """Return the results of attempts that are not over, one for each, with their instances' rows, locked."""
     awaited: dict[tuple[str, int, str | None], Row] = {}
     for some in in_batches(result.instance for _, result in reported):
         for row in connection.execute(_BUILDING, {"uuids": some}):

@@ -1,4 +1,4 @@
-"""Everything that is asked of a cell's database."""
+"""The access to a cell's database: reads and writes, and events for listeners."""
 
 import asyncio
 import time
@@ -38,8 +38,8 @@ T = TypeVar("T")
 WANTING_CONDUCTORS = frozenset(FOR_CONDUCTORS)
 
 
-class Outcome(NamedTuple):
-    """What has become of an instance."""
+class InstanceOutcome(NamedTuple):
+    """The state of an instance, its attempt, and the reason."""
 
     instance: str
     state: str
@@ -47,8 +47,8 @@ class Outcome(NamedTuple):
     reason: str | None
 
 
-class Place(NamedTuple):
-    """Where an instance is: its state, and the root provider of its node, if it has one."""
+class InstancePlace(NamedTuple):
+    """The state of an instance, and the root provider of its node, if it has one."""
 
     state: str
     node: str | None
@@ -82,8 +82,10 @@ class Cell:
         self._listeners: dict[asyncio.Event, frozenset[str]] = {}
 
     def listen(self, *states: str) -> asyncio.Event:
-        """An event, set now and whenever this process may have put an instance into one of the states
-        (`GONE`: removed one). The listener clears it."""
+        """Return an event that is set now and whenever this process may have put an instance into a state.
+
+        ``states``: the states; `GONE`: an instance was removed. The listener clears the event.
+        """
         event = asyncio.Event()
         event.set()
         self._listeners[event] = frozenset(states)
@@ -93,26 +95,26 @@ class Cell:
         """Give back an event of `listen`."""
         del self._listeners[event]
 
-    async def places(self, uuids: Collection[str]) -> dict[str, Place]:
-        """State and node of those of the named instances that are here."""
+    async def places(self, uuids: Collection[str]) -> dict[str, InstancePlace]:
+        """Return state and node of instances; those that are not in the cell are left out."""
         columns = (instances.c.uuid, instances.c.state, instances.c.node)
 
-        def read(connection: Connection) -> dict[str, Place]:
+        def read(connection: Connection) -> dict[str, InstancePlace]:
             return {
-                row.uuid: Place(row.state, row.node)
+                row.uuid: InstancePlace(row.state, row.node)
                 for some in in_batches(uuids)
                 for row in connection.execute(sa.select(*columns).where(instances.c.uuid.in_(some)))
             }
 
         return await self.read(read)
 
-    async def outcomes(self, uuids: Collection[str]) -> list[Outcome]:
-        """State, attempt and reason of those of the named instances that are here."""
+    async def outcomes(self, uuids: Collection[str]) -> list[InstanceOutcome]:
+        """Return state, attempt and reason of instances; those that are not in the cell are left out."""
         columns = (instances.c.uuid, instances.c.state, instances.c.attempt, instances.c.reason)
 
-        def read(connection: Connection) -> list[Outcome]:
+        def read(connection: Connection) -> list[InstanceOutcome]:
             return [
-                Outcome(*row)
+                InstanceOutcome(*row)
                 for some in in_batches(uuids)
                 for row in connection.execute(sa.select(*columns).where(instances.c.uuid.in_(some)))
             ]
@@ -122,32 +124,32 @@ class Cell:
     # Instances
 
     async def add(self, new: Sequence[Instance], why: Sequence[Fault] = ()) -> dict[str, Arrival]:
-        """Put instances in; returns what became of each."""
+        """Put instances into the cell; returns the result of each."""
         return await self.write(AddInstances(tuple(new), self._clock(), tuple(why)))
 
     async def find(self, uuids: Collection[str]) -> dict[str, Instance]:
-        """Those of the named instances that are here."""
+        """Return instances by uuid; those that are not in the cell are left out."""
         return await self.read(FindInstances(tuple(uuids)))
 
     async def in_state(self, *states: str, host: str | None = None) -> list[Instance]:
-        """All instances in one of the states, of one host if it is named."""
+        """Return all instances in one of the states, of one host if it is named."""
         query = INSTANCES.where(instances.c.state.in_(states))
         if host is not None:
             query = query.where(instances.c.host == host)
         return await self.read(lambda connection: [instance_of(row) for row in connection.execute(query)])
 
     async def every(self, request_id: str | None = None) -> list[Instance]:
-        """All instances, or those of one request."""
+        """Return all instances, or those of one request."""
         query = INSTANCES if request_id is None else INSTANCES.where(instances.c.request_id == request_id)
         return await self.read(lambda connection: [instance_of(row) for row in connection.execute(query)])
 
     async def unsettled(self) -> int:
-        """How many instances somebody has work to do for."""
+        """Return the number of instances that want work of a conductor or host."""
         count = sa.select(sa.func.count()).where(one_of_constants(instances.c.state, UNSETTLED))
         return await self.read(lambda connection: connection.execute(count).scalar_one())
 
     async def faults_of(self, uuid: str) -> list[Fault]:
-        """Why attempts at an instance failed, in order."""
+        """Return the reasons of the failed attempts at an instance, in order."""
         ended = await self.read(AttemptsOf(uuid))
         return [
             Fault(uuid, each.attempt, each.host, each.reason, each.ended)
@@ -156,22 +158,22 @@ class Cell:
         ]
 
     async def report(self, results: Sequence[BuildResult]) -> None:
-        """Take in the results of builds. A result of an attempt that is over counts nothing."""
+        """Store the results of builds. A result of an attempt that is over has no effect."""
         self._record(await self.write(ReportResults(tuple(results), self._clock(), self.name)))
 
     async def delete(self, uuids: Sequence[str]) -> None:
-        """Mark instances for deletion. One that has no host counts as destroyed already."""
+        """Mark instances for deletion. An instance without a host counts as destroyed already."""
         deleted = await self.write(DeleteInstances(tuple(uuids), self._clock(), self.name))
         self._record(deleted.ended)
 
     # Nodes
 
     async def nodes(self) -> list[NodeReport]:
-        """All nodes as they were reported last, in order of names."""
+        """Return the last reports of all nodes, in order of names."""
         return await self.read(ReadReports(self.name))
 
     async def remove_nodes(self, uuids: Collection[str]) -> None:
-        """Forget nodes, by the uuid of the root provider. One that is not here is left out."""
+        """Remove nodes, by the uuid of the root provider. Unknown ones are left out."""
 
         def write(connection: Connection) -> None:
             for some in in_batches(uuids):
@@ -181,12 +183,12 @@ class Cell:
         await self.write(write)
 
     async def node_uuids(self) -> frozenset[str]:
-        """The root providers of all nodes that are here."""
+        """Return the root providers of all nodes."""
         query = sa.select(nodes.c.node)
         return await self.read(lambda connection: frozenset(connection.execute(query).scalars()))
 
     async def count_nodes(self) -> int:
-        """How many nodes are here."""
+        """Return the number of nodes."""
         query = sa.select(sa.func.count()).select_from(nodes)
         return await self.read(lambda connection: connection.execute(query).scalar_one())
 
@@ -196,7 +198,7 @@ class Cell:
             return await self.database.read(work)
 
     async def write(self, work: Callable[[Connection], T]) -> T:
-        """Run a work that writes, and wake those who listen for what it enters. Raises `StorageError`."""
+        """Run a work that writes, and wake the listeners for the states it enters. Raises `StorageError`."""
         with self._named():
             done = await self.database.write(work)
         if isinstance(work, CellWork) and (entered := work.enters):
@@ -215,7 +217,7 @@ class Cell:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Clients that ask for something of several cells are told which one fails."""
+        """Add the cell's name to errors: a client that reads from several cells learns which one fails."""
         try:
             yield
         except StorageError as error:

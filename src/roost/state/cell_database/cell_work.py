@@ -1,18 +1,17 @@
-"""Works of a cell's database that say which states they put instances into."""
+"""The base class of works of a cell's database: a work says which states instances enter by it."""
 
 from collections.abc import Collection
 
 import msgspec
 
 GONE = "gone"
-"""Not a state: what the removal of an instance enters."""
+"""In place of a state: the instance was removed."""
 
 
 class CellWork(msgspec.Struct, frozen=True):
     """The statements of one transaction on a cell's database.
 
-    ``enters`` are the states that instances may be in afterwards which were not in them before, and `GONE`:
-    for listeners.
+    ``enters``: the states that instances may enter by it, or `GONE`, for listeners.
     """
 
     @property

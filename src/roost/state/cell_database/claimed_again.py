@@ -1,4 +1,4 @@
-"""An active instance whose claim was written again: its row says the consumer's new generation."""
+"""The new generation of a consumer in the row of its active instance, after the claim was written again."""
 
 import msgspec
 import sqlalchemy as sa
@@ -12,7 +12,7 @@ from roost.state.cell_database.tables import instances
 
 
 class ClaimedAgain(CellWork, frozen=True):
-    """Note the generation of a claim that was written for an attempt, if the instance still runs as that one.
+    """Note the generation of a claim that was written for an attempt, if that attempt's guest still runs.
 
     Answers whether it does.
     """

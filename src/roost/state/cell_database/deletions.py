@@ -1,4 +1,4 @@
-"""The ends of instances: deletion, destruction on the host, and what is forgotten after that."""
+"""The deletion of instances, their destruction on the host, and their removal from the cell."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -28,9 +28,9 @@ NOT_ANSWERED = "the deletion goes on without the host, which does not answer"
 
 
 class Deleted(msgspec.Struct, frozen=True):
-    """What a deletion found.
+    """The result of a deletion.
 
-    ``here`` are the instances that are in the cell: their hosts are to destroy them. ``ended``: the ends of
+    ``here``: the instances that are in the cell: their hosts are to destroy them. ``ended``: the ends of
     attempts for the records.
     """
 
@@ -39,7 +39,7 @@ class Deleted(msgspec.Struct, frozen=True):
 
 
 class DeleteInstances(CellWork, frozen=True):
-    """Mark instances for deletion. One that is on its way to the cell cannot arrive any more.
+    """Mark instances for deletion. An instance on its way to the cell cannot arrive any more.
 
     An instance without a host counts as destroyed already.
     """
@@ -69,7 +69,7 @@ class DeleteInstances(CellWork, frozen=True):
         missing = [uuid for uuid in uuids if uuid not in rows]
         if missing:
             raise_fences(connection, dict.fromkeys(missing, ABOVE_ALL), at)
-            # Some may have come in before the fence was raised.
+            # Some may have arrived before the fence was raised.
             rows |= _rows_of(connection, missing)
         for some in in_batches(rows):
             connection.execute(_MARK, {"uuids": some, "now": at, "line": told, "also": also})
@@ -79,7 +79,7 @@ class DeleteInstances(CellWork, frozen=True):
         return [work.found(rows) for work in works]
 
     def found(self, rows: Mapping[str, Row]) -> Deleted:
-        """What this deletion found. ``rows``: the instances that are here, as they were."""
+        """Return the result of this deletion. ``rows``: the instances that are here, as they were before."""
         here = [rows[uuid] for uuid in dict.fromkeys(self.uuids) if uuid in rows]
         ended = [
             recorded_end(row, self.cell, record.ABANDONED, self.at, DELETED)
@@ -108,12 +108,12 @@ _MARK = (
 
 
 def _rows_of(connection: Connection, uuids: Sequence[str]) -> dict[str, Row]:
-    """The present attempts of those of the instances that are here, locked."""
+    """Lock and return the present attempts of the instances that are here."""
     return {row.uuid: row for some in in_batches(uuids) for row in connection.execute(_ROWS, {"uuids": some})}
 
 
-class Destroyed(CellWork, frozen=True):
-    """A host has destroyed what it had of these attempts: orders are acknowledged, deletions go on.
+class NoteDestroyed(CellWork, frozen=True):
+    """Note that a host has destroyed its guests of some attempts: orders are acknowledged, deletions go on.
 
     A host that is not the instance's, or an attempt that is not the present one, ends no deletion.
     """
@@ -151,7 +151,7 @@ _DESTROYED = (
 
 
 class EndDeletions(CellWork, frozen=True):
-    """Go on with deletions without their hosts, which do not answer; returns those that go on.
+    """Let deletions go on without their hosts, which do not answer; answers the deletions that go on.
 
     The order to destroy stays: a host that comes back is not up before it has carried it out.
     """
@@ -190,8 +190,10 @@ class EndDeletions(CellWork, frozen=True):
 
 
 class Forget(CellWork, frozen=True):
-    """Remove destroyed instances, their claims having been freed. They cannot come back. Their histories are
-    kept."""
+    """Remove destroyed instances after their claims were freed. They cannot come back.
+
+    Their histories are kept.
+    """
 
     uuids: tuple[str, ...]
     at: float

@@ -1,9 +1,9 @@
-"""The cell database's mirror of what an operator has disabled: hosts, single nodes, or the whole cell.
+"""The flags of disabled hosts, nodes and cells in a cell's database: a mirror of operators' words.
 
-The operator's word is kept in the API database (`roost.conductor.words`), and the flags here are its mirror:
-the cell's endpoint tells agents by them. A flag on whose subject nothing is in the API database is the word
-itself; an earlier version has set it. The list of hosts has a host's flag
-(`roost.state.cell_database.hosts`); the others' are here.
+The operator's word is stored in the API database (`roost.conductor.words`), and the flags here are its
+mirror: by them the cell's endpoint tells agents. A flag without a word in the API database counts as the
+word; an earlier version has set it. A host's flag is in the list of hosts
+(`roost.state.cell_database.hosts`); the others are in a table of their own.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class AddHost(msgspec.Struct, frozen=True):
 
 
 class EnableHost(msgspec.Struct, frozen=True):
-    """Let a host have new instances, or not, for a ``reason``."""
+    """Enable a host for new instances, or disable it for a ``reason``."""
 
     host: str
     enabled: bool
@@ -57,9 +57,9 @@ class EnableHost(msgspec.Struct, frozen=True):
 
 
 class EnableCell(msgspec.Struct, frozen=True):
-    """Let a cell have new instances, or not, for a ``reason``. ``at``: seconds since the epoch.
+    """Enable a cell for new instances, or disable it for a ``reason``. ``at``: seconds since the epoch.
 
-    Its hosts and nodes keep their own words: what was disabled before is disabled after.
+    Its hosts and nodes keep their own flags: a host that was disabled before stays disabled.
     """
 
     enabled: bool
@@ -72,7 +72,7 @@ class EnableCell(msgspec.Struct, frozen=True):
 
 
 class EnableNode(msgspec.Struct, frozen=True):
-    """Let a node of a host have new instances, or not. Answers whether the host has the node."""
+    """Enable or disable a node of a host for new instances. Answers whether the host has the node."""
 
     host: str
     node: str
@@ -89,7 +89,7 @@ class EnableNode(msgspec.Struct, frozen=True):
 
 
 class ReadFlags(msgspec.Struct, frozen=True):
-    """The subjects in the cell that are flagged as disabled. ``cell`` is put into them."""
+    """Answers the subjects in the cell that are flagged as disabled. ``cell``: its name, for the subjects."""
 
     cell: str
 
@@ -102,9 +102,9 @@ class ReadFlags(msgspec.Struct, frozen=True):
 
 
 class MirrorWords(msgspec.Struct, frozen=True):
-    """Set the flags of subjects in the cell to what operators have said.
+    """Set the flags of subjects in the cell to operators' words.
 
-    A host or node that is not there gets none.
+    A host or node that the cell does not have gets no flag.
     """
 
     words: tuple[SaidWord, ...]
@@ -124,8 +124,10 @@ class MirrorWords(msgspec.Struct, frozen=True):
 
 
 class ReadOffered(msgspec.Struct, frozen=True):
-    """The nodes whose agents say that they are enabled, and that are flagged neither with their host nor with
-    the cell; of one host, if it is named."""
+    """Answers the enabled nodes: enabled by their agents, and no flag on the node, its host or the cell.
+
+    With ``host``: only nodes of this host.
+    """
 
     host: str | None = None
 
@@ -137,13 +139,13 @@ class ReadOffered(msgspec.Struct, frozen=True):
 
 
 class Word(msgspec.Struct, frozen=True):
-    """That something is disabled, and why."""
+    """The word that a cell or node is disabled, with its reason."""
 
     reason: str | None
 
 
 class ReadWordOfCell(msgspec.Struct, frozen=True):
-    """Whether the cell is disabled; None if it is not."""
+    """Answers the word by which the cell is disabled, None if it is not."""
 
     def __call__(self, connection: Connection) -> Word | None:
         row = connection.execute(_WORDS.where(disabled.c.kind == _CELL)).one_or_none()
@@ -151,7 +153,7 @@ class ReadWordOfCell(msgspec.Struct, frozen=True):
 
 
 class ReadWordsOfNodes(msgspec.Struct, frozen=True):
-    """The nodes of a host that are disabled."""
+    """Answers the words on the disabled nodes of a host, by node."""
 
     host: str
 
@@ -161,13 +163,13 @@ class ReadWordsOfNodes(msgspec.Struct, frozen=True):
 
 
 def forget_words(connection: Connection, *condition: sa.ColumnElement[bool]) -> None:
-    """Forget what was said of nodes that are about to be removed."""
+    """Remove the words on nodes that are about to be removed."""
     gone = sa.select(nodes.c.node).where(*condition)
     connection.execute(sa.delete(disabled).where(disabled.c.kind == _NODE, disabled.c.name.in_(gone)))
 
 
 def move_words(connection: Connection, to: Mapping[str, str]) -> None:
-    """Say of nodes what was said of those that they replace. ``to``: the new node of each old one."""
+    """Move the words on nodes to the nodes that replace them. ``to``: the new node of each old one."""
     said = [
         row
         for some in in_batches(to)
@@ -188,7 +190,7 @@ def _say(connection: Connection, kind: str, name: str, word: tuple[str | None, f
 
 
 def _knows(connection: Connection, host: str) -> bool:
-    """Return whether a host was added or has nodes. One that was removed must not come back by its flag."""
+    """Return whether a host was added or has nodes. A removed host must not come back by its flag."""
     rows = [sa.select(table.c.host).where(table.c.host == host).limit(1) for table in (cell_hosts, nodes)]
     return any(connection.execute(query).one_or_none() is not None for query in rows)
 
@@ -210,4 +212,4 @@ HOST_IS_DISABLED: Final = sa.or_(
     sa.exists().where(cell_hosts.c.host == nodes.c.host, cell_hosts.c.enabled == sa.false()),
     sa.exists().where(disabled.c.kind == _CELL),
 )
-"""Whether the host of a node is disabled, or its whole cell."""
+"""The condition that the host of a node is disabled, or the whole cell."""

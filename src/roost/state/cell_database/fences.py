@@ -1,13 +1,13 @@
-"""Fences: which owner of a request may still put an instance into this cell.
+"""Fences: they keep instances of outdated owners of a request out of this cell.
 
 A conductor claims, writes the mapping, then inserts the row here. It may pause before the insert, for hours.
 Meanwhile another conductor takes the request over and places the instance elsewhere, or the user deletes the
-instance. Then the late insert must come to nothing.
+instance. Then the late insert must have no effect.
 
 Each request's owner has an epoch, and each instance has a fence here: the highest epoch that must not insert
 it any more. An insert passes only if it raises the fence to its own epoch. A conductor that takes a request
 over raises the fence to the epoch below its own; a deletion raises it above all. So all of them change the
-same row, and whichever comes second sees the other one.
+same row, and the second of two sees the change of the first.
 """
 
 from collections.abc import Mapping
@@ -25,17 +25,17 @@ ABOVE_ALL = 2**62
 
 
 class Raised(NamedTuple):
-    """Instances that had no fence, and those whose fence was lower. The others' fences are as they were."""
+    """Instances that had no fence, and those whose fence was lower. Other fences were not changed."""
 
     new: frozenset[str]
     lower: frozenset[str]
 
 
 def raise_fences(connection: Connection, epochs: Mapping[str, int], at: float) -> Raised:
-    """Raise the fence of each instance to its epoch, unless it is there or higher.
+    """Raise the fence of each instance to its epoch, unless it is that high already.
 
     Raises:
-        ConflictRolledBack: another transaction made a fence at the same time: the work is to run again.
+        ConflictRolledBack: another transaction made a fence at the same time: the work must run again.
     """
     there: dict[str, int] = {}
     for some in in_batches(epochs):
@@ -63,8 +63,10 @@ _RAISE = (
 
 
 class TrimFences(CellWork, frozen=True):
-    """Remove the fences of instances that are not here, last raised before ``older_than`` (seconds since the
-    epoch). Returns their number."""
+    """Remove fences of absent instances, last raised before ``older_than`` (seconds since the epoch).
+
+    Answers their number.
+    """
 
     older_than: float
 

@@ -1,7 +1,7 @@
-"""What an operator's word ends: work of a host that is gone for good, guests that have vanished.
+"""The end of instances by an operator's word: on a host that is gone for good, or with a vanished guest.
 
-No time limit ends an attempt whose guest may have been started, and no report ends an instance: only who
-knows that the machine is off, or its disk lost, can say that no guest of it runs.
+No time limit ends an attempt whose guest may have been started, and no report ends an instance: only an
+operator who knows that the machine is off, or its disk lost, can say that no guest of it runs.
 """
 
 from collections.abc import Collection
@@ -38,19 +38,18 @@ HOST_GONE = "HostGone"
 
 
 class GivenUp(msgspec.Struct, frozen=True):
-    """What was ended: uuids of instances, and the ends of attempts for the records."""
+    """The ended instances by uuid, and the ends of attempts for the records."""
 
     instances: frozenset[str]
     ended: list[Attempt]
 
 
 class GiveUpOnHost(CellWork, frozen=True, kw_only=True):
-    """End what instances have on a host, for a ``reason``; of ``only`` one of them, if it is named. ``by``:
-    whose word it is.
+    """End the instances on a host for a ``reason``, or one of them, ``only``. ``by``: the requester.
 
     An attempt that has not ended fails, so that another host is tried. An instance that ran is abandoned: its
-    claim is freed and it is in error. A deletion goes on. The host is ordered to destroy all of it, should it
-    come back.
+    claim is freed and it is in error. A deletion goes on. The host is ordered to destroy all guests, in case
+    it comes back.
     """
 
     host: str

@@ -1,6 +1,6 @@
-"""Guests that hosts say they have, compared with the instances that run there.
+"""The comparison of the guests that hosts report with the instances that run there.
 
-Nothing is destroyed here: a guest that the cell does not know is told of and left alone.
+Nothing is destroyed here: a guest that the cell does not know is noted and left alone.
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ VANISHED = "its host says that the guest is not there"
 
 
 class ExpectedGuests(msgspec.Struct, frozen=True):
-    """The instances that run on a host, with their attempts: uuid -> attempt. Lost ones are not expected."""
+    """Answers the attempts of the instances that run on a host: uuid -> attempt. Lost ones are left out."""
 
     host: str
 
@@ -35,8 +35,11 @@ class ExpectedGuests(msgspec.Struct, frozen=True):
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """What a comparison has found: uuids of instances that were ``lost``, that are ``found`` again, and of
-    guests that have ``unknown`` instances or attempts."""
+    """The result of a comparison: uuids of instances.
+
+    ``lost``: their guest is missing now. ``found``: the guest of a lost instance is there again.
+    ``unknown``: guests of unknown instances or attempts.
+    """
 
     lost: frozenset[str]
     found: frozenset[str]
@@ -44,7 +47,7 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 class GuestsReported(CellWork, frozen=True):
-    """A host says which guests run on it: uuid -> attempt.
+    """Store the guests that run on a host: uuid -> attempt.
 
     An active instance of the host without its guest is lost; a lost one whose guest runs is active again.
     """
@@ -77,7 +80,7 @@ class GuestsReported(CellWork, frozen=True):
         return compared
 
     def compared(self, known: Mapping[tuple[str, int], str]) -> Compared:
-        """What the report differs in from what the cell knows: the states of attempts."""
+        """Compare the report with the attempts of the cell. ``known``: (uuid, attempt) -> state."""
         running = {*self.guests.items()}
         return Compared(
             lost=frozenset(key[0] for key, state in known.items() if state == ACTIVE and key not in running),

@@ -13,7 +13,7 @@ class HeldHost(msgspec.Struct, frozen=True):
     """A host whose agent carries out no orders.
 
     ``at``: since when, in seconds since the epoch. ``accepted``: an operator has accepted the cell's state;
-    the agent learns it with the answer to its next poll.
+    the agent learns of it with the answer to its next poll.
     """
 
     host: str
@@ -38,7 +38,7 @@ class HoldHost(msgspec.Struct, frozen=True):
             insert_missing(connection, sa.insert(held_hosts), msgspec.structs.asdict(row))
             return False
         if there.reason != reason:
-            # Not what was accepted.
+            # An operator has accepted another reason, not this one.
             values = {"reason": reason, "at": self.at, "accepted": False}
             connection.execute(sa.update(held_hosts).where(mine).values(values))
             return False
@@ -46,7 +46,7 @@ class HoldHost(msgspec.Struct, frozen=True):
 
 
 class ReleaseHosts(msgspec.Struct, frozen=True):
-    """The agents of hosts carry out orders."""
+    """Note that the agents of hosts carry out orders again."""
 
     hosts: list[str]
 
@@ -59,7 +59,7 @@ _RELEASE = sa.delete(held_hosts).where(one_of(held_hosts.c.host, "hosts"))
 
 
 class AcceptHost(msgspec.Struct, frozen=True):
-    """An operator accepts the state of the cell for a host. Answers False if its agent does not wait."""
+    """Accept the state of the cell for a host, as an operator. Answers False if its agent does not wait."""
 
     host: str
 
@@ -69,7 +69,7 @@ class AcceptHost(msgspec.Struct, frozen=True):
 
 
 class ReadHeldHosts(msgspec.Struct, frozen=True):
-    """All hosts whose agents carry out no orders, by name."""
+    """Answers all hosts whose agents carry out no orders, by name."""
 
     def __call__(self, connection: Connection) -> dict[str, HeldHost]:
         rows = connection.execute(sa.select(held_hosts).order_by(held_hosts.c.host))

@@ -1,8 +1,8 @@
 """The history of an instance: a text in its row, with a line for each state that it entered.
 
-A line is appended by the statement that changes the state. So a history is never ahead of the state or
-behind it. The same lines are a log of the whole cell: see `roost.state.cell_database.state_changes`. When an
-instance is forgotten, its history moves to ``past_instances`` and is kept there for a time.
+The statement that changes the state appends the line, so a history is never ahead of the state or behind it.
+The same lines are a log of the whole cell: see `roost.state.cell_database.state_changes`. When an instance is
+removed, its history moves to ``past_instances`` and is kept there for a time.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ from roost.state.cell_database.tables import instances, past_instances
 from roost.storage import one_of
 
 MOST = 65_536
-"""Characters of a history. A transition is left out of one that has as many."""
+"""Characters of a history at most. Transitions after that are left out."""
 
 MOST_OF_GUESTS = 16_384
-"""Characters of a history to which a lost or found guest, or a reshape, is still added: a host may lose and
-find a guest for ever, and the end of the instance must have room."""
+"""Characters of a history up to which lost and found guests and reshapes are added: a host may lose and find
+a guest for ever, and the end of the instance must have room."""
 
 MOST_OF_REASON = 1000
 """Characters of a reason in a history; the rest is cut off."""
@@ -39,7 +39,7 @@ _LINE = msgspec.json.Decoder(Transition)
 
 
 class StoredHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cell knows of the history of an instance. Its ``state`` is `GONE` if it was forgotten.
+    """The history of an instance in its cell. Its ``state`` is `GONE` if the instance was removed.
 
     ``complete``: no transition was left out.
     """
@@ -56,7 +56,7 @@ class StoredHistory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadHistory(msgspec.Struct, frozen=True):
-    """Answers the history of an instance that is in the cell or was there; None of one that is unknown."""
+    """Answers the history of an instance that is in the cell or was there; None for an unknown one."""
 
     uuid: str
 
@@ -76,7 +76,7 @@ def line(
     *,
     by: Requester | None = None,
 ) -> str:
-    """The line of a transition. Hides what looks like a secret in the reason."""
+    """Return the line of a transition. Parts of the reason that look like secrets are masked."""
     if reason is not None:
         reason = clean_text(redacted_text(reason), MOST_OF_REASON)
     if code is not None:
@@ -85,14 +85,14 @@ def line(
 
 
 def line_of_attempt(at: float, attempt: int, host: str | None, node: str | None, ordinal: int) -> str:
-    """The line of an attempt that begins."""
+    """Return the line of an attempt that begins."""
     return _text(
         Transition(state=ASSIGNED, at=at, attempt=attempt, host=host, node=node, ordinal=ordinal or attempt)
     )
 
 
 def first_line(instance: Instance, at: float) -> str:
-    """The line of an instance that arrives."""
+    """Return the line of an instance that arrives."""
     if instance.state != ASSIGNED:
         return line(instance.state, at, instance.reason)
     ordinal = 0 if instance.selection is None else instance.selection.ordinal
@@ -100,14 +100,14 @@ def first_line(instance: Instance, at: float) -> str:
 
 
 def with_line(new: str | sa.ColumnElement[str], most: int = MOST) -> sa.ColumnElement[str | None]:
-    """The value of the column ``history`` of an instance with a further line, for an UPDATE."""
+    """Return the column ``history`` of an instance with a further line, for an UPDATE."""
     before = sa.func.coalesce(instances.c.history, "", type_=sa.Text)
     added = before + (sa.literal(new, sa.Text) if isinstance(new, str) else new)
     return sa.case((sa.func.length(before) < most, added), else_=instances.c.history)
 
 
 NEW_LINE = sa.bindparam("line", type_=sa.Text)
-"""The parameter of statements that are made once: the line of `with_line`."""
+"""The line of `with_line`, as a parameter of statements that are built once."""
 
 
 def keep_histories(connection: Connection, uuids: Sequence[str], at: float) -> None:
@@ -165,7 +165,7 @@ def _stored(row: Row) -> StoredHistory:
     what = f"history of instance {row.uuid}"
     found = [decoded(_LINE, each, None, what) for each in text.split("\n")[:-1]]
     transitions = tuple(each for each in found if each is not None)
-    # An earlier program, which may work on the same tables, writes no transitions.
+    # An earlier version, which may work on the same tables, writes no transitions.
     begins = bool(transitions) and transitions[0].state in (ASSIGNED, ERROR)
     states = [each.state for each in transitions if each.state != RESHAPED]
     ends = bool(states) and states[-1] == row.state

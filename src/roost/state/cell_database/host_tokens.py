@@ -1,7 +1,7 @@
 """The tokens of hosts, of which the cell keeps digests.
 
-A host has one token that is in use and at most one that was issued since and not used yet. The first use of
-the newer one ends the older one, so neither a lost answer nor a restart locks an agent out.
+A host has one token in use, and at most one that was issued later and not used yet. The first use of the
+newer one ends the older one, so neither a lost answer nor a restart locks an agent out.
 """
 
 import msgspec
@@ -22,9 +22,9 @@ class HostToken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IssueToken(msgspec.Struct, frozen=True, kw_only=True):
-    """Make a token of a host valid beside the one in use. One that was never used is not valid any more.
+    """Make a token of a host valid besides the one in use. A token that was never used ends.
 
-    ``alone``: nor is the one in use.
+    ``alone``: the token in use ends too.
     """
 
     host: str
@@ -40,7 +40,7 @@ class IssueToken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UseToken(msgspec.Struct, frozen=True):
-    """A token is used: the first time the others of its host end. Answers False if it is not valid."""
+    """Note that a token is used: at its first use the others of its host end. Answers False if not valid."""
 
     digest: str
 
@@ -51,12 +51,12 @@ class UseToken(msgspec.Struct, frozen=True):
         host = connection.execute(sa.select(host_tokens.c.host).where(mine)).scalar_one_or_none()
         if is_first:
             connection.execute(sa.delete(host_tokens).where(host_tokens.c.host == host, ~mine))
-        # Another process may have seen the first use; what was issued since is valid.
+        # Another process may have noted the first use; a token that was issued since is valid.
         return host is not None
 
 
 class RevokeTokens(msgspec.Struct, frozen=True):
-    """End all tokens of a host. Answers how many there were."""
+    """End all tokens of a host. Answers their number."""
 
     host: str
 
@@ -65,7 +65,7 @@ class RevokeTokens(msgspec.Struct, frozen=True):
 
 
 class ReadTokens(msgspec.Struct, frozen=True):
-    """All valid tokens of the cell's hosts, by digest."""
+    """Answers all valid tokens of the cell's hosts, by digest."""
 
     def __call__(self, connection: Connection) -> dict[str, HostToken]:
         return {row.digest: HostToken(**row._asdict()) for row in connection.execute(_ALL)}

@@ -1,7 +1,7 @@
 """The hosts of a cell as operators see and change them.
 
-An operator adds a host and may disable it. What its agent says of itself is in the reports of its nodes
-and in its session. A host that an earlier version knew has only these, and counts as added.
+An operator adds a host and may disable it. The reports of its nodes and its session come from its agent.
+A host of an earlier version has only these, and counts as added.
 """
 
 from collections import Counter
@@ -40,9 +40,10 @@ class CellHost(msgspec.Struct, frozen=True, kw_only=True):
     """A host of a cell.
 
     ``enabled`` and ``reason`` are the operator's. ``added_at``: seconds since the epoch; None for a host that
-    nobody added. ``session``: of its agent, None if it never had one. ``held``: why its agent carries out no
-    orders, None if it does. ``refused``: why the cell or placement does not have all that it reports.
-    ``instances`` by state; ``orders``: to destroy, that it has not acknowledged.
+    was not added by an operator. ``session``: of its agent, None if it never had one. ``held``: why its agent
+    carries out no orders, None if it does. ``refused``: why the cell or placement does not take all of its
+    reports. ``instances``: their number by state. ``orders``: the number of orders to destroy that it has not
+    acknowledged.
     """
 
     host: str
@@ -58,10 +59,10 @@ class CellHost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CellNode(msgspec.Struct, frozen=True):
-    """A node of a host: the uuid of its root provider, its name, and whether its agent says it is enabled.
+    """A node of a host: the uuid of its root provider, its name, and whether its agent has it enabled.
 
-    ``word``: of the operator who has disabled it; None if nobody has. ``enabled`` and ``instances``: None
-    while the cell cannot be asked.
+    ``word``: of an operator who has disabled it, None without one. ``enabled`` and ``instances``: None while
+    the cell cannot be asked.
     """
 
     node: str
@@ -71,13 +72,15 @@ class CellNode(msgspec.Struct, frozen=True):
     word: Word | None = None
 
     def as_said(self, said: SaidWord) -> "CellNode":
-        """The node with an operator's word in place of the cell's flag."""
+        """Return the node with an operator's word in place of the cell's flag."""
         return msgspec.structs.replace(self, word=None if said.enabled else Word(said.reason))
 
 
 class AddHosts(msgspec.Struct, frozen=True):
-    """Add hosts, each with the digest of its agent's token. Answers those that were added before; then
-    nothing is written."""
+    """Add hosts, each with the digest of its agent's token.
+
+    Answers the hosts that were added before; if there are any, nothing is written.
+    """
 
     digests: Mapping[str, str]
     at: float
@@ -97,7 +100,7 @@ class AddHosts(msgspec.Struct, frozen=True):
 
 
 class HostsAfter(msgspec.Struct, frozen=True):
-    """The names of the first ``most`` hosts after one, in order."""
+    """Answers the names of the first ``most`` hosts after one, in order."""
 
     most: int
     after: str = ""
@@ -114,7 +117,7 @@ class HostsAfter(msgspec.Struct, frozen=True):
 
 
 class HostsCalled(msgspec.Struct, frozen=True):
-    """Return the names that are names of hosts: added ones, and those with nodes."""
+    """Answers the names that are names of hosts: of added ones, and of those with nodes."""
 
     names: tuple[str, ...]
 
@@ -130,7 +133,7 @@ class HostsCalled(msgspec.Struct, frozen=True):
 
 
 class DescribeHosts(msgspec.Struct, frozen=True):
-    """What there is to be said of those of some hosts that the cell knows, by name."""
+    """Describe hosts by name; those that the cell does not know are left out."""
 
     hosts: tuple[str, ...]
 
@@ -184,9 +187,9 @@ class DescribeHosts(msgspec.Struct, frozen=True):
 
 
 class RefusedHosts(msgspec.Struct, frozen=True):
-    """The hosts of which the cell or placement does not take all that they report, each with the reason.
+    """Answers the hosts whose reports the cell or placement does not take completely, each with the reason.
 
-    A host that is not reshaped is one of them.
+    A host whose reshape is refused is one of them.
     """
 
     def __call__(self, connection: Connection) -> dict[str, str]:
@@ -194,9 +197,9 @@ class RefusedHosts(msgspec.Struct, frozen=True):
 
 
 def _refused(connection: Connection, which: sa.ColumnElement[bool]) -> dict[str, str]:
-    """What is refused of some nodes, by host; of a host with several nodes that of the first one by name."""
+    """Return by host why a report of its nodes is refused; of several nodes, that of the first by name."""
     refused: dict[str, str] = {}
-    # Few have one: the others' reports are not read.
+    # Few nodes have a refusal: the reports of the others are not read.
     query = sa.select(nodes).where(which, nodes.c.facts.contains('"refused":'))
     query = query.order_by(nodes.c.host, nodes.c.nodename)
     for report in (report_of(each, "") for each in connection.execute(query)):
@@ -206,7 +209,7 @@ def _refused(connection: Connection, which: sa.ColumnElement[bool]) -> dict[str,
 
 
 class NodesOfHost(msgspec.Struct, frozen=True):
-    """The nodes of a host, in order of names."""
+    """Answers the nodes of a host, in order of names."""
 
     host: str
 
@@ -226,7 +229,7 @@ class NodesOfHost(msgspec.Struct, frozen=True):
 
 
 class InstancesAt(msgspec.Struct, frozen=True):
-    """How many instances of a host, or of one of its nodes, are there: all but those in error."""
+    """Count the instances of a host, or of one of its nodes, except those in error."""
 
     host: str
     node: str | None = None
@@ -240,7 +243,7 @@ class InstancesAt(msgspec.Struct, frozen=True):
 
 
 class ProvidersMade(msgspec.Struct, frozen=True):
-    """The providers that agents have made in the tree of a root; the root is one of them."""
+    """Answers the providers that agents have made in the tree of a root; the root is one of them."""
 
     root: str
 
@@ -264,7 +267,7 @@ class NoteProviders(msgspec.Struct, frozen=True):
 
 
 class RemoveNode(msgspec.Struct, frozen=True):
-    """Forget a node of a host, whose providers are gone. One that is not the host's stays."""
+    """Remove a node of a host, whose providers are gone. A node of another host stays."""
 
     host: str
     node: str
@@ -277,10 +280,10 @@ class RemoveNode(msgspec.Struct, frozen=True):
 
 
 class RemoveHost(CellWork, frozen=True):
-    """Forget a host whose nodes' providers are gone. Answers why it stays, None if it is forgotten.
+    """Remove a host whose nodes' providers are gone. Answers why it stays, None if it is removed.
 
-    Its tokens end, its agent's session too, and what it was ordered to destroy is forgotten. A later host of
-    the name begins anew. ``session``: as it was when the removal began.
+    Its tokens end, its agent's session too, and its orders to destroy are removed. A later host of the name
+    begins anew. ``session``: as it was when the removal began.
     """
 
     host: str

@@ -1,4 +1,4 @@
-"""The end of instances of which no further attempt is made: in error, when their claims are freed."""
+"""The end of instances of which no further attempt is made: they are in error once their claims are freed."""
 
 from collections.abc import Collection
 
@@ -15,7 +15,7 @@ from roost.storage import in_batches, one_of
 
 
 class GiveUp(CellWork, frozen=True):
-    """Put abandoned instances in error, their claims having been freed."""
+    """Put abandoned instances in error, after their claims were freed."""
 
     uuids: tuple[str, ...]
     at: float
@@ -37,7 +37,7 @@ class GiveUp(CellWork, frozen=True):
 
 
 class InError(msgspec.Struct, frozen=True):
-    """The uuids of those of the named instances that are in error: their claims were freed before."""
+    """Answers which of the named instances are in error: their claims were freed before."""
 
     uuids: tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""Searches for instances of a cell by what the cell alone knows of them."""
+"""Searches for instances of a cell by facts that only the cell has."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ from roost.storage import in_batches, one_of
 
 
 class SearchInstances(msgspec.Struct, frozen=True, kw_only=True):
-    """The uuids of the first ``most`` instances after one, in order, that meet all of the conditions.
+    """Answers the uuids of the first ``most`` instances after one, in order, that meet all conditions.
 
     ``changed_since``: the time of the last change of state or host, in seconds since the epoch.
     """
@@ -50,7 +50,7 @@ class DescribedInstance(msgspec.Struct, frozen=True):
 
 
 class DescribeInstances(msgspec.Struct, frozen=True):
-    """Describe those of some instances that are in the cell, by uuid."""
+    """Describe instances by uuid; those that are not in the cell are left out."""
 
     uuids: tuple[str, ...]
 
@@ -60,7 +60,7 @@ class DescribeInstances(msgspec.Struct, frozen=True):
             for some in in_batches(self.uuids)
             for row in connection.execute(_DESCRIBED, {"uuids": some})
         }
-        # Mostly there are none: the first attempt of an instance goes well.
+        # Mostly there are none: the first attempt at an instance succeeds.
         tried = [uuid for uuid, each in found.items() if _may_have_failed(each.instance)]
         for some in in_batches(tried):
             for row in connection.execute(_ATTEMPTS, {"uuids": some}):
@@ -69,7 +69,7 @@ class DescribeInstances(msgspec.Struct, frozen=True):
 
 
 def _may_have_failed(instance: Instance) -> bool:
-    """Whether an attempt at the instance may have ended without a guest."""
+    """Return whether an attempt at the instance may have ended without a guest."""
     return instance.attempt > 1 or instance.state not in (ASSIGNED, STARTING, ACTIVE)
 
 

@@ -1,4 +1,4 @@
-"""The instances that are left on what an operator has disabled."""
+"""The instances that are left on disabled hosts, nodes and cells."""
 
 from collections import Counter, defaultdict
 
@@ -16,10 +16,10 @@ PLACED = frozenset((*UNSETTLED, *ON_ITS_HOST))
 
 
 class Remaining(msgspec.Struct, frozen=True):
-    """The number of instances that are left on each subject. A subject without any is left out.
+    """The number of instances that are left on each subject. A subject without instances is left out.
 
-    ``moving_since``: since when (seconds since the epoch) an instance is on its way to another host, which it
-    may have claimed already; None if none is.
+    ``moving_since``: the time (seconds since the epoch) since which an instance is on its way to another
+    host, where its claim may be already; None without such an instance.
     """
 
     instances: dict[Subject, int]
@@ -27,7 +27,7 @@ class Remaining(msgspec.Struct, frozen=True):
 
 
 class CountRemaining(msgspec.Struct, frozen=True):
-    """Answers the instances that are left on some subjects of this cell: hosts, nodes, or the whole cell."""
+    """Count the instances that are left on some subjects of this cell: hosts, nodes, or the whole cell."""
 
     subjects: tuple[Subject, ...]
 

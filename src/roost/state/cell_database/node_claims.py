@@ -1,9 +1,8 @@
-"""Claims on the row of a node, of instances that hold nothing in placement.
+"""Claims on a node by instances that hold nothing in placement, judged in the cell.
 
 While hosts come from the cells' databases (`roost.scheduler.candidates`), nothing is claimed in placement,
-and two schedulers may choose the last room of a node. The agent's confirmation that it may start a guest is
-then the claim: one host confirms one build at a time, as its session is locked, and what is confirmed
-counts.
+and two schedulers may choose the last room of a node. Then the agent's confirmation that it may start a guest
+is the claim: one host confirms one build at a time, as its session is locked, and confirmed builds count.
 """
 
 from collections import defaultdict
@@ -33,16 +32,16 @@ _THERE = sa.select(*PRESENT).where(
 
 
 def without_room(connection: Connection, rows: Sequence[Row]) -> dict[str, str]:
-    """Why instances that are about to start do not fit on the nodes that they are assigned to, by uuid.
+    """Return by uuid why instances that are about to start do not fit on the nodes that they are assigned to.
 
-    ``rows``: the columns `roost.state.cell_database.attempts.PRESENT` of instances, locked, in order. Judged
-    are those whose selections say that nothing is claimed, on nodes that report amounts. Of several on one
-    node the first ones have the room.
+    ``rows``: the columns `roost.state.cell_database.attempts.PRESENT` of instances, locked, in order. Only
+    instances are judged whose selections say that nothing is claimed, on nodes that report amounts. Of
+    several on one node the first ones get the room.
     """
     asking = [(row, chosen) for row in rows if (chosen := selection_of(row)) and chosen.generation is None]
     if not asking:
         return {}
-    # Mostly there are none: agents of Roost report no amounts, as placement has them.
+    # Mostly there are none: agents of Roost report no amounts, since these are in placement.
     told = {
         row.node: amounts
         for some in in_batches(chosen.node for _, chosen in asking)

@@ -1,4 +1,4 @@
-"""Looks nodes up in a cell's database: by their names, and whether instances are on them."""
+"""The lookup of nodes in a cell's database, by name, and the number of instances on them."""
 
 from collections.abc import Callable, Collection
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class NodeName(NamedTuple):
 
 
 class NodesCalled(msgspec.Struct, frozen=True):
-    """The nodes of the cell whose own name is one of ``names``."""
+    """Answers the nodes of the cell whose own name is one of ``names``."""
 
     names: tuple[str, ...]
 
@@ -35,18 +35,23 @@ class NodesCalled(msgspec.Struct, frozen=True):
 
 
 def names_of(uuids: Collection[str]) -> Callable[[Connection], list[NodeName]]:
-    """A read of the names of those of the nodes that are in the cell."""
+    """Return a read of the names of nodes; those that are not in the cell are left out."""
     return _named(uuids, nodes.c.node)
 
 
 def nodes_called(names: Collection[str]) -> Callable[[Connection], list[NodeName]]:
-    """A read of the nodes of the cell of which the uuid, the own name or the service's name is one of
-    ``names``. It may have a node several times."""
+    """Return a read of the nodes whose uuid, own name or host is one of ``names``.
+
+    Its answer may have a node several times.
+    """
     return _named(names, nodes.c.node, nodes.c.nodename, nodes.c.host)
 
 
 def count_instances(uuids: Collection[str]) -> Callable[[Connection], dict[str, int]]:
-    """A read of how many instances each node has, of those nodes that the cell has or has instances of."""
+    """Return a read of the number of instances on nodes. Nodes that the cell does not know are left out.
+
+    A node that the cell has only instances of is known.
+    """
     counted = sa.func.count().label("instances")
 
     def read(connection: Connection) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What hosts report of their nodes, and which hosts show signs of life."""
+"""The reports of nodes, and the signs of life of hosts."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -20,11 +20,11 @@ from roost.storage import in_batches, insert_missing, one_of
 
 
 class KeepReports(CellWork, frozen=True):
-    """Keep what hosts report of their nodes.
+    """Store reports of nodes.
 
     A node with the names of another one (host and nodename) replaces it. A report that differs from the one
-    before raises the revision of its node. ``first``: the revision of a node that is not known; one that was
-    removed and is reported again must not get the revision that it had.
+    before raises the revision of its node. ``first``: the revision of a new node; a node that was removed and
+    is reported again must not get a revision that it had before.
     """
 
     reports: tuple[NodeReport, ...]
@@ -43,7 +43,7 @@ class KeepReports(CellWork, frozen=True):
         for some in in_batches([node for node in rows if node not in known]):
             for row in connection.execute(_STORED, {"nodes": some}):
                 known[row.node] = row
-        # A node that takes over the names of one that gets others in the same batch is written anew.
+        # A node is written anew if it gets the names of a node that gets other names in the same batch.
         renamed = [n for n in rows if n in known and (known[n].host, known[n].nodename) != _names(rows[n])]
         gone = {*namesakes, *renamed}
         if replaced := {old: new for old, new in namesakes.items() if old not in rows}:
@@ -68,9 +68,9 @@ class KeepReports(CellWork, frozen=True):
 
 
 class Signs(msgspec.Struct, frozen=True):
-    """What a cell tells of its nodes and hosts at one moment.
+    """The signs of life of a cell's hosts, and the revisions of its nodes, at one moment.
 
-    ``revisions`` of the nodes' reports. ``sessions``: the stamp of the session of each host that has one;
+    ``revisions``: of the reports, by node. ``sessions``: the stamp of the session of each host that has one;
     each sign of life of the host changes it. ``owing``: hosts with orders to destroy that they have not
     acknowledged; they are not up.
     """
@@ -81,7 +81,7 @@ class Signs(msgspec.Struct, frozen=True):
 
 
 class ReadSigns(msgspec.Struct, frozen=True):
-    """Read what there is to be seen of nodes and hosts, without their reports."""
+    """Read revisions of nodes and signs of life of hosts, without the reports."""
 
     def __call__(self, connection: Connection) -> Signs:
         return Signs(
@@ -92,7 +92,7 @@ class ReadSigns(msgspec.Struct, frozen=True):
 
 
 class ReadMark(msgspec.Struct, frozen=True):
-    """Read a value that is another one when a report, a node, a session or an order has come or gone.
+    """Read a value that changes when a report changes, or a node, a session or an order comes or goes.
 
     Signs of life do not change it. It costs a tenth of `ReadSigns` in a cell with a thousand hosts.
     """
@@ -104,9 +104,9 @@ class ReadMark(msgspec.Struct, frozen=True):
 
 
 class ReadReports(msgspec.Struct, frozen=True):
-    """The reports of some nodes, or of all, in order of their names. ``cell`` is put into them.
+    """Answers the reports of some nodes, or of all, in order of names. ``cell``: its name, for the reports.
 
-    A node is enabled if its agent says so, whatever operators say: see
+    A report is enabled if its agent says so; the words of operators are read by
     `roost.state.cell_database.disabled.ReadFlags`.
     """
 
@@ -136,7 +136,7 @@ _MARK = sa.union_all(
 _UPDATE = (
     sa.update(nodes)
     .where(nodes.c.node == sa.bindparam("key"))
-    # The revision is raised by the statement: of two reports at the same time each has a number of its own.
+    # The statement raises the revision: two reports at the same time get different ones.
     .values(
         **{column.name: sa.bindparam(column.name) for column in nodes.columns if column.name != "revision"},
         revision=nodes.c.revision + 1,

@@ -1,8 +1,8 @@
-"""Orders to destroy that outlive their instance's stay on a host.
+"""The work of hosts, and orders to destroy that outlive their instance's stay on a host.
 
 An instance that is being deleted is itself the order to its host. If an attempt ends without its host,
 because it took too long or the host does not answer, the order stays here until the host has acknowledged
-it. A host with such orders is not up: what it has may still take room that was given to others.
+it. A host with such orders is not up: its guests may still take room that was given to others.
 """
 
 from collections.abc import Collection, Iterable
@@ -19,16 +19,16 @@ from roost.state.cell_database.unknown_guests import FORGET_UNKNOWN_GUEST
 from roost.storage import in_batches, one_of, one_of_constants
 
 FOR_HOSTS = frozenset((ASSIGNED, STARTING, DELETING))
-"""States in which an instance is an order to its host."""
+"""States in which an instance is work for its host."""
 
 
 def orders_topic(cell: str) -> str:
-    """Topic: a host of a cell may have something to do."""
+    """Return the topic: a host of a cell may have work."""
     return f"cell/{cell}/orders"
 
 
 class HostWork(msgspec.Struct, frozen=True):
-    """What hosts have to do: instances to build, to start or to destroy, and orders to destroy.
+    """The work of hosts: instances to build, to start or to destroy, and orders to destroy.
 
     ``instances`` are in the states ``assigned``, ``starting`` and ``deleting``.
     """
@@ -37,7 +37,7 @@ class HostWork(msgspec.Struct, frozen=True):
     orders: list[DestroyOrder]
 
     def by_host(self) -> "dict[str, HostWork]":
-        """What each host has to do, of those that have something."""
+        """Return the work by host. Hosts without work are left out."""
         found: dict[str, HostWork] = {}
         for instance in self.instances:
             found.setdefault(instance.host or "", HostWork([], [])).instances.append(instance)
@@ -47,7 +47,7 @@ class HostWork(msgspec.Struct, frozen=True):
 
 
 class WorkOfHosts(msgspec.Struct, frozen=True):
-    """What some hosts have to do."""
+    """Answers the work of some hosts."""
 
     hosts: tuple[str, ...]
 
@@ -64,7 +64,7 @@ _OWING = sa.select(orders.c.host).distinct()
 
 
 def read_orders(connection: Connection, hosts: Iterable[str]) -> list[DestroyOrder]:
-    """The orders that some hosts have not acknowledged."""
+    """Return the orders that some hosts have not acknowledged."""
     return [
         DestroyOrder(row.instance_uuid, row.attempt, row.host)
         for some in in_batches(hosts)
@@ -73,17 +73,17 @@ def read_orders(connection: Connection, hosts: Iterable[str]) -> list[DestroyOrd
 
 
 class HostsWithOrders(msgspec.Struct, frozen=True):
-    """The hosts that have not acknowledged an order to destroy."""
+    """Answers the hosts that have not acknowledged an order to destroy."""
 
     def __call__(self, connection: Connection) -> frozenset[str]:
         return frozenset(connection.execute(_OWING).scalars())
 
 
 def give_orders(connection: Connection, given: Collection[DestroyOrder], at: float) -> None:
-    """Keep orders until they are acknowledged.
+    """Store orders until they are acknowledged.
 
-    One that is there already is given once: an attempt that took too long may be deleted later, on a host
-    that has not acknowledged its end yet.
+    An order that is stored already is not stored twice: an attempt that took too long may be deleted later,
+    on a host that has not acknowledged its end yet.
     """
     if given:
         acknowledge(connection, given)
@@ -95,7 +95,7 @@ def give_orders(connection: Connection, given: Collection[DestroyOrder], at: flo
 
 
 class GiveOrders(msgspec.Struct, frozen=True):
-    """Order hosts to destroy what they have of some attempts."""
+    """Order hosts to destroy their guests of some attempts."""
 
     given: tuple[DestroyOrder, ...]
     at: float

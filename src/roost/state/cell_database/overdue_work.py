@@ -1,4 +1,4 @@
-"""What takes too long, as far as a cell's database tells: for observers with a clock of their own."""
+"""Reads of unfinished work in a cell, for observers that measure its time by clocks of their own."""
 
 import msgspec
 import sqlalchemy as sa
@@ -13,19 +13,19 @@ SESSION = "host"
 """The kind of the leases that are the sessions of hosts. The lease of a host is named ``host/NAME``."""
 
 Stamp = tuple[object, ...]
-"""What changes as long as something goes on."""
+"""A value that changes as long as work makes progress."""
 
 
 def session_name(host: str) -> str:
-    """The name of the lease that is the session of a host."""
+    """Return the name of the lease that is the session of a host."""
     return f"{SESSION}/{host}"
 
 
 class AttemptsAssigned(msgspec.Struct, frozen=True):
-    """The attempts that no host has confirmed yet.
+    """Answers the attempts that no host has confirmed yet.
 
-    An attempt on a host that is held is left out. The agent carries out no orders because the database was
-    taken back, say, and then it may have confirmed the attempt in the state that was lost.
+    Attempts on held hosts are left out. The agent may be held because the database was restored to an earlier
+    state, and then it may have confirmed the attempt in the state that was lost.
     """
 
     def __call__(self, connection: Connection) -> dict[AttemptKey, Stamp]:
@@ -39,7 +39,7 @@ _ASSIGNED = sa.select(instances.c.uuid, instances.c.attempt).where(
 
 
 class DeletionsAwaited(msgspec.Struct, frozen=True):
-    """The attempts whose hosts are to destroy them, each with the stamp of the session of its host."""
+    """Answers the attempts whose hosts are to destroy them, each with the stamp of its host's session."""
 
     def __call__(self, connection: Connection) -> dict[AttemptKey, Stamp]:
         query = sa.select(instances.c.uuid, instances.c.attempt, instances.c.host).where(

@@ -1,4 +1,4 @@
-"""Which conductor works on which instance: each instance that wants work has one owner at a time."""
+"""The ownership of instances: each instance that wants work of a conductor has one owner at a time."""
 
 from typing import ClassVar
 
@@ -19,22 +19,22 @@ FOR_CONDUCTORS = (FAILED, ABANDONED, DESTROYED)
 
 
 def work_topic(cell: str) -> str:
-    """Topic: an instance of a cell may want work of a conductor."""
+    """Return the topic: an instance of a cell may want work of a conductor."""
     return f"cell/{cell}/work"
 
 
 class Ownership(msgspec.Struct, frozen=True):
-    """Under which lease a conductor works: the holder of the lease, and the owner's number."""
+    """The ownership of an instance: the holder of the owner's lease, and the owner's epoch."""
 
     holder: str
     epoch: int
 
 
 class WantingWork(msgspec.Struct, frozen=True):
-    """The uuids of instances that want work and may be taken by ``owner``, at most ``most``.
+    """Answers the uuids of at most ``most`` instances that want work and that ``owner`` may take.
 
-    They have no owner, or one that holds no lease any more, or ``owner`` itself, which may have taken some by
-    a write whose answer was lost.
+    They have no owner, or one that holds no lease any more, or are owned by ``owner`` itself: it may have
+    taken some by a write whose answer was lost.
     """
 
     is_short: ClassVar = True
@@ -48,8 +48,10 @@ class WantingWork(msgspec.Struct, frozen=True):
 
 
 class TakeWork(CellWork, frozen=True):
-    """Take those of the named instances that may still be taken (`WantingWork`); returns them with their new
-    owner."""
+    """Take the named instances, except those that others have taken; answers them with their new owner.
+
+    See `WantingWork`.
+    """
 
     owner: str
     uuids: tuple[str, ...]

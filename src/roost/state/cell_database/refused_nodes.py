@@ -1,6 +1,7 @@
-"""The nodes whose reports a cell does not take: their name is another's, or they offer more than they may.
+"""The nodes whose reports a cell refuses: another host has their name, or their amounts exceed the limits.
 
-They have no row among the nodes. A host's are forgotten when its agent opens a session, which reports all.
+They have no row among the nodes. Those of a host are removed when its agent opens a session, which reports
+all of its nodes.
 """
 
 from collections.abc import Collection, Mapping
@@ -23,7 +24,7 @@ class RefusedNode(msgspec.Struct, frozen=True):
 
 
 class KeepRefused(msgspec.Struct, frozen=True):
-    """Keep which nodes of a host are refused (uuid -> reason), in place of those that were."""
+    """Store the refused nodes of a host (uuid -> reason), in place of the earlier ones."""
 
     host: str
     refused: Mapping[str, str]
@@ -40,7 +41,7 @@ class KeepRefused(msgspec.Struct, frozen=True):
 
 
 class RefusedOf(msgspec.Struct, frozen=True):
-    """The refused nodes of a host (uuid -> reason)."""
+    """Answers the refused nodes of a host (uuid -> reason)."""
 
     host: str
 
@@ -50,13 +51,13 @@ class RefusedOf(msgspec.Struct, frozen=True):
 
 
 def forget_refused(connection: Connection, hosts: Collection[str]) -> None:
-    """Forget the refused nodes of hosts."""
+    """Remove the refused nodes of hosts."""
     for some in in_batches(hosts):
         connection.execute(_FORGET, {"hosts": some})
 
 
 def reasons_by_host(connection: Connection, which: sa.ColumnElement[bool]) -> dict[str, str]:
-    """The reason of the first refused node of each host, and how many more there are."""
+    """Return by host the reason of its first refused node, with the number of further ones."""
     query = sa.select(refused_nodes).where(which).order_by(refused_nodes.c.host, refused_nodes.c.node)
     reasons: dict[str, list[str]] = {}
     for row in connection.execute(query):

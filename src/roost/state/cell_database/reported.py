@@ -1,7 +1,7 @@
-"""What agents and drivers report, cleaned before it reaches the cell's database.
+"""Reports of agents and drivers, cleaned before they reach the cell's database.
 
-Texts are cleaned and cut. Names say which host or instance is meant and are left alone: a report with a name
-that cannot be stored is dropped, with a warning.
+Texts are cleaned and cut. Names identify hosts and instances and are not changed: a report with a name that
+cannot be stored is dropped, with a warning.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from roost.model.text import clean_text, clean_values, is_storable
 from roost.model.vocabulary import MAX_INT
 
 MAX_METRICS = 1_000
-"""Metrics of one host; of more, those with the first names are kept."""
+"""Metrics of one host at most; of more, those with the first names are kept."""
 MAX_HOST = 255
 MAX_UUID = 36
 
@@ -24,7 +24,7 @@ _log = structlog.get_logger()
 
 
 def clean_results(results: Iterable[BuildResult]) -> list[BuildResult]:
-    """The results of builds, their reasons cleaned, without those whose names cannot be stored."""
+    """Return the results of builds, their reasons cleaned, without results whose names cannot be stored."""
     kept = []
     for result in results:
         if is_storable(result.instance, MAX_UUID) and is_storable(result.host, MAX_HOST):
@@ -36,7 +36,7 @@ def clean_results(results: Iterable[BuildResult]) -> list[BuildResult]:
 
 
 def clean_reports(reports: Iterable[NodeReport]) -> list[NodeReport]:
-    """The reports of nodes, their texts and numbers cleaned, without those whose names cannot be stored."""
+    """Return reports of nodes, texts and numbers cleaned, without reports whose names cannot be stored."""
     kept = []
     for report in reports:
         named = (
@@ -52,7 +52,7 @@ def clean_reports(reports: Iterable[NodeReport]) -> list[NodeReport]:
 
 
 def clean_metrics(metrics: dict[str, object]) -> dict[str, float]:
-    """The metrics that are finite numbers."""
+    """Return the metrics that are finite numbers."""
     numbers = {
         clean_text(name, MAX_HOST): float(value)
         for name, value in metrics.items()
@@ -64,11 +64,11 @@ def clean_metrics(metrics: dict[str, object]) -> dict[str, float]:
 
 
 MAX_FLOAT = 1.7e308
-"""No finite number of a metric is larger; comparing with it also sorts NaN and infinity out."""
+"""The largest value of a metric. The comparison with it also drops NaN and infinity."""
 
 
 def clean_report(report: NodeReport) -> NodeReport:
-    """The report with its texts and numbers cleaned."""
+    """Return the report with its texts and numbers cleaned."""
     ratios = (report.cpu_allocation_ratio, report.ram_allocation_ratio, report.disk_allocation_ratio)
     cpu, ram, disk = (None if each is None or not 0 < each <= MAX_FLOAT else each for each in ratios)
     return msgspec.structs.replace(
@@ -123,7 +123,7 @@ def _count(number: int) -> int:
 
 
 def _amount(number: int | None) -> int | None:
-    """An amount as a column holds it; negative where more is in use than there is."""
+    """Return an amount as a column holds it; it is negative if more is in use than there is."""
     return None if number is None else min(max(number, -MAX_AMOUNT), MAX_AMOUNT)
 
 
@@ -132,5 +132,5 @@ MAX_AMOUNT = 2**53
 
 
 def _plain(values: dict[str, object]) -> dict[str, object]:
-    """Data that are kept as they were reported, but for texts that cannot be stored."""
+    """Return data as they were reported, without texts that cannot be stored."""
     return cast(dict[str, object], clean_values(values))

@@ -1,17 +1,18 @@
-"""Reshapes of trees: the rows of instances follow what placement has.
+"""Reshapes of provider trees: the rows of instances are updated to their claims in placement.
 
-Placement has the claim of an instance, and its row in the cell a copy of it: allocations, mappings and the
-consumer's generation. A reshape changes the claims of all instances of a node in one write. Then their rows
-are behind until the second write, which is another database's. Between the two the process may be killed.
+Placement has the claim of an instance, and the instance's row in the cell a copy of it: allocations, mappings
+and the consumer's generation. A reshape changes the claims of all instances of a node in one write. Then
+their rows are outdated until the second write, to another database, and between the two the process may be
+killed.
 
 So a mark is stored first: the root of the tree, and the generation of the root at which placement is to make
 the reshape. It is removed with the write of the rows. A mark that stays is settled by any endpoint of the
 cell, and whenever an agent asks for the tree: the endpoint raises the root's generation if that is still the
-mark's, so that a write which is under way comes to nothing. From then on what placement has is final, and the
-rows follow it.
+mark's, so that a write which is under way fails. From then on the claims in placement are final, and the rows
+are updated to them.
 
-A row follows a claim if the claim is of its node, and newer. So what a row says is never taken back, nor does
-it follow a conductor that swaps the claim to another host.
+A row is updated to a claim if the claim is on its node, and newer. So a row never goes back to an older
+claim, nor to that of a conductor that swaps the claim to another host.
 """
 
 from collections.abc import Collection, Mapping
@@ -33,8 +34,10 @@ from roost.storage import in_batches, one_of
 
 
 class ReshapeMark(msgspec.Struct, frozen=True):
-    """A tree whose reshape may be in placement. ``generation``: that of the root before it. ``at``: when it
-    began, in seconds since the epoch."""
+    """The mark of a tree whose reshape may be in placement.
+
+    ``generation``: of the root before the reshape. ``at``: its begin, in seconds since the epoch.
+    """
 
     root: str
     generation: int
@@ -42,15 +45,18 @@ class ReshapeMark(msgspec.Struct, frozen=True):
 
 
 class ReshapeBegun(msgspec.Struct, frozen=True):
-    """``marked``: an earlier reshape of the tree is to be settled first. ``behind``: instances whose rows are
-    not as their claims; none is stored then that another reshape begins."""
+    """The answer to `BeginReshape`. No mark is stored if one of the two is set.
+
+    ``marked``: an earlier reshape of the tree must be settled first. ``behind``: instances whose rows differ
+    from their claims.
+    """
 
     marked: bool = False
     behind: tuple[str, ...] = ()
 
     @property
     def may_go_on(self) -> bool:
-        """Whether the mark of the new reshape is stored."""
+        """True if the mark of the new reshape is stored."""
         return not self.marked and not self.behind
 
 
@@ -71,7 +77,7 @@ class BeginReshape(msgspec.Struct, frozen=True):
                 behind.append(uuid)
                 continue
             selection = selection_of(row)
-            # What earlier versions stored has no selection, or none with a generation.
+            # Rows of earlier versions have no selection, or one without a generation.
             if selection is not None and selection.generation not in (None, generation):
                 behind.append(uuid)
         if behind:
@@ -81,14 +87,14 @@ class BeginReshape(msgspec.Struct, frozen=True):
 
 
 class Claimed(msgspec.Struct, frozen=True):
-    """What placement has of a consumer."""
+    """The allocations and the generation of a consumer in placement."""
 
     allocations: Allocations
     generation: int
 
 
 class FollowClaims(CellWork, frozen=True):
-    """Have the rows of instances on a node say what placement has. Returns the instances whose rows changed.
+    """Update the rows of instances on a node to their claims. Answers the instances whose rows changed.
 
     ``root``: the node. ``tree``: its providers, uuid -> name. ``at``: seconds since the epoch, for histories.
     ``ends``: the mark that is removed.
@@ -134,13 +140,13 @@ def _is_behind(selection: Selection, claimed: Claimed) -> bool:
     if selection.generation is None:
         return True
     if selection.allocations == claimed.allocations:
-        # A claim that was gone and was made again begins at generation 1.
+        # A claim that was freed and made again begins at generation 1.
         return selection.generation != claimed.generation
     return selection.generation < claimed.generation
 
 
 class FindReshapeMark(msgspec.Struct, frozen=True):
-    """Answers the mark of a tree, None if none of its reshapes is under way."""
+    """Answers the mark of a tree, None if no reshape of it is under way."""
 
     root: str
 

@@ -1,4 +1,4 @@
-"""Between the rows of a cell's tables and the values that they stand for."""
+"""The conversions between rows of a cell's tables and values."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -21,7 +21,7 @@ D = TypeVar("D")
 _log = structlog.get_logger()
 _JSON = msgspec.json.Encoder()
 _SORTED = msgspec.json.Encoder(order="deterministic")
-"""Equal reports have equal texts."""
+"""The encoder of reports: equal reports have equal texts."""
 _ALTERNATES = msgspec.json.Decoder(tuple[Selection, ...])
 _SELECTION = msgspec.json.Decoder(Selection)
 _SPEC = msgspec.json.Decoder(RequestSpec)
@@ -37,17 +37,17 @@ _OTHERS = {
 
 
 def alternates_text(alternates: Sequence[Selection]) -> str:
-    """Alternates as their column holds them."""
+    """Return alternates as their column holds them."""
     return _JSON.encode(alternates).decode()
 
 
 def selection_text(selection: Selection) -> str:
-    """A selection as its column holds it."""
+    """Return a selection as its column holds it."""
     return _JSON.encode(selection).decode()
 
 
 def instance_row(instance: Instance, at: float) -> dict[str, object]:
-    """The row of an instance that changed at ``at`` (seconds since the epoch)."""
+    """Return the row of an instance that changed at ``at`` (seconds since the epoch)."""
     return {
         "uuid": instance.uuid,
         "request_id": instance.request_id,
@@ -72,7 +72,7 @@ def instance_row(instance: Instance, at: float) -> dict[str, object]:
 
 
 def instance_of(row: Row) -> Instance:
-    """The instance of a row."""
+    """Return the instance of a row."""
     return Instance(
         uuid=row.uuid,
         request_id=row.request_id,
@@ -95,14 +95,14 @@ def instance_of(row: Row) -> Instance:
 
 
 def selection_of(row: Row) -> Selection | None:
-    """What is claimed for the instance of a row, None if the row does not say."""
+    """Return the selection, with the claim, of the instance of a row; None if the row has none."""
     if row.selection is None:
         return None
     return decoded(_SELECTION, row.selection, None, f"selection of instance {row.uuid}")
 
 
 def attempt_row(ended: BuildAttempt) -> dict[str, object]:
-    """The row of an attempt that has ended."""
+    """Return the row of an attempt that has ended."""
     return {
         "instance_uuid": ended.instance,
         "attempt": ended.attempt,
@@ -117,7 +117,7 @@ def attempt_row(ended: BuildAttempt) -> dict[str, object]:
 
 
 def attempt_of(row: Row) -> BuildAttempt:
-    """The attempt of a row."""
+    """Return the attempt of a row."""
     return BuildAttempt(
         instance=row.instance_uuid,
         attempt=row.attempt,
@@ -132,7 +132,7 @@ def attempt_of(row: Row) -> BuildAttempt:
 
 
 def node_row(report: NodeReport) -> dict[str, object]:
-    """The row of a node as its agent reports it."""
+    """Return the row of a node as its agent reports it."""
     facts = msgspec.to_builtins(report)
     return {
         "node": report.node,
@@ -144,7 +144,7 @@ def node_row(report: NodeReport) -> dict[str, object]:
 
 
 def report_of(row: Row, cell: str) -> NodeReport:
-    """What a node of ``cell`` last reported. A fact that cannot be read is left out, with a log line."""
+    """Return the last report of a node of ``cell``. Unreadable facts are left out, with a log line."""
     facts: dict[str, object] = {}
     for name, value in decoded(_FACTS, row.facts, {}, f"facts of node {row.node}").items():
         if name in _OTHERS:
@@ -164,7 +164,7 @@ def report_of(row: Row, cell: str) -> NodeReport:
 
 
 def decoded(decoder: msgspec.json.Decoder[T], text: str, otherwise: D, what: str) -> T | D:
-    """The value of a column; ``otherwise``, with a log line, if it cannot be read.
+    """Return the value of a column; ``otherwise``, with a log line, if it cannot be read.
 
     One row that cannot be read must not keep all nodes and instances from being read.
     """

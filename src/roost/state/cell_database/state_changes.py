@@ -1,10 +1,10 @@
 """The log of the state changes of a cell's instances, which readers page through by position.
 
-The transaction that changes a state adds a row without a position, and waits for nobody. Later a process
-numbers the rows that are committed (`NumberChanges`): one at a time, as the row with the last position is
-locked. So positions are committed in their order, and a reader that has seen one has seen all before it. A
-position that the changing transaction took itself would not do: either a lower one is committed after a
-higher one was read, or all transactions of a cell wait for each other until they are durable.
+The transaction that changes a state adds a row without a position, and waits for no other. Later a process
+numbers the committed rows (`NumberChanges`): one process at a time, as the row with the last position is
+locked. So positions are committed in their order, and a reader that has seen one has seen all before it. Why
+not a position that the changing transaction draws itself: either a lower one is committed after a higher one
+was read, or all transactions of a cell wait for each other until they are durable.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,20 +23,20 @@ NUMBERED_AT_ONCE = 2000
 """Changes that one transaction numbers at most."""
 
 LOOKED_AT_ONCE = 10_000
-"""Changes that one read looks through at most: a filter may let none of them pass."""
+"""Changes that one read examines at most: a filter may let none of them pass."""
 
 PRUNED_AT_ONCE = 1000
 """Changes that one transaction removes at most."""
 
 MOST_SKEWED = 1000
-"""Changes of a time and after it among which the first one is looked for: the clocks of the processes that
-wrote them differ, so the first by time need not be the first by position."""
+"""Changes of a time or later among which the first by position is looked for: the clocks of the processes
+that wrote them differ, so the first by time need not be the first by position."""
 
 _LINE = msgspec.json.Decoder(Transition)
 
 
 class StateChange(NamedTuple):
-    """An instance entered a state. ``host`` and ``node``: of its present attempt, None without one."""
+    """The entry of an instance into a state. ``host``, ``node``: of its present attempt, None without one."""
 
     position: int
     instance: str
@@ -46,9 +46,10 @@ class StateChange(NamedTuple):
 
 
 class ReadChanges(NamedTuple):
-    """Changes in order. ``end``: the position up to which all was looked through; ``last``: that of the log.
+    """Changes in order.
 
-    ``until``: when the change at ``end`` was (seconds since the epoch), None if there is none.
+    ``end``: the position up to which the log was examined. ``last``: the last position of the log. ``until``:
+    the time of the change at ``end`` (seconds since the epoch), None if there is none.
     """
 
     changes: list[StateChange]
@@ -60,7 +61,7 @@ class ReadChanges(NamedTuple):
 def note_changes(connection: Connection, uuids: Iterable[str], line: str) -> None:
     """Add the changes of instances that are here, in the transaction that makes them.
 
-    ``line``: of their histories. Hosts and nodes are those of their rows.
+    ``line``: of their histories. Hosts and nodes are taken from their rows.
     """
     told = _LINE.decode(line)
     for some in in_batches(uuids):
@@ -69,17 +70,19 @@ def note_changes(connection: Connection, uuids: Iterable[str], line: str) -> Non
 
 
 def note_first_changes(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
-    """Add the changes of instances that arrive, of their rows."""
+    """Add the changes of instances that arrive. ``rows``: theirs."""
     new = [tuple(row[name] for name in _OF_ROW) for row in rows]
     insert_rows(connection, state_changes, _COLUMNS, new)
 
 
 class NumberChanges(msgspec.Struct, frozen=True):
-    """Give positions to changes that have none. Answers their number; if it is `NUMBERED_AT_ONCE` there may
-    be more. 0: there are none, or another process is giving positions now."""
+    """Give positions to changes that have none. Answers their number.
+
+    If it is `NUMBERED_AT_ONCE` there may be more. 0: there are none, or another process is numbering now.
+    """
 
     def __call__(self, connection: Connection) -> int:
-        # Not waited for: the row may be locked by a transaction that waits for one of this one's.
+        # Does not wait for the lock: its holder may wait for a lock of this transaction.
         last: int | None = connection.execute(_LOCK).scalar()
         if last is None:
             return 0
@@ -106,11 +109,11 @@ class HasUnnumbered(msgspec.Struct, frozen=True):
 
 
 class ChangesAfter(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers up to ``most`` changes after a position; without one, from the first that there is.
+    """Answers up to ``most`` changes after a position; without one, from the first change on.
 
-    ``since``: only changes of this time (seconds since the epoch) or a later one. ``state``, ``host``,
-    ``instance``: only those. A position after the last one is of a database that was taken back to an earlier
-    time: the reader goes on from the last one.
+    ``since``: only changes of this time (seconds since the epoch) or later. ``state``, ``host``,
+    ``instance``: only their changes. A position after the last one means that the database was restored to an
+    earlier state: the reader goes on from the last one.
     """
 
     after: int | None
@@ -121,7 +124,7 @@ class ChangesAfter(msgspec.Struct, frozen=True, kw_only=True):
     instance: str | None = None
 
     def __call__(self, connection: Connection) -> ReadChanges:
-        # What is numbered after the first statement is for the next read.
+        # Changes that are numbered after the first statement are left to the next read.
         last: int = connection.execute(_LAST).scalar_one()
         start = self._start(connection, last)
         seen = state_changes.c.position

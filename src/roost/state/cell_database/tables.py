@@ -190,7 +190,7 @@ cell_hosts = sa.Table(
 )
 
 disabled = sa.Table(
-    # What an operator has disabled beside hosts, and why: a node by its uuid, or the whole cell.
+    # Disabled nodes by uuid, or the whole cell, with the reason. The flags of hosts are in the list of hosts.
     "disabled",
     metadata,
     sa.Column("kind", sa.String(8), primary_key=True),
@@ -211,7 +211,7 @@ host_providers = sa.Table(
 )
 
 reshapes = sa.Table(
-    # Trees of providers whose reshape may be in placement while the rows of their instances do not say so:
+    # Trees of providers whose reshape may be in placement, but not yet in the rows of their instances:
     # see `roost.state.cell_database.reshapes`.
     "reshapes",
     metadata,
@@ -223,7 +223,7 @@ reshapes = sa.Table(
 )
 
 unknown_guests = sa.Table(
-    # Guests that hosts say they have, which the cell does not know to be there.
+    # Guests that hosts report and the cell does not know.
     "unknown_guests",
     metadata,
     sa.Column("host", NAME, primary_key=True),

@@ -1,6 +1,7 @@
-"""Guests that hosts say they have, which their cell does not know to be there.
+"""Guests that hosts report and their cell does not know.
 
-They are kept as long as the host says so, for the audit. Those whose names cannot be stored are only logged.
+They are stored for the audit as long as the host reports them. Guests whose names cannot be stored are only
+logged.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,7 +18,7 @@ from roost.storage import in_batches
 
 
 class UnknownGuest(msgspec.Struct, frozen=True, order=True):
-    """A guest of an instance's attempt on a host. ``since``: when its cell heard of it, in seconds since the
+    """A guest of an instance's attempt on a host. ``since``: when it was first reported, in seconds since the
     epoch."""
 
     instance: str
@@ -39,7 +40,7 @@ class PageOfUnknownGuests(msgspec.Struct, frozen=True):
 
 
 def unknown_guests_of(connection: Connection, uuids: Collection[str]) -> list[UnknownGuest]:
-    """The unknown guests of some instances, in order."""
+    """Return the unknown guests of some instances, in order."""
     return sorted(
         _guest(row)
         for some in in_batches(uuids)
@@ -50,7 +51,7 @@ def unknown_guests_of(connection: Connection, uuids: Collection[str]) -> list[Un
 def note_unknown_guests(
     connection: Connection, found: Mapping[str, Collection[tuple[str, int]]], at: float
 ) -> None:
-    """Keep what hosts have said: host -> all its unknown guests, as uuid and attempt."""
+    """Store the unknown guests of hosts. ``found``: host -> all its unknown guests, as uuid and attempt."""
     there: dict[tuple[str, str, int], UnknownGuest] = {}
     for some in in_batches(found):
         for row in connection.execute(_ALL.where(unknown_guests.c.host.in_(some))):

@@ -1,15 +1,15 @@
-"""Leases: which process does which work now, and when its work is free for others.
+"""Leases: processes own work under them, and the work of a process that stops renewing is free for others.
 
     table       the table of leases, which the API database and each cell's database have
     lease       one lease: name, holder, epoch, counter
-    works       what is done with leases, as statements of a transaction
-    standstill  for how long counters have stood still, by the observer's monotonic clock
-    keeping     the machines that keep a process's lease and watch the others'
+    works       transactions on leases
+    standstill  the time for which counters have stood still, by the observer's monotonic clock
+    tenure      the machines that renew a process's lease and watch the others'
 
 Each process holds one lease and renews it. A piece of work names its owner, the nonce of a lease's holder,
 and an epoch that each change of the owner raises. Every write for it carries both, and changes nothing if
-they moved on. An observer that sees a lease stand still for `LeaseTimes.lease` vacates it: work whose owner
-holds no lease is free. No clocks are compared.
+they are outdated. An observer that sees a lease stand still for `LeaseTimes.lease` vacates it: work whose
+owner holds no lease is free. No clocks are compared.
 """
 
 from roost.state.leases.lease import VACANT, Lease

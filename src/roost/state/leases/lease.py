@@ -1,9 +1,9 @@
-"""A lease: who does work now, and since which ownership."""
+"""A lease: its holder, and the epoch of the holder's ownership."""
 
 import msgspec
 
 VACANT = ""
-"""The holder of a lease that nobody holds."""
+"""The holder of a vacant lease."""
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,10 +27,10 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stamp(self) -> tuple[str, int, int]:
-        """What changes with each sign of life of the holder."""
+        """The value that changes with each sign of life of the holder."""
         return self.holder, self.epoch, self.counter
 
     @property
     def vacant(self) -> bool:
-        """Whether nobody holds it: its last holder was seen to stand still."""
+        """True if the lease has no holder: the last one was seen to stand still."""
         return self.holder == VACANT

@@ -1,8 +1,8 @@
-"""For how long counters have stood still, by the monotonic clock of the observer.
+"""The time for which counters have stood still, by the monotonic clock of the observer.
 
 No clocks are compared. A holder that renews shows it by its counter; an observer that has seen the counter
-stand still for long enough acts. What the observer could not see counts nothing: a database that is stopped
-for half a minute stops all counters, and nobody may be taken for dead then.
+stand still for long enough acts. Times without observation do not count: a database that is stopped for half
+a minute stops all counters, and no holder may be taken for dead then.
 """
 
 from collections.abc import Hashable, Mapping
@@ -12,7 +12,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Standstill(Generic[K]):
-    """Since when each of some stamps has been seen unchanged.
+    """The observation of stamps: the time since which each has been seen unchanged.
 
     ``longest_gap``: seconds between the ends of two looks after which the observation begins anew, because
     the observer or its database was away in between.
@@ -24,7 +24,7 @@ class Standstill(Generic[K]):
         self._began = self._ended = 0.0
 
     def look(self, stamps: Mapping[K, Hashable], began: float, ended: float) -> None:
-        """Note what was read between two times of the monotonic clock. Keys that are absent are forgotten."""
+        """Note stamps that were read between two times of the monotonic clock. Absent keys are forgotten."""
         anew = ended - self._ended > self._longest_gap
         before = {} if anew else self._first
         self._first = {}
@@ -34,10 +34,10 @@ class Standstill(Generic[K]):
         self._began, self._ended = began, ended
 
     def still(self, key: K) -> float:
-        """Seconds for which a stamp has certainly not changed; 0 for an unknown key."""
+        """Return the seconds for which a stamp has certainly not changed; 0 for an unknown key."""
         known = self._first.get(key)
         return 0.0 if known is None else max(self._began - known[1], 0.0)
 
     def interrupted(self) -> None:
-        """A look failed: the observation of all keys begins anew."""
+        """Note that a look failed: the observation of all keys begins anew."""
         self._first = {}

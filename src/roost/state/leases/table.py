@@ -9,7 +9,7 @@ TABLE = "leases"
 
 
 def leases_table(metadata: sa.MetaData) -> sa.Table:
-    """Declare the table among those of a room."""
+    """Declare the table among those of a database."""
     return sa.Table(
         TABLE,
         metadata,
@@ -31,10 +31,10 @@ leases = leases_table(sa.MetaData())
 
 
 def create_leases(connection: Connection) -> None:
-    """Make the table in a migration, unless it is there."""
+    """Create the table in a migration, unless it exists."""
     leases.create(connection, checkfirst=True)
 
 
 def holders() -> sa.Select[tuple[str]]:
-    """The nonces of all that hold a lease, as a query within a statement."""
+    """Return the query of the nonces of all holders of leases, for use within a statement."""
     return sa.select(leases.c.holder).where(leases.c.holder != "")

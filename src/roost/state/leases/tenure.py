@@ -1,4 +1,4 @@
-"""The machines that keep a process's lease and watch those of the others."""
+"""The machines that renew a process's lease and watch the leases of others."""
 
 import msgspec
 
@@ -10,7 +10,7 @@ from roost.state.leases.works import AcquireLease, ForgetLeases, ReadLeases, Ren
 from roost.storage import StorageError
 
 FREED = "leases/freed"
-"""Topic: holders were found dead, so their work is free."""
+"""Topic: leases were taken from dead holders, so their work is free."""
 
 
 class LeaseTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,16 +28,16 @@ class LeaseTimes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 TIMES = LeaseTimes()
-"""The times of all leases of processes, unless a test has others."""
+"""The times of all leases of processes; tests may use others."""
 
 
 class Tenure:
-    """The lease of one process: under which nonce it owns work now. Its machines share it.
+    """The lease of one process, which its machines share: they own work under the nonce of its holder.
 
-    ``holder`` is empty while the process holds no lease. ``drawn`` is the nonce that it acquires the lease
-    with: the same one until it has it, as the answer to the write may be lost. The lease may then be as old
-    as the nonce. ``renewals``: how often the process has tried to renew what it holds. ``shared``: several
-    processes want the lease, and one that does not have it waits.
+    ``holder``: the nonce, empty while the process holds no lease. ``drawn``: the nonce with which it acquires
+    the lease, the same one until it has it, as the answer to the write may be lost; the lease may then be as
+    old as the nonce. ``renewals``: how often the process has tried to renew the lease that it holds.
+    ``shared``: several processes compete for the lease, and one that does not have it waits.
     """
 
     def __init__(
@@ -61,26 +61,29 @@ class Tenure:
         self._drawn_at = self._renewed = 0.0
 
     def draws(self, nonce: str, at: float) -> None:
-        """The lease will be acquired with a nonce, from ``at`` of the monotonic clock on."""
+        """Note the nonce with which the lease will be acquired, from ``at`` of the monotonic clock on."""
         self.drawn, self._drawn_at = nonce, at
 
     def acquired(self, lease: Lease) -> None:
-        """The lease is held, by the last write of this nonce or by an earlier one."""
+        """Note that the lease is held, by the last write of this nonce or by an earlier one."""
         self.holder, self.epoch = lease.holder, lease.epoch
         self.drawn = ""
         self.renewals = 0
         self._renewed = self._drawn_at
 
     def renewed(self, at: float) -> None:
-        """The lease was renewed, by a write that began at ``at`` of the monotonic clock."""
+        """Note that a write that began at ``at`` of the monotonic clock has renewed the lease."""
         self._renewed = at
 
     def lost(self) -> None:
-        """Others have taken the lease."""
+        """Note that others have taken the lease."""
         self.holder = ""
 
     def holds(self, at: float) -> bool:
-        """Whether new work may begin at ``at`` of the monotonic clock: nobody can have taken the lease."""
+        """Return whether new work may begin at ``at`` of the monotonic clock.
+
+        It may if no other process can have taken the lease.
+        """
         return bool(self.holder) and at - self._renewed < self.times.lease
 
 
@@ -114,7 +117,7 @@ def renew(database: str, tenure: Tenure) -> Machine[None]:
         return (yield from Log("another process has the same lease", {"lease": tenure.name}, "error").do())
     tenure.acquired(lease)
     if not is_first:
-        # To its observers it may have stood still since the first try.
+        # To observers the lease may have stood still since the first attempt to renew it.
         yield from renew(database, tenure)
     return None
 
@@ -135,7 +138,7 @@ def keep_lease(database: str, tenure: Tenure) -> Machine[None]:
 
 
 def watch_leases(database: str, kind: str, times: LeaseTimes = TIMES) -> Machine[None]:
-    """Take the leases of a kind that stand still from their holders, for ever. Wakes `FREED` after each."""
+    """Take leases of a kind that stand still from their holders, for ever. Wakes `FREED` when it took one."""
     standing: Standstill[str] = Standstill(times.lease / 2)
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What is done with leases, each as the statements of one transaction."""
+"""The works on leases, each the statements of one transaction."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
@@ -13,13 +13,13 @@ from roost.storage import in_batches, insert_missing, one_of
 
 
 class AcquireLease(msgspec.Struct, frozen=True, kw_only=True):
-    """Become the holder of a lease. Answers the lease, None while another one holds it.
+    """Become the holder of a lease. Answers the lease, None while another process holds it.
 
     A lease that is absent or vacant is acquired at once. A held one is acquired only if its row is exactly
-    ``seen``, which the caller has watched standing still. ``now``: seconds since the epoch, for people.
+    ``seen``, which the caller has observed to stand still. ``now``: seconds since the epoch, for people.
     If this holder has it already, as after a lost answer, nothing changes.
 
-    Raises `ConflictRolledBack` if another one makes the row at the same time: the work is to run again.
+    Raises `ConflictRolledBack` if another process inserts the row at the same time: the work must run again.
     """
 
     name: str
@@ -32,7 +32,7 @@ class AcquireLease(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The lease."""
+        """Return the name of the lease."""
         return (self.name,)
 
     def __call__(self, connection: Connection) -> Lease | None:
@@ -44,7 +44,7 @@ class AcquireLease(msgspec.Struct, frozen=True, kw_only=True):
         return acquire(connection, works, read_leases(connection, [work.name for work in works], lock=True))
 
     def acquired(self, there: Lease | None) -> Lease | None:
-        """The lease after this work, where ``there`` is its row now; None if another one holds it."""
+        """Return the lease after this work; None if another process holds it. ``there``: its row now."""
         if there is not None and there.holder == self.holder:
             return there
         if there is not None and not there.vacant and (self.seen is None or there.stamp != self.seen.stamp):
@@ -64,7 +64,7 @@ class AcquireLease(msgspec.Struct, frozen=True, kw_only=True):
 def acquire(
     connection: Connection, works: Sequence[AcquireLease], present: Mapping[str, Lease]
 ) -> list[Lease | None]:
-    """Acquire several leases, of which ``present`` are there: their rows are locked. Raises as one work."""
+    """Acquire several leases. ``present``: the existing ones, whose rows are locked. Raises as one work."""
     results = [work.acquired(present.get(work.name)) for work in works]
     new = [lease for lease in results if lease is not None and lease != present.get(lease.name)]
     made = [msgspec.structs.asdict(lease) for lease in new if lease.name not in present]
@@ -88,11 +88,11 @@ _TAKE = (
 class RenewLease(msgspec.Struct, frozen=True):
     """Raise the counter of a lease to the number of the renewal, which its holder counts.
 
-    Answers False, and changes nothing, if somebody else holds it now. A renewal that arrives after a later
+    Answers False, and changes nothing, if another process holds it now. A renewal that arrives after a later
     one changes nothing either.
 
-    If the database counted, a renewal that an asynchronous failover lost would be followed by one with the
-    same number, and to observers the lease would have stood still since the lost one.
+    Why the database does not count: after an asynchronous failover has lost a renewal, the next one would get
+    the same number, and to observers the lease would have stood still since the lost one.
     """
 
     name: str
@@ -106,7 +106,7 @@ class RenewLease(msgspec.Struct, frozen=True):
 
 
 _NUMBER = sa.bindparam("number", type_=sa.BigInteger)
-# Statements of the polls are made once: to make one takes longer than to execute it.
+# Statements of the polls are built once: building takes longer than executing.
 _RENEW = (
     sa.update(leases)
     .where(
@@ -120,9 +120,9 @@ _ALL = sa.select(leases).where(leases.c.kind == sa.bindparam("of")).order_by(lea
 
 
 class VacateLeases(msgspec.Struct, frozen=True):
-    """Take leases from holders that were seen to stand still. Answers how many were taken.
+    """Take leases from holders that were seen to stand still. Answers their number.
 
-    A lease whose row is no longer as it was seen is left alone. What the holders owned is free afterwards.
+    A lease whose row has changed since is left alone. The work that the holders owned is free afterwards.
     """
 
     seen: Sequence[Lease]
@@ -138,7 +138,7 @@ class VacateLeases(msgspec.Struct, frozen=True):
 
 
 class VacateAll(msgspec.Struct, frozen=True):
-    """Take all leases of a kind from their holders, for a process that knows that it is the only one."""
+    """Take all leases of a kind from their holders; only for a process that is the only one, and knows it."""
 
     kind: str
 
@@ -147,7 +147,7 @@ class VacateAll(msgspec.Struct, frozen=True):
 
 
 class ReleaseLease(msgspec.Struct, frozen=True):
-    """Give back a lease at an orderly end: its row is removed. One that another one holds now stays."""
+    """Give back a lease at an orderly end: its row is removed, unless another process holds it now."""
 
     name: str
     holder: str
@@ -158,7 +158,7 @@ class ReleaseLease(msgspec.Struct, frozen=True):
 
 
 class ForgetLeases(msgspec.Struct, frozen=True):
-    """Remove vacant leases whose row is still as it was seen."""
+    """Remove vacant leases whose rows have not changed since they were seen."""
 
     seen: Sequence[Lease]
 
@@ -188,14 +188,14 @@ class ReadAllLeases(msgspec.Struct, frozen=True):
         return [Lease(**row._asdict()) for row in connection.execute(query)]
 
 
-# Made once: a poll of each host reads its lease.
+# Built once: each poll of a host reads its lease.
 _NAMED = sa.select(leases).where(one_of(leases.c.name, "names"))
-# Two transactions that lock the same leases do it in the same order.
+# Transactions that lock the same leases lock them in the same order.
 _LOCKED = _NAMED.order_by(leases.c.name).with_for_update()
 
 
 def read_leases(connection: Connection, names: Iterable[str], *, lock: bool = False) -> dict[str, Lease]:
-    """The leases of some names that there are. ``lock``: their rows are locked until the transaction ends."""
+    """Return the existing leases of some names. ``lock``: lock their rows until the transaction ends."""
     query = _LOCKED if lock else _NAMED
     return {
         row.name: Lease(**row._asdict())
@@ -213,7 +213,7 @@ _STAMPS_LOCKED = _STAMPS.order_by(leases.c.name).with_for_update()
 def read_stamps(
     connection: Connection, names: Iterable[str], *, lock: bool = False
 ) -> dict[str, tuple[str, int, int]]:
-    """The stamps of the leases of some names that there are. ``lock``: as of `read_leases`."""
+    """Return the stamps of the existing leases of some names. ``lock``: as of `read_leases`."""
     query = _STAMPS_LOCKED if lock else _STAMPS
     return {
         name: (holder, epoch, counter)
@@ -223,7 +223,7 @@ def read_stamps(
 
 
 def _exactly(lease: Lease) -> tuple[sa.ColumnElement[bool], ...]:
-    """The condition that a row is what was seen."""
+    """Return the condition that a row is as it was seen."""
     return (
         leases.c.name == lease.name,
         leases.c.holder == lease.holder,

@@ -1,20 +1,22 @@
 """Authentication of requests, decisions by policy rules, and the tokens of this process.
 
-    source                where options come from: files, environment variables, the command line
+    source                the sources of options: files, environment variables, the command line
     identity              the user, project and roles of a request
     authenticator         the interface that finds the identity of a request, and its errors
     noauth                the authenticator for development: it believes every token
     keystone              the authenticator for Keystone's tokens; it never blocks the event loop
     token_check           the blocking part of it, by keystonemiddleware
+    reachability          a check that Keystone answers, without a token
     token_file            the authenticator for service tokens, in a cloud without Keystone
-    service_tokens        their file: how it is read and changed
+    service_tokens        reads and changes the file of service tokens
     rules                 decisions about an identity, by oslo.policy
     credentials           the interface to the tokens of this process, for its requests to other services
     keystone_credentials  such tokens by keystoneauth1
-    calling               requests to another service with such a token
+    caller                requests to another service with such a token
+    json_service          another service whose API speaks JSON, such as Neutron
 
-For each request a service asks its `Authenticator` for the identity once, and `Rules` whether the identity
-may act. Nothing else in Roost decides about access.
+For each request a service asks its `Authenticator` once for the identity, and `PolicyRules` whether the
+identity may act. Nothing else in Roost decides about access.
 """
 
 from roost.web.auth.authenticator import Authenticator, AuthError, IdentityUnavailable

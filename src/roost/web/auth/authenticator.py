@@ -23,7 +23,7 @@ class Authenticator(Protocol):
 
     @property
     def challenge(self) -> str | None:
-        """The value of WWW-Authenticate in a 401. None if no service issues tokens."""
+        """The value of the header WWW-Authenticate in a 401; None if no service issues tokens."""
 
     async def identify(
         self, headers: Mapping[str, str], method: str = "GET", path: str = "/"

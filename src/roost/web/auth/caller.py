@@ -23,8 +23,8 @@ class Caller:
     ) -> httpx.Response:
         """Send a request to a path with its query and return the response, whatever its status.
 
-        The ids of the present request go with it. A token that the service refuses is renewed, and the
-        request sent again, once.
+        It carries the ids of the current request. If the service refuses the token, the token is renewed and
+        the request sent again, once.
 
         Raises:
             IdentityUnavailable: No token could be obtained.

@@ -1,10 +1,10 @@
-"""Credentials of this process for its requests to another service: a token, and where the service is."""
+"""Credentials of this process for its requests to another service: its URL, and a token for it."""
 
 from typing import NamedTuple, Protocol
 
 
 class Access(NamedTuple):
-    """The URL of a service, and a token for it. None if the service needs none."""
+    """The URL of a service, and a token for it; None if the service needs no token."""
 
     url: str
     token: str | None
@@ -14,10 +14,10 @@ class Credentials(Protocol):
     """Gives access to one service, with tokens that it renews."""
 
     async def access(self) -> Access:
-        """Access with a token that is valid now. Raises `IdentityUnavailable`."""
+        """Return the access with a token that is valid now. Raises `IdentityUnavailable`."""
 
     async def renew(self, refused: Access) -> Access:
-        """Access with another token than the one that the service refused; the same if there is no other.
+        """Return the access with a new token in place of the refused one; the same if there is no other.
 
         Raises `IdentityUnavailable`.
         """

@@ -29,7 +29,7 @@ class Identity(msgspec.Struct, frozen=True, cache_hash=True):
     service_roles: tuple[str, ...] = ()
 
     def credentials(self) -> dict[str, Any]:
-        """The credentials against which oslo.policy checks a rule."""
+        """Return the credentials against which oslo.policy checks a rule."""
         found = msgspec.structs.asdict(self)
         found["roles"] = list(self.roles)
         found["service_roles"] = list(self.service_roles)

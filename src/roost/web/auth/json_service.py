@@ -19,16 +19,18 @@ _NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 ANSWER_SECONDS: Final = 60
-"""Seconds that a service may take to connect, and between two parts of its answer."""
+"""Time limit in seconds for connecting to a service, and between two parts of its answer."""
 
 
 class ServiceAway(Exception):
-    """A service does not answer, or not as it should; the text says which."""
+    """A service does not answer, or its answer is malformed; the text says which."""
 
 
 class ServiceRefused(Exception):
-    """A service refuses a request. ``status``: of HTTP; ``kind``: the name that the service has for the
-    error, empty if it tells none."""
+    """A service refuses a request.
+
+    ``status``: of HTTP. ``kind``: the service's name for the error, empty if it gives none.
+    """
 
     def __init__(self, text: str, status: int, kind: str = "") -> None:
         super().__init__(text)
@@ -37,7 +39,7 @@ class ServiceRefused(Exception):
 
 
 class JsonService:
-    """The API of one service. ``name``: as errors call it."""
+    """The API of one service. ``name``: its name in errors."""
 
     def __init__(self, name: str, caller: Caller) -> None:
         self._name = name
@@ -45,8 +47,10 @@ class JsonService:
 
     @classmethod
     def configured(cls, source: Source, group: str, service_type: str, name: str) -> "JsonService | None":
-        """The service that a group of the configuration describes, with the options of keystoneauth1; None
-        if the group has no ``auth_type``. Raises `OperatorError`."""
+        """Return the service that a group of the configuration describes by keystoneauth1's options.
+
+        None if the group has no ``auth_type``. Raises `OperatorError`.
+        """
         conf = source.open()
         source.register(conf, group, [cfg.StrOpt("auth_type"), cfg.StrOpt("auth_section")])
         if conf[group].auth_type is None and conf[group].auth_section is None:
@@ -71,9 +75,9 @@ class JsonService:
         query: Mapping[str, str] | None = None,
         revision: int | None = None,
     ) -> Any:
-        """The decoded body of the response, None if it has none.
+        """Send a request. Returns the decoded body of the response, None if it has none.
 
-        ``revision``: the number of changes that the resource must have had, for services that count them.
+        ``revision``: the revision number that the resource must have, for services that have them.
 
         Raises `ServiceAway`, `ServiceRefused`.
         """
@@ -102,7 +106,7 @@ class JsonService:
 
 
 def _error_in(answer: object) -> tuple[str, str]:
-    """The type and the text of an error, in the forms of Neutron, of Cyborg, and of other services."""
+    """Return the type and the text of an error, in the forms of Neutron, of Cyborg, and of other services."""
     if not isinstance(answer, dict):
         return "", ""
     neutron = answer.get("NeutronError")

@@ -17,10 +17,10 @@ THREADS = 8
 """Threads that validate tokens."""
 
 MAX_VALIDATIONS = 1_000
-"""Tokens that are validated at the same time at most. The request with a further one is answered with 503."""
+"""Tokens that are validated at the same time at most. A request with a further one gets a 503."""
 
 CACHE_SECONDS = 10.0
-"""Seconds for which a validated token is cached at most."""
+"""Seconds for which a validated token is cached at most; after them it is validated again."""
 
 CACHED_TOKENS = 10_000
 """Tokens that are cached at most. With more, the cache is emptied."""

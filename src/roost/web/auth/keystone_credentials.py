@@ -1,9 +1,8 @@
 """Credentials by keystoneauth1, which gets tokens and reads the catalogue of services.
 
-Its sessions are synchronous, so they run in a lane and only for this purpose: the end of the program does not
-wait for a Keystone that does not answer. An asynchronous HTTP client
-sends the requests to the service. The import of keystoneauth1 is slow, so other modules import this one only
-if it is configured.
+Its sessions are synchronous, so they run in a lane, and the end of the program does not wait for a Keystone
+that does not answer. They only get tokens: an asynchronous HTTP client sends the requests to the service. The
+import of keystoneauth1 is slow, so other modules import this one only if it is configured.
 """
 
 import asyncio
@@ -23,13 +22,13 @@ from roost.web.auth.credentials import Access, Credentials
 from roost.web.auth.source import Source
 
 RENEWED_BEFORE = 120
-"""Seconds before the expiry of a token at which it is renewed, as in keystoneauth1."""
+"""Seconds before its expiry at which a token is renewed, as in keystoneauth1."""
 
 SHORTEST_USE = 5
-"""Seconds for which a token is used at least, however soon it expires by this machine's clock."""
+"""Least seconds for which a token is used, however soon it expires by this machine's clock."""
 
 ANSWER_SECONDS = 30
-"""Seconds that Keystone may take for an answer where the option ``timeout`` is not set."""
+"""Seconds that Keystone may take for an answer if the option ``timeout`` is not set."""
 
 _INTERFACES = ["internal", "public"]
 
@@ -42,7 +41,7 @@ class KeystoneCredentials:
     """
 
     def __init__(self, adapter: Adapter) -> None:
-        """``adapter`` has the plugin, its session, and how the service is found in the catalogue."""
+        """Use an adapter, which has the plugin, its session, and the name of the service in the catalogue."""
         assert adapter.auth is not None
         self._adapter = adapter
         self._plugin = adapter.auth
@@ -66,7 +65,7 @@ class KeystoneCredentials:
     async def _fetched(self, new: bool) -> Access:
         if self._fetching is None:
             self._fetching = asyncio.create_task(self._fetch(new))
-            # The waiting requests get its error, and there may be none left.
+            # The waiting requests get the error of the task, but none may be left to retrieve it.
             self._fetching.add_done_callback(lambda task: task.cancelled() or task.exception())
         # Shielded, because other requests may wait for the token when this one is cancelled.
         return await asyncio.shield(self._fetching)
@@ -145,7 +144,7 @@ def read_client_options(source: Source, group: str, service_type: str) -> Client
 
 
 def client_options(source: Source, group: str) -> list[cfg.Opt]:
-    """The options that `read_client_options` reads in a group; those of the plugin as far as it is known."""
+    """Return the options that `read_client_options` reads in a group, with those of its plugin if known."""
     conf = source.open()
     common = loading.get_auth_common_conf_options()
     source.register(conf, group, common)

@@ -1,4 +1,4 @@
-"""Whether Keystone can be reached, asked without a token. The import of keystoneauth1 is slow."""
+"""A check that Keystone can be reached, without a token. Importing keystoneauth1 here is slow."""
 
 import asyncio
 
@@ -11,14 +11,14 @@ from roost.web.auth.source import Source
 from roost.web.auth.token_check import GROUP, known_options
 
 _SERVER_ERRORS = 500
-"""Least status that tells that Keystone cannot work. A refusal also tells that it answers."""
+"""Least HTTP status that means that Keystone cannot work. With a lower one, even of a refusal, it works."""
 
 
 class Reachability:
     """Asks Keystone for its versions, at the URL of ``[keystone_authtoken]``."""
 
     def __init__(self, source: Source, seconds: float) -> None:
-        """``seconds``: time limit for a connection, and for an answer. Raises `OperatorError`."""
+        """Read the options. ``seconds``: time limit to connect, and to answer. Raises `OperatorError`."""
         conf = source.open()
         for group, options in known_options(conf, source).items():
             source.register(conf, group, options)

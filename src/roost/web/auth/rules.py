@@ -1,7 +1,7 @@
 """Policy rules: decisions by oslo.policy, from the defaults of a service and the operator's policy files.
 
-oslo.policy takes tens of microseconds for a check and looks at its files each time. `Rules` looks at them
-once a second and keeps decisions until the rules change, so that most checks take about one microsecond.
+oslo.policy takes tens of microseconds for a check and looks at its files each time. `PolicyRules` looks at
+them once a second and caches decisions until the rules change, so most checks take about one microsecond.
 """
 
 import os
@@ -20,16 +20,16 @@ from roost.web.auth.source import Source
 _log = structlog.get_logger()
 
 LOOK_SECONDS = 1.0
-"""Seconds between two looks whether the policy files have changed."""
+"""Seconds between two checks whether the policy files have changed."""
 
 CACHED_DECISIONS = 10_000
-"""Decisions that are kept at most. With more, all are forgotten."""
+"""Decisions that are cached at most. With more, the cache is emptied."""
 
 _REMOTE = re.compile(r"\bhttps?:")
 _PARSER = "oslo_policy._parser"
-"""The logger of errors in policy files. oslo.policy only logs them, and its rule then allows nobody."""
+"""The logger of errors in policy files. oslo.policy only logs them, and lets the rule allow nobody."""
 
-# oslo.policy looks for kinds of checks in all installed packages. It finds only those that ask another
+# oslo.policy looks for kinds of checks in all installed packages. It finds only checks that call another
 # server, which are refused here and would import an HTTP client.
 _checks.extension_checks = {}
 
@@ -37,7 +37,7 @@ _checks.extension_checks = {}
 _ROLE = re.compile(r"role:([^\s()%]+)")
 
 
-class Rules:
+class PolicyRules:
     """Decides whether an identity may act, by policy rules.
 
     A policy file that becomes invalid while the process runs changes nothing: the last valid rules stay, and
@@ -45,9 +45,9 @@ class Rules:
 
     Args:
         defaults: The rules of the service.
-        source: Where the options of the group ``oslo_policy`` come from. Policy files are looked for beside
-            its files. None: there are only the defaults.
-        enforce_new_defaults: Whether the deprecated rules of defaults do not count.
+        source: The source of the options of the group ``oslo_policy``. Policy files are looked for beside its
+            files. None: there are only the defaults.
+        enforce_new_defaults: Whether the deprecated rules of defaults are ignored.
 
     Raises:
         OperatorError: A policy file is invalid.
@@ -61,7 +61,7 @@ class Rules:
             (source or Source()).register(conf, group, options)
         enforcer = policy.Enforcer(conf)
         if source is None:
-            # An empty file: oslo.policy puts the defaults in only where it has looked for files.
+            # An empty file: oslo.policy loads the defaults only after it has looked for files.
             conf.set_override("policy_file", os.devnull, "oslo_policy")
             conf.set_override("policy_dirs", [], "oslo_policy")
         conf.set_override("enforce_new_defaults", enforce_new_defaults, "oslo_policy")
@@ -78,11 +78,11 @@ class Rules:
 
     @property
     def roles(self) -> set[str]:
-        """The roles that the rules name, in lower case, as they are compared."""
+        """Return the roles that the rules name, in lower case, as they are compared."""
         return {role.lower() for check in self._enforcer.rules.values() for role in _ROLE.findall(str(check))}
 
     def allows(self, identity: Identity, rule: str, project_id: str | None) -> bool:
-        """Whether a registered rule allows the identity to act on resources of a project."""
+        """Return whether a registered rule allows the identity to act on resources of a project."""
         now = time.monotonic()
         if now >= self._look_at:
             self._look_at = now + LOOK_SECONDS
@@ -107,7 +107,7 @@ class Rules:
         self._last_error = error
 
     def _load(self) -> str | None:
-        """Read the files if they have changed. Returns what is wrong with them; the valid rules stay then."""
+        """Read the files if they have changed. Returns the fault in them, with which the valid rules stay."""
         enforcer = self._enforcer
         enforcer.use_conf = True
         with collected_messages(_PARSER) as errors:
@@ -115,9 +115,9 @@ class Rules:
                 enforcer.load_rules()
             except AttributeError:
                 errors.append("a file is no mapping from names to rules")
-            except Exception as error:  # oslo.policy has no error of its own for a file of an unforeseen form
+            except Exception as error:  # oslo.policy raises any error for a file of an unforeseen form
                 errors.append(" ".join(str(error).split()))
-        # A decision loads nothing: it must not meet rules that are not checked.
+        # Decisions do not load files, so that they never use rules that were not checked.
         enforcer.use_conf = False
         if not errors and enforcer.rules == self._valid:
             return self._last_error

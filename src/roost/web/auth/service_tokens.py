@@ -28,12 +28,12 @@ from roost.model.wrong_value import field_names, wrong_value
 from roost.process.durable_file import replace_file
 
 PREFIX: Final = "roost-service-"
-"""How each token begins, so that people and programs that look for secrets recognise one."""
+"""Prefix of each token, by which people and secret scanners recognise one."""
 
 _RANDOM_BYTES: Final = 32
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MODE: Final = 0o640
-"""The mode of a new file. It has no token, but it tells who may do what, and who writes it decides that."""
+"""The mode of a new file. It holds no token, but it grants roles: only its owner may write it."""
 
 _Text = Annotated[
     str, msgspec.Meta(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f\ud800-\udfff]*$")
@@ -42,7 +42,7 @@ _Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
 
 
 class ServiceToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a token proves: a user with roles in a project. ``digest``: `token_digest` of the token."""
+    """The identity that a token proves: a user with roles in a project. ``digest``: its `token_digest`."""
 
     digest: _Digest
     user: _Text
@@ -55,12 +55,12 @@ Tokens = Mapping[str, ServiceToken]
 
 
 def new_token() -> str:
-    """A token that nobody can guess: 256 random bits."""
+    """Return a new token of 256 random bits."""
     return PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
 
 
 def read_tokens(file: Path) -> Tokens:
-    """Read a file of tokens. Raises `OperatorError` for one that is not there or does not have the form."""
+    """Read a file of tokens. Raises `OperatorError` if it is missing or malformed."""
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -69,10 +69,10 @@ def read_tokens(file: Path) -> Tokens:
 
 
 def add_token(file: Path, name: str, user: str, project: str, roles: tuple[str, ...]) -> str:
-    """Add a token to a file, which is made if it is not there. Returns the token, which is kept nowhere.
+    """Add a token to a file, which is created if missing. Returns the token, which is stored nowhere.
 
     Raises:
-        OperatorError: The name is taken or no name, or the file cannot be read or written.
+        OperatorError: The name is taken or malformed, or the file cannot be read or written.
     """
     if not _NAME.fullmatch(name):
         raise OperatorError(f"{name!r} is no name of a token: it has 1 to 64 letters, digits, _ and -")
@@ -91,7 +91,7 @@ def add_token(file: Path, name: str, user: str, project: str, roles: tuple[str, 
 
 
 def revoke_token(file: Path, name: str) -> None:
-    """Take a token out of a file. Raises `OperatorError` if it is not there."""
+    """Remove a token from a file. Raises `OperatorError` if the file does not have it."""
     with _changing(file):
         tokens = read_tokens(file)
         if name not in tokens:
@@ -117,7 +117,7 @@ def _decode(file: Path, content: bytes) -> Tokens:
     try:
         tokens = msgspec.toml.decode(content, type=dict[str, ServiceToken])
     except msgspec.ValidationError as error:
-        # A document is not handed over: what is written in the place of a digest may be a token.
+        # The message gets no document to quote: a token may stand where a digest should.
         text = wrong_value(error, known=partial(field_names, ServiceToken))
         raise OperatorError(f"tokens: {file}: {text}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -130,7 +130,7 @@ def _decode(file: Path, content: bytes) -> Tokens:
 
 
 def _write(file: Path, tokens: Tokens) -> None:
-    """Replace the file. Who could read it still can: to a service that cannot, nothing is revoked."""
+    """Replace the file, with its owner and mode: a service that cannot read it would not see a revocation."""
     text = "\n".join(
         f"[{_toml(name)}]\ndigest = {_toml(token.digest)}\nuser = {_toml(token.user)}\n"
         f"project = {_toml(token.project)}\nroles = [{', '.join(map(_toml, token.roles))}]\n"
@@ -150,5 +150,5 @@ def _write(file: Path, tokens: Tokens) -> None:
 
 
 def _toml(text: str) -> str:
-    """A string of TOML: one of JSON, which writes the character DEL as it is."""
+    """Return a text as a TOML string. JSON's form is valid, except that it does not escape DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""Where options come from: files, environment variables and the command line.
+"""The sources of options: files, environment variables and the command line.
 
 An environment variable replaces the value of the files, and the command line replaces both. The variable of
 an option is ``OS_<GROUP>__<OPTION>``, such as ``OS_API__AUTH_STRATEGY``; oslo.config reads it.
@@ -22,7 +22,7 @@ _NAME = re.compile(r"[\w.-]+")
 _REFUSED = re.compile(r"Value for option (\S+) from LocationInfo\(.*detail='(.*)'\) is not valid: (.*)")
 
 MAIN_DATABASE = "placement_database"
-"""The group whose database `roost db` uses unless it is told another one."""
+"""The group whose database `roost db` uses by default."""
 
 PROJECT = "placement"
 """The project's name for oslo.config, which looks for policy files in /etc/placement too."""
@@ -41,7 +41,7 @@ class Setting(NamedTuple):
         name, equals, value = text.partition("=")
         group, dot, option = name.strip().partition(".")
         if not (equals and dot and group and option and _NAME.fullmatch(option)):
-            # What is no setting may be a secret.
+            # The message does not quote the text: it may be a secret.
             shown = name.strip() if _NAME.fullmatch(name.strip()) else f"{HIDDEN!r}"
             raise OperatorError(f"--set: {shown} is no setting: write GROUP.OPTION=VALUE")
         return cls(group, option.replace("-", "_"), value.strip())
@@ -72,9 +72,9 @@ class Source(msgspec.Struct, frozen=True):
         return conf
 
     def given_by(self, group: str, option: str) -> str | None:
-        """The options of `roost db` that name the database of a group as this source does.
+        """Return the options by which `roost db` uses the database of a group, as this source names it.
 
-        None: the command line has the URL itself.
+        None if the command line has the URL itself.
         """
         if any((each.group, each.option) == (group, option) for each in (*self.settings, *self.defaults)):
             return None
@@ -106,7 +106,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 def option_names(group: str, option: cfg.Opt) -> list[tuple[str, str]]:
-    """The groups and names of an option: its own first, then those of upstream and earlier ones."""
+    """Return the groups and names of an option: its own first, then upstream's and earlier ones."""
     older = [
         (each.group or group, (each.name or option.dest).replace("-", "_")) for each in option.deprecated_opts
     ]
@@ -114,7 +114,7 @@ def option_names(group: str, option: cfg.Opt) -> list[tuple[str, str]]:
 
 
 def variable(group: str, option: str) -> str:
-    """The environment variable of an option."""
+    """Return the environment variable of an option."""
     return f"OS_{group.upper()}__{option.upper()}"
 
 
@@ -127,7 +127,7 @@ def _elsewhere(group: str, option: cfg.Opt) -> list[Setting]:
 
 
 def refused_value(error: Exception) -> OperatorError:
-    """The error of a value that oslo.config refuses, with the file or the variable that has it."""
+    """Return the error for a value that oslo.config refuses; it names the file or variable with the value."""
     text = " ".join(str(error).split())
     if found := _REFUSED.fullmatch(text):
         return OperatorError(f"configuration: {found[2]}: {found[1]}: {found[3]}")
@@ -135,9 +135,9 @@ def refused_value(error: Exception) -> OperatorError:
 
 
 def _check_file(file: str) -> None:
-    """Read a configuration file for a first time. Raises `OperatorError` if it is none.
+    """Check that a file is a configuration file. Raises `OperatorError`.
 
-    oslo.config has other errors for the same, of which some repeat a line of the file, secrets included.
+    oslo.config would raise other errors, some of which quote a line of the file, secrets included.
     """
     try:
         cfg.ConfigParser(file, {}).parse()
@@ -152,7 +152,7 @@ def _check_file(file: str) -> None:
 
 
 def _finite(option: cfg.Opt) -> cfg.Opt:
-    """An option that refuses what is a number of Python and no amount: nan, and infinity."""
+    """Return the option with a type that refuses nan and infinity, which Python takes for numbers."""
     if type(option.type) is not types.Float:
         return option
     refusing = copy.copy(option)
@@ -170,7 +170,7 @@ class _Finite(types.Float):
         return number
 
     def __eq__(self, other: object) -> bool:
-        # Libraries register options of theirs again, and oslo.config has them equal.
+        # Libraries register their options again, which oslo.config allows only for equal ones.
         return isinstance(other, types.Float) and (self.min, self.max) == (other.min, other.max)
 
     __hash__ = types.Float.__hash__

@@ -1,7 +1,7 @@
 """Validation of tokens with keystonemiddleware, which blocks.
 
 keystonemiddleware is WSGI middleware. Operators know its options, its cache (in memory or memcached), its
-service tokens and its access rules, so it is used whole: it gets the WSGI environment of a request that has
+service tokens and its access rules, so it is used as a whole: it gets the WSGI environment of a request with
 nothing but the tokens, and wraps an application that accepts every identity.
 """
 
@@ -29,7 +29,7 @@ _CREDENTIALS = (
     ("password", ("password",)),
     ("token", ("token",)),
 )
-"""An option of a plugin, and the options of which one must be set if the plugin has it."""
+"""Pairs of a plugin's option and of options. If the plugin has the former, one of the latter must be set."""
 
 _TOKENLESS = ("none", "http_basic")
 """Plugins of keystoneauth1 that send no token. Keystone refuses to validate the tokens of others for them."""
@@ -87,7 +87,7 @@ class TokenCheck:
 
     @property
     def challenge(self) -> str:
-        """The value of WWW-Authenticate in a 401. It does not block after the first refusal."""
+        """The value of the header WWW-Authenticate in a 401. It does not block after the first refusal."""
         return f'Keystone uri="{self._middleware.www_authenticate_uri}"'
 
     def __call__(self, request: TokenRequest) -> ValidatedToken | None:
@@ -117,7 +117,7 @@ class TokenCheck:
 
 
 def known_options(conf: cfg.ConfigOpts, source: Source) -> dict[str, list[cfg.Opt]]:
-    """The options that keystonemiddleware reads, by group: its own and those of the authentication plugin."""
+    """Return the options that keystonemiddleware reads, by group: its own and those of the plugin."""
     found = {group: list(options) for group, options in auth_token.list_opts()}
     for option in found[GROUP]:
         if option.dest in ("auth_type", "auth_section"):
@@ -170,7 +170,7 @@ def _accept(environment: Environment, start_response: Any) -> Iterable[bytes]:
 
 
 def _environment(request: TokenRequest) -> Environment:
-    """The WSGI environment of a request, without headers that could pass for those of the middleware."""
+    """Make the WSGI environment of a request, without headers that could pass for the middleware's."""
     environment: Environment = {
         "REQUEST_METHOD": request.method,
         "SCRIPT_NAME": "",
@@ -198,7 +198,7 @@ def _variable(header: str) -> str:
 
 
 def _identity(environment: Environment) -> Identity | None:
-    """The identity that the middleware found, None if it found none."""
+    """Return the identity that the middleware found, None if it found none."""
     if environment.get(_variable("x-identity-status")) != "Confirmed":
         return None
     return read_identity(

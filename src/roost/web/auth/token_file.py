@@ -14,14 +14,14 @@ from roost.web.auth.service_tokens import ServiceToken, read_tokens
 _log = structlog.get_logger()
 
 CHECK_SECONDS = 1.0
-"""Seconds after which the file is looked at again: so long is a revoked token accepted at most."""
+"""Seconds between two checks of the file. A revoked token is accepted for that time at most."""
 
 
 class TokenFile:
     """Finds the identity of a request by the digest of its token.
 
-    A change of the file counts without a restart. A file that becomes invalid changes nothing: the tokens of
-    the last valid one stay, and each change that leaves it invalid is logged in one line. A request with a
+    A change of the file takes effect without a restart. A file that becomes invalid changes nothing: the last
+    valid tokens stay, and each change that leaves it invalid is logged in one line. A request with a
     service token is refused if that token is not in the file, as by keystonemiddleware.
     """
 
@@ -57,7 +57,7 @@ class TokenFile:
         )
 
     def _found(self, token: str | None) -> ServiceToken | None:
-        # By digest: the time that the search takes tells nothing of a token.
+        # By digest, so that the duration of the search reveals nothing of a token.
         return None if token is None else self._by_digest.get(token_digest(token))
 
     def _look_again(self) -> None:
@@ -68,7 +68,7 @@ class TokenFile:
         try:
             self._by_digest = _by_digest(self._file)
         except OperatorError as error:
-            # It is read again: what cannot be read now may be valid, and have less tokens.
+            # It is read again soon: it may be valid but unreadable now, and have fewer tokens.
             if (refused := (state, str(error))) != self._refused:
                 _log.error("the file of tokens is invalid; the last valid tokens stay", error=str(error))
             self._refused = refused
@@ -81,10 +81,10 @@ def _by_digest(file: Path) -> dict[str, ServiceToken]:
 
 
 def _state(file: Path) -> tuple[int, ...] | None:
-    """What tells whether a file has changed. None: it is not there."""
+    """Return a value that differs after any change of the file; None if the file is missing."""
     try:
         found = file.stat()
     except OSError:
         return None
-    # The change time, because the others can be set, and modes and owners change it alone.
+    # The change time, because other times can be set, and a new mode or owner changes only this one.
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino

@@ -10,7 +10,7 @@ import pytest
 
 from roost.agent.driver_calls import DestroyGuest, DriverService, Guests, Prepare
 from roost.agent.drivers.libvirt import machinery
-from roost.agent.drivers.libvirt.connection import Connection
+from roost.agent.drivers.libvirt.connection import LibvirtConnection
 from roost.agent.drivers.libvirt.driver import LibvirtDriver
 from roost.agent.drivers.libvirt.guest_options import DriverOptions
 from roost.agent.drivers.libvirt.images import DiskOptions
@@ -33,24 +33,24 @@ PINNED = Assignment("node", (AssignedCell(0, 1, pinned=((0, 8), (1, 9)), memory_
 
 
 @pytest.fixture
-def hypervisor() -> Iterator[Connection]:
+def hypervisor() -> Iterator[LibvirtConnection]:
     """A connection that lasts for the test: the hypervisor forgets all with its last one."""
-    connection = Connection(URI, 20.0)
+    connection = LibvirtConnection(URI, 20.0)
     connection.call_now(lambda opened: opened.getInfo())
     yield connection
     connection.close()
 
 
-def driver(connection: Connection, folder: Path, **options: object) -> LibvirtDriver:
+def driver(connection: LibvirtConnection, folder: Path, **options: object) -> LibvirtDriver:
     facts: dict[str, object] = {"disks": DiskOptions(folder), "cpu_sets": SETS, "refresh_seconds": 0.0}
     return LibvirtDriver("a", DriverOptions(**{**facts, **options}), connection)  # type: ignore[arg-type]
 
 
-def names(connection: Connection) -> set[str]:
+def names(connection: LibvirtConnection) -> set[str]:
     return connection.call_now(lambda opened: {each.name() for each in opened.listAllDomains()})
 
 
-def test_the_host_reports_what_it_has(hypervisor: Connection, tmp_path: Path) -> None:
+def test_the_host_reports_what_it_has(hypervisor: LibvirtConnection, tmp_path: Path) -> None:
     async def run() -> None:
         tree = ProviderTree()
         tree.put_root("a", ROOT)
@@ -65,7 +65,7 @@ def test_the_host_reports_what_it_has(hypervisor: Connection, tmp_path: Path) ->
 
 
 def test_guests_of_others_take_memory_unless_they_do_not_count(
-    hypervisor: Connection, tmp_path: Path
+    hypervisor: LibvirtConnection, tmp_path: Path
 ) -> None:
     async def run() -> None:
         reserved = []
@@ -81,7 +81,7 @@ def test_guests_of_others_take_memory_unless_they_do_not_count(
 
 
 def test_a_guest_is_defined_started_and_destroyed_and_others_are_left_alone(
-    hypervisor: Connection, tmp_path: Path
+    hypervisor: LibvirtConnection, tmp_path: Path
 ) -> None:
     async def run() -> None:
         there = driver(hypervisor, tmp_path)
@@ -102,7 +102,7 @@ def test_a_guest_is_defined_started_and_destroyed_and_others_are_left_alone(
 
 
 def test_another_driver_finds_the_guests_with_their_assignments(
-    hypervisor: Connection, tmp_path: Path
+    hypervisor: LibvirtConnection, tmp_path: Path
 ) -> None:
     async def run() -> None:
         first = driver(hypervisor, tmp_path)
@@ -128,7 +128,7 @@ def test_another_driver_finds_the_guests_with_their_assignments(
 
 
 def test_a_guest_that_ended_by_itself_is_not_there_at_a_later_look(
-    hypervisor: Connection, tmp_path: Path
+    hypervisor: LibvirtConnection, tmp_path: Path
 ) -> None:
     async def run() -> None:
         there = driver(hypervisor, tmp_path)
@@ -143,7 +143,7 @@ def test_a_guest_that_ended_by_itself_is_not_there_at_a_later_look(
 
 
 def test_a_foreign_domain_of_the_name_fails_the_build_and_stays(
-    hypervisor: Connection, tmp_path: Path
+    hypervisor: LibvirtConnection, tmp_path: Path
 ) -> None:
     text = "<domain type='test'><name>roost-i</name><memory>1</memory><os><type>hvm</type></os></domain>"
 
@@ -159,7 +159,7 @@ def test_a_foreign_domain_of_the_name_fails_the_build_and_stays(
     assert "roost-i" in names(hypervisor)
 
 
-def test_what_guests_of_others_are_pinned_to_is_taken(hypervisor: Connection, tmp_path: Path) -> None:
+def test_what_guests_of_others_are_pinned_to_is_taken(hypervisor: LibvirtConnection, tmp_path: Path) -> None:
     pins = "<cputune><vcpupin vcpu='0' cpuset='9'/></cputune>"
     text = f"<domain type='test'><name>x</name><memory>1</memory>{pins}<os><type>hvm</type></os></domain>"
 
@@ -177,7 +177,7 @@ def test_what_guests_of_others_are_pinned_to_is_taken(hypervisor: Connection, tm
 
 
 def test_units_of_a_gpu_become_mediated_devices_of_it_which_the_domain_names(
-    hypervisor: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hypervisor: LibvirtConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[tuple[str, str, str]] = []
 
@@ -222,7 +222,7 @@ class MdevHost:
             del self._host.there[self._uuid]
 
 
-def test_a_mediated_device_is_made_once_and_removed_once(hypervisor: Connection) -> None:
+def test_a_mediated_device_is_made_once_and_removed_once(hypervisor: LibvirtConnection) -> None:
     host, uuid = MdevHost(), "4b20d080-1b54-4048-85b3-a6a62d165c01"
     for _ in "ab":
         machinery.make_mdev(host, "pci_0000_86_00_0", "t", uuid)
@@ -232,7 +232,9 @@ def test_a_mediated_device_is_made_once_and_removed_once(hypervisor: Connection)
     assert host.there == {}
 
 
-def test_what_libvirt_refuses_fails_the_build_with_its_words(hypervisor: Connection, tmp_path: Path) -> None:
+def test_what_libvirt_refuses_fails_the_build_with_its_words(
+    hypervisor: LibvirtConnection, tmp_path: Path
+) -> None:
     async def run() -> None:
         there = driver(hypervisor, tmp_path)
         with pytest.raises(BuildFailed, match="libvirt: ") as failed:
@@ -247,7 +249,7 @@ def test_what_libvirt_refuses_fails_the_build_with_its_words(hypervisor: Connect
 
 
 def test_a_look_that_fails_is_told_until_one_succeeds(
-    hypervisor: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hypervisor: LibvirtConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def run() -> None:
         there = driver(hypervisor, tmp_path)
@@ -268,7 +270,7 @@ def test_a_look_that_fails_is_told_until_one_succeeds(
 
 
 def test_a_build_that_is_ended_has_ended_before_the_guest_is_destroyed(
-    hypervisor: Connection, tmp_path: Path
+    hypervisor: LibvirtConnection, tmp_path: Path
 ) -> None:
     async def run() -> None:
         service = DriverService(driver(hypervisor, tmp_path))
@@ -285,9 +287,9 @@ def test_a_build_that_is_ended_has_ended_before_the_guest_is_destroyed(
 
 
 def test_a_hypervisor_that_cannot_be_reached_and_options_that_do_not_fit_are_told(
-    hypervisor: Connection, tmp_path: Path
+    hypervisor: LibvirtConnection, tmp_path: Path
 ) -> None:
     with pytest.raises(HypervisorAway, match="cannot be opened"):
-        driver(Connection("test:///no/such/file", 5.0), tmp_path)
+        driver(LibvirtConnection("test:///no/such/file", 5.0), tmp_path)
     with pytest.raises(UnusableOptions, match="virt_type is kvm, the host has test"):
         driver(hypervisor, tmp_path, virt_type="kvm")

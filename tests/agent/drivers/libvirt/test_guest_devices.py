@@ -9,14 +9,14 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from roost.agent.attached import Attached, AttachedDevice, AttachedPort
-from roost.agent.drivers.libvirt.connection import Connection
+from roost.agent.drivers.libvirt.connection import LibvirtConnection
 from roost.agent.drivers.libvirt.domain import GuestOptions, GuestParts, domain_xml
 from roost.agent.drivers.libvirt.driver import LibvirtDriver
 from roost.agent.drivers.libvirt.guest_options import DriverOptions
 from roost.agent.drivers.libvirt.guests import read_domain
 from roost.agent.drivers.libvirt.images import DiskOptions
 from roost.agent.errors import BuildFailed
-from roost.agent.neighbours.attaching import AttachingDriver
+from roost.agent.neighbours.attaching_driver import AttachingDriver
 from roost.model.assignment import AssignedDevices, Assignment
 from roost.model.instance import Instance
 from roost.model.spec import Flavor, Image
@@ -140,7 +140,7 @@ def test_libvirt_takes_the_domain_of_a_guest_with_a_port(tmp_path: Path) -> None
     needs_libvirt()
 
     async def run() -> None:
-        connection = Connection("test:///default", 20.0)
+        connection = LibvirtConnection("test:///default", 20.0)
         driver = LibvirtDriver("a", DriverOptions(disks=DiskOptions(tmp_path)), connection)
         await driver.recover([])
         attaching = AttachingDriver(driver, (Network(),), tmp_path)

@@ -8,7 +8,7 @@ from roost.agent.drivers.libvirt.pci import DeviceSpec, pci_pools, read_device_s
 from roost.agent.errors import UnusableOptions
 from roost.fleet.hardware.cpus import numbers_of
 from roost.fleet.hardware.host_topology import decoded
-from roost.fleet.hardware.pci_choice import Pools
+from roost.fleet.hardware.pci_choice import FreePools
 from roost.model.pci import PciRequest
 from support.libvirt_hosts import devices_of, host_of
 
@@ -42,7 +42,7 @@ def test_two_cells_of_one_socket_say_so() -> None:
 
 def test_virtual_functions_are_a_pool_of_their_physical_one() -> None:
     specs = [read_device_spec('{"vendor_id": "8086", "address": "0000:3b:*", "physical_network": "public"}')]
-    pools = Pools.reported(pci_pools(devices_of("skylake").pci, specs))
+    pools = FreePools.reported(pci_pools(devices_of("skylake").pci, specs))
     [pool] = pools.pools
     assert (pool.count, pool.dev_type, pool.address, pool.numa_node) == (2, "type-vf", "0000:3b:00.0", 0)
     assert pool.devices == ("0000:3b:10.0", "0000:3b:10.2")
@@ -55,8 +55,8 @@ def test_virtual_functions_are_a_pool_of_their_physical_one() -> None:
 def test_devices_of_guests_of_others_are_not_offered() -> None:
     specs = [DeviceSpec("8086", "37c9"), DeviceSpec("10de")]
     devices = devices_of("skylake").pci
-    assert sum(pool.count for pool in Pools.reported(pci_pools(devices, specs)).pools) == 3
-    left = Pools.reported(pci_pools(devices, specs, used_by_others={"0000:86:00.0"}))
+    assert sum(pool.count for pool in FreePools.reported(pci_pools(devices, specs)).pools) == 3
+    left = FreePools.reported(pci_pools(devices, specs, used_by_others={"0000:86:00.0"}))
     assert [pool.devices for pool in left.pools] == [("0000:87:00.0",), ("0000:af:00.0",)]
 
 

@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from roost.agent.drivers.libvirt import machinery
-from roost.agent.drivers.libvirt.connection import Connection
+from roost.agent.drivers.libvirt.connection import LibvirtConnection
 from roost.agent.drivers.libvirt.driver import LibvirtDriver
 from roost.agent.drivers.libvirt.guest_options import DriverOptions
-from roost.agent.drivers.libvirt.held_by_guests import HeldByGuests, HostShape, move, what_moves
+from roost.agent.drivers.libvirt.held_by_guests import HeldByGuests, HostProviders, move, what_moves
 from roost.agent.drivers.libvirt.images import DiskOptions
 from roost.agent.drivers.libvirt.inventory import CpuSets, MdevOptions
 from roost.agent.drivers.libvirt.providers import ChildProvider
@@ -55,7 +55,7 @@ def amounts(allocations: dict[str, dict[str, Any]]) -> dict[str, dict[str, dict[
 
 
 def test_gpus_go_to_the_card_whose_devices_a_guest_has_and_to_the_emptiest_one_otherwise() -> None:
-    shape = HostShape({"VCPU": Inventory(4)}, CARDS, frozenset())
+    shape = HostProviders({"VCPU": Inventory(4)}, CARDS, frozenset())
     tree, allocations = (
         tree_with(VCPU=4, VGPU=4),
         claims(x={"VGPU": 1}, y={"VGPU": 1, "VCPU": 1}, z={"VGPU": 2}),
@@ -72,13 +72,13 @@ def test_gpus_go_to_the_card_whose_devices_a_guest_has_and_to_the_emptiest_one_o
 
 
 def test_gpus_that_fit_no_card_are_named() -> None:
-    shape = HostShape({"VCPU": Inventory(4)}, CARDS, frozenset())
+    shape = HostProviders({"VCPU": Inventory(4)}, CARDS, frozenset())
     with pytest.raises(ReshapeRefused, match="consumer x holds 3 VGPU, which fit none"):
         move(tree_with(VGPU=4), "a", shape, NOBODY, claims(x={"VGPU": 3}))
 
 
 def test_only_pinned_guests_get_dedicated_cpus() -> None:
-    shape = HostShape(PCPUS, (), frozenset({4, 5, 6, 7}))
+    shape = HostProviders(PCPUS, (), frozenset({4, 5, 6, 7}))
     guests = HeldByGuests({"x": frozenset({4, 5})}, {})
     assert what_moves(tree_with(VCPU=8), "a", shape, NOBODY) is None
     assert what_moves(tree_with(VCPU=4, PCPU=4), "a", shape, guests) is None
@@ -93,24 +93,24 @@ def test_only_pinned_guests_get_dedicated_cpus() -> None:
 
 def test_guests_that_dedicated_cpus_do_not_serve_are_named() -> None:
     guests = HeldByGuests({"x": frozenset({1, 4})}, {})
-    shape = HostShape(PCPUS, (), frozenset({4, 5, 6, 7}))
+    shape = HostProviders(PCPUS, (), frozenset({4, 5, 6, 7}))
     with pytest.raises(ReshapeRefused, match=r"guest x is pinned to CPUs \[1\], which are not in"):
         move(tree_with(VCPU=8), "a", shape, guests, claims(x={"VCPU": 2}))
-    shape = HostShape({"PCPU": Inventory(8)}, (), frozenset(range(8)))
+    shape = HostProviders({"PCPU": Inventory(8)}, (), frozenset(range(8)))
     with pytest.raises(ReshapeRefused, match="consumer y holds 1 VCPU that no CPUs are pinned for"):
         move(tree_with(VCPU=8), "a", shape, guests, claims(x={"VCPU": 2}, y={"VCPU": 1}))
 
 
 @pytest.fixture
-def hypervisor() -> Iterator[Connection]:
-    connection = Connection("test:///default", 20.0)
+def hypervisor() -> Iterator[LibvirtConnection]:
+    connection = LibvirtConnection("test:///default", 20.0)
     connection.call_now(lambda opened: opened.getInfo())
     yield connection
     connection.close()
 
 
 def test_host_of_an_agent_before_is_reshaped_with_its_guests(
-    hypervisor: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hypervisor: LibvirtConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pinned = Assignment(ROOT, (AssignedCell(0, 1, pinned=((0, 8), (1, 9)), memory_mb=64),))
     flat = {"VCPU": Inventory(16), "MEMORY_MB": Inventory(3072), "VGPU": Inventory(14)}

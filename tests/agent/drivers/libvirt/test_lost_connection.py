@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.agent.drivers.libvirt.connection import Connection
+from roost.agent.drivers.libvirt.connection import LibvirtConnection
 from roost.agent.drivers.libvirt.driver import LibvirtDriver
 from roost.agent.drivers.libvirt.guest_options import DriverOptions
 from roost.agent.drivers.libvirt.images import DiskOptions
@@ -30,7 +30,7 @@ def test_a_daemon_that_dies_is_told_and_its_connection_is_opened_again(
 ) -> None:
     async def run() -> None:
         options = DriverOptions(disks=DiskOptions(tmp_path), refresh_seconds=0.0)
-        there = LibvirtDriver("a", options, Connection(daemon.uri, 20.0))
+        there = LibvirtDriver("a", options, LibvirtConnection(daemon.uri, 20.0))
         await there.prepare(instance_of("i"))
         await there.start(instance_of("i"))
         assert there.guests() == {"i": 1}
@@ -56,7 +56,7 @@ def test_a_daemon_that_dies_is_told_and_its_connection_is_opened_again(
 def test_a_connection_that_is_lost_between_two_calls_is_not_noticed(daemon: Daemon, tmp_path: Path) -> None:
     async def run() -> None:
         options = DriverOptions(disks=DiskOptions(tmp_path), refresh_seconds=0.0)
-        there = LibvirtDriver("a", options, Connection(daemon.uri, 20.0))
+        there = LibvirtDriver("a", options, LibvirtConnection(daemon.uri, 20.0))
         daemon.kill()
         daemon.begin()
         await there.prepare(instance_of("i"))
@@ -69,7 +69,7 @@ def test_a_connection_that_is_lost_between_two_calls_is_not_noticed(daemon: Daem
 def test_a_daemon_that_answers_nothing_is_not_waited_for(daemon: Daemon, tmp_path: Path) -> None:
     async def run() -> None:
         options = DriverOptions(disks=DiskOptions(tmp_path), refresh_seconds=0.0)
-        connection = Connection(daemon.uri, 1.0)
+        connection = LibvirtConnection(daemon.uri, 1.0)
         there = LibvirtDriver("a", options, connection)
         daemon.stop()
         with pytest.raises(HypervisorAway, match="does not answer within 1 seconds"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.agent.drivers.libvirt.connection import Connection
+from roost.agent.drivers.libvirt.connection import LibvirtConnection
 from roost.agent.drivers.libvirt.driver import LibvirtDriver
 from roost.agent.drivers.libvirt.guest_options import DriverOptions
 from roost.agent.drivers.libvirt.images import DiskOptions
@@ -55,12 +55,12 @@ IMAGE = Image("boots", "raw")
 
 
 @pytest.fixture(scope="module")
-def qemu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
+def qemu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LibvirtConnection]:
     """QEMU with all its state in a folder, as long as the module is tested."""
     root = tmp_path_factory.mktemp("q")
     (root / "etc").mkdir()
     (root / "etc" / "qemu.conf").write_text(CONF)
-    connection = Connection(f"qemu:///embed?root={root}", 60.0)
+    connection = LibvirtConnection(f"qemu:///embed?root={root}", 60.0)
     try:
         connection.call_now(lambda opened: opened.getInfo())
     except HypervisorAway as error:
@@ -69,7 +69,7 @@ def qemu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
     connection.close()
 
 
-def driver(connection: Connection, folder: Path, **options: object) -> LibvirtDriver:
+def driver(connection: LibvirtConnection, folder: Path, **options: object) -> LibvirtDriver:
     images = folder / "images"
     images.mkdir(exist_ok=True)
     (images / "boots").write_bytes(BOOT_SECTOR.ljust(2**20, b"\0"))
@@ -88,7 +88,7 @@ async def until_it_speaks(folder: Path, wanted: Instance) -> None:
             await asyncio.sleep(0.05)
 
 
-def test_the_host_reports_what_its_guests_can_have(qemu: Connection, tmp_path: Path) -> None:
+def test_the_host_reports_what_its_guests_can_have(qemu: LibvirtConnection, tmp_path: Path) -> None:
     tree = ProviderTree()
     tree.put_root("a", UUID)
     there = driver(qemu, tmp_path)
@@ -110,7 +110,9 @@ def test_the_host_reports_what_its_guests_can_have(qemu: Connection, tmp_path: P
 
 
 @pytest.mark.parametrize("kind", ["qcow2", "raw"])
-def test_a_guest_boots_its_image_and_is_gone_after(qemu: Connection, tmp_path: Path, kind: str) -> None:
+def test_a_guest_boots_its_image_and_is_gone_after(
+    qemu: LibvirtConnection, tmp_path: Path, kind: str
+) -> None:
     async def run() -> None:
         disks = DiskOptions(tmp_path / "instances", tmp_path / "images", kind)
         there = driver(qemu, tmp_path, disks=disks)
@@ -130,7 +132,7 @@ def test_a_guest_boots_its_image_and_is_gone_after(qemu: Connection, tmp_path: P
     asyncio.run(run())
 
 
-def test_a_guest_is_pinned_as_it_was_assigned(qemu: Connection, tmp_path: Path) -> None:
+def test_a_guest_is_pinned_as_it_was_assigned(qemu: LibvirtConnection, tmp_path: Path) -> None:
     cpu = min(os.sched_getaffinity(0))
     assignment = Assignment("node", (AssignedCell(0, 0, pinned=((0, cpu),), memory_mb=32, page_size_kb=4),))
 
@@ -152,12 +154,14 @@ def test_a_guest_is_pinned_as_it_was_assigned(qemu: Connection, tmp_path: Path) 
     asyncio.run(run())
 
 
-def test_a_machine_that_qemu_does_not_have_is_told_at_the_start(qemu: Connection, tmp_path: Path) -> None:
+def test_a_machine_that_qemu_does_not_have_is_told_at_the_start(
+    qemu: LibvirtConnection, tmp_path: Path
+) -> None:
     with pytest.raises(BuildFailed, match="no-such-machine"):
         driver(qemu, tmp_path, machine="no-such-machine")
 
 
-def test_a_guest_that_qemu_cannot_start_fails_its_build(qemu: Connection, tmp_path: Path) -> None:
+def test_a_guest_that_qemu_cannot_start_fails_its_build(qemu: LibvirtConnection, tmp_path: Path) -> None:
     async def run() -> None:
         there = driver(qemu, tmp_path)
         wanted = instance_of(UUID, FLAVOR, image=IMAGE)

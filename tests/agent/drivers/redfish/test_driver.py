@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from roost.agent.drivers.redfish.book import Book, Entry
-from roost.agent.drivers.redfish.words import FOLDER, read_told, say
+from roost.agent.drivers.redfish.words import FOLDER, read_statuses, send_order
 from roost.agent.errors import BuildFailed
 from roost.model.errors import OperatorError
 from support.redfish_emulator import Emulator
@@ -46,7 +46,7 @@ def target_of(bmc: Emulator, number: int) -> str:
 
 async def switch_off_when_seen(bmc: Emulator, state: Path, number: int) -> None:
     """Play the image that cleans."""
-    await eventually(lambda: bmc.is_on(number) and read_told(state).nodes[0].on is True)
+    await eventually(lambda: bmc.is_on(number) and read_statuses(state).nodes[0].on is True)
     bmc.switch(number, False)
 
 
@@ -176,22 +176,22 @@ def test_machine_that_was_not_cleaned_waits_for_an_operator(bmc: Emulator, tmp_p
         async with driver_of(nodes_at(bmc, tmp_path, number, more=LATE), tmp_path) as driver:
             await build(driver, wanted("i", number))
             await driver.destroy("i")
-            await eventually(lambda: read_told(tmp_path).nodes[0].phase == "uncleaned")
-            [told] = read_told(tmp_path).nodes
+            await eventually(lambda: read_statuses(tmp_path).nodes[0].phase == "uncleaned")
+            [told] = read_statuses(tmp_path).nodes
             assert "did not switch the machine off within 0.1 s" in told.why
             assert (bmc.is_on(number), reserved(driver, number)) == (False, 1)
         nodes = nodes_at(bmc, tmp_path, number, more=CLEANED)
         async with driver_of(nodes, tmp_path) as driver:
             assert reserved(driver, number) == 1
-            say(tmp_path, f"n{number}", word)
+            send_order(tmp_path, f"n{number}", word)
             if word == "clean":
                 await eventually(lambda: target_of(bmc, number) == "Pxe")
                 assert reserved(driver, number) == 1
                 await switch_off_when_seen(bmc, tmp_path, number)
             await is_offered(driver, number)
-            await eventually(lambda: read_told(tmp_path).nodes[0].phase == "free")
+            await eventually(lambda: read_statuses(tmp_path).nodes[0].phase == "free")
             with pytest.raises(OperatorError, match=f"is free: there is nothing to {word}"):
-                say(tmp_path, node_of(number), word)
+                send_order(tmp_path, node_of(number), word)
 
     asyncio.run(run())
 
@@ -240,7 +240,7 @@ def test_amounts_are_those_of_the_bmc_or_else_those_of_the_file(bmc: Emulator, t
         nodes = nodes_at(bmc, tmp_path, 16, more="cpus = 8\nmemory_mb = 1024\ndisk_gb = 3")
         async with driver_of(nodes, tmp_path):
             await eventually((tmp_path / FOLDER / "nodes.json").exists)
-            told = msgspec.structs.asdict(read_told(tmp_path).nodes[0])
+            told = msgspec.structs.asdict(read_statuses(tmp_path).nodes[0])
             assert [told[name] for name in ("cpus", "memory_mb", "disk_gb")] == [8, 1024, 3]
 
     asyncio.run(run())

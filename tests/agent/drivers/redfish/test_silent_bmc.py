@@ -8,7 +8,7 @@ import structlog.testing
 
 from roost.agent.drivers.redfish.errors import BmcSilent
 from roost.agent.drivers.redfish.nodes_file import read_nodes_file
-from roost.agent.drivers.redfish.words import read_told
+from roost.agent.drivers.redfish.words import read_statuses
 from roost.agent.errors import BuildFailed
 from roost.bench.loopback import free_port
 from roost.model.errors import OperatorError
@@ -39,7 +39,7 @@ def test_nodes_of_a_bmc_that_is_silent_are_reserved_until_it_answers(tmp_path: P
                     with pytest.raises(BuildFailed, match="does not answer") as failed:
                         await driver.prepare(wanted("other", 1))
                     assert failed.value.retryable
-                    await eventually(lambda: "does not answer" in read_told(tmp_path).nodes[1].why)
+                    await eventually(lambda: "does not answer" in read_statuses(tmp_path).nodes[1].why)
                     bmc.start()
                     await is_offered(driver, 1)
                 *begun, over = [each["event"] for each in logs if "BMC" in each["event"]]
@@ -67,7 +67,7 @@ def test_a_wrong_password_is_told_without_it(tmp_path: Path) -> None:
             async with driver_of(nodes, tmp_path) as driver:
                 assert reserved(driver, 0) == 1
                 await eventually((tmp_path / "redfish" / "nodes.json").exists)
-                [told] = read_told(tmp_path).nodes
+                [told] = read_statuses(tmp_path).nodes
                 assert "power is not known" in told.why
                 assert "wrong-password" not in told.why
 
@@ -114,7 +114,7 @@ def test_authorities_that_cannot_be_read_keep_no_other_bmc_from_being_watched(tm
             async with driver_of(nodes, tmp_path) as driver:
                 await is_offered(driver, 1)
                 authorities.unlink()
-                await eventually(lambda: "cannot be asked" in read_told(tmp_path).nodes[0].why)
+                await eventually(lambda: "cannot be asked" in read_statuses(tmp_path).nodes[0].why)
                 bmc.stop()
                 await is_offered(driver, 1, offered=False)
                 bmc.start()

@@ -1,25 +1,26 @@
 """The driver of hosts with libvirt.
 
-elements             reading libvirt's XML
-host_capabilities    what a hypervisor tells of its host: CPUs, cells, pages, architectures
-domain_capabilities  what it tells of the guests that it can run
-node_devices         the PCI devices of a host and its mediated devices
-traits               the traits of a host by both capabilities
-inventory            the amounts of a host
-numa                 the NUMA cells of a host, as Nova's object
-pci                  the PCI devices that guests may have, as Nova's pools
-providers            all of it as a provider tree
-moving               claims that move when these are others than an agent before told
+elements             parsing of libvirt's XML
+host_capabilities    CPUs, NUMA cells, pages and guest architectures of a host
+domain_capabilities  capabilities of guests of one domain type
+node_devices         PCI devices and mediated devices of a host
+traits               traits of a host, from both capabilities
+inventory            inventory of a host's root provider and its mediated devices
+numa                 NUMA cells of a host, as Nova's ``NUMATopology``
+pci                  PCI devices for guests, as Nova's device pools
+providers            the provider tree of a host
+held_by_guests       moves claims when an earlier agent reported other providers
 
 driver               the driver
-options              its options
-guest_options        these as a value, and what follows for guests
-connection           blocking calls in threads, over a connection that is opened again
-view                 a host as it was told at one moment
-machinery            what is done to domains and mediated devices
-guests               the domains of a host, ours and others'
-metadata             what the driver writes into its domains
-domain               the XML of an instance's domain
-placing              where its vCPUs and memory are on the host
-images               its disk
+options              options of the group ``libvirt``
+guest_options        the driver's options as a value, and the settings of guests from them
+connection           blocking calls in threads, over a connection that is reopened
+view                 snapshot of a host at one moment
+machinery            operations on domains and mediated devices
+guests               domains of a host, own and foreign
+metadata             the instance of a domain, in the domain's metadata
+domain               XML of an instance's domain
+guest_placement      placement of vCPUs and memory on the host, in that XML
+guest_devices        interfaces and accelerators, in that XML
+images               disk of a guest, made by qemu-img
 """

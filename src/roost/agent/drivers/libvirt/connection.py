@@ -1,4 +1,4 @@
-"""`Connection`: libvirt's blocking calls in threads, over a connection that is opened again when lost."""
+"""`LibvirtConnection`: libvirt's blocking calls in threads, over a connection that is reopened when lost."""
 
 import asyncio
 import importlib
@@ -15,22 +15,24 @@ T = TypeVar("T")
 
 FAILED: Final = "HypervisorFailed"
 UNSUPPORTED: Final = "UnsupportedGuest"
-"""The codes of builds that libvirt refuses, or fails."""
+"""The codes of builds that fail in libvirt, or that libvirt refuses."""
 
 _THREADS: Final = 8
 _KEEPALIVE: Final = (5, 3)
-"""Seconds between two signs of life, and how many may be missed before the connection is lost."""
+"""Seconds between two keepalive messages, and the number of missed ones that loses the connection."""
 
 
 @cache
 def bindings() -> Any:
-    """libvirt's Python module, with its loop of events in a thread: without it no connection is found to be
-    dead. Raises `OperatorError` if it is not installed."""
+    """Return libvirt's Python module, with its event loop in a thread, which detects dead connections.
+
+    Raises `OperatorError` if it is not installed.
+    """
     try:
         libvirt: Any = importlib.import_module("libvirt")
     except ImportError as error:
         raise OperatorError(f"the driver libvirt needs the extra roost[libvirt]: {error}") from error
-    # Errors are raised; the default handler prints them, too.
+    # Errors are raised; the default handler would print them, too.
     libvirt.registerErrorHandler(lambda *_: None, None)
     libvirt.virEventRegisterDefaultImpl()
     threading.Thread(target=_run_events, args=(libvirt,), name="libvirt events", daemon=True).start()
@@ -42,8 +44,8 @@ def _run_events(libvirt: Any) -> None:
         libvirt.virEventRunDefaultImpl()
 
 
-class Connection:
-    """A connection to one hypervisor. ``seconds``: how long a call may take until it counts as failed."""
+class LibvirtConnection:
+    """A connection to one hypervisor. ``seconds``: timeout of a read."""
 
     def __init__(self, uri: str, seconds: float) -> None:
         self.uri = uri
@@ -54,10 +56,10 @@ class Connection:
         self._threads = ThreadPoolExecutor(_THREADS, "libvirt")
 
     async def call(self, work: Callable[[Any], T]) -> T:
-        """What a function returns that gets the open connection, and may be run again after a lost one.
+        """Return the result of a function of the open connection; it may run again after a lost one.
 
-        It is waited for also when the caller is cancelled: it must not come to its end later.
-        Raises `HypervisorAway`, `BuildFailed` and what the function raises.
+        A cancelled caller waits for its end too, so that it has no effect later. Raises `HypervisorAway`,
+        `BuildFailed` and what the function raises.
         """
         task = asyncio.get_running_loop().run_in_executor(self._threads, self.call_now, work)
         try:
@@ -67,7 +69,7 @@ class Connection:
             raise
 
     async def read(self, work: Callable[[Any], T]) -> T:
-        """As `call`, for a function that changes nothing: it is waited for as long as a call may take."""
+        """Do as `call`, with a timeout, for a function that changes nothing."""
         try:
             async with asyncio.timeout(self._seconds):
                 return await asyncio.get_running_loop().run_in_executor(self._threads, self.call_now, work)
@@ -75,7 +77,7 @@ class Connection:
             raise HypervisorAway(f"{self.uri} does not answer within {self._seconds:g} seconds") from None
 
     def call_now(self, work: Callable[[Any], T]) -> T:
-        """As `call`, in this thread."""
+        """Do as `call`, in this thread."""
         error: Exception | None = None
         for _ in range(2):
             opened = self._opened()
@@ -89,7 +91,7 @@ class Connection:
         raise HypervisorAway(f"{self.uri} is lost: {error}") from error
 
     def unless_unsupported(self, work: Callable[[], T]) -> T | None:
-        """What a function returns; None where the hypervisor has no such call, or not for that."""
+        """Return a function's result; None if the hypervisor does not support the call."""
         try:
             return work()
         except self._libvirt.libvirtError as error:
@@ -98,7 +100,7 @@ class Connection:
             raise
 
     def unless_gone(self, work: Callable[[], T]) -> T | None:
-        """What a function returns; None if the domain or device that it is about is not there."""
+        """Return a function's result; None if the domain or device does not exist."""
         try:
             return work()
         except self._libvirt.libvirtError as error:
@@ -108,7 +110,7 @@ class Connection:
             raise
 
     def constant(self, name: str) -> int:
-        """A number of libvirt by its name, 0 where these bindings do not have it."""
+        """Return a constant of libvirt by its name; 0 if these bindings do not have it."""
         return int(getattr(self._libvirt, name, 0))
 
     def close(self) -> None:
@@ -126,7 +128,7 @@ class Connection:
                     self._open = self._libvirt.open(self.uri)
                 except self._libvirt.libvirtError as error:
                     raise HypervisorAway(f"{self.uri} cannot be opened: {error}") from error
-                # The hypervisor may be in this process: then nothing can be lost.
+                # A hypervisor in this process supports no keepalive, and cannot be lost.
                 self.unless_unsupported(lambda: self._open.setKeepAlive(*_KEEPALIVE))
             return self._open
 
@@ -142,7 +144,7 @@ class Connection:
                 self._open = None
 
     def _told(self, error: Any) -> BuildFailed:
-        """What a build says of an error. Another host may always do better."""
+        """Return the failure of a build by an error of libvirt. It is retryable on another host."""
         unsupported = {*self._unsupported(), self._libvirt.VIR_ERR_XML_ERROR}
         code = UNSUPPORTED if error.get_error_code() in unsupported else FAILED
         return BuildFailed(f"libvirt: {error}", code)

@@ -1,4 +1,4 @@
-"""The domain of an instance: a pure function of what it was built from, claimed and assigned."""
+"""The XML of an instance's domain: a pure function of its request, its claim and its assignment."""
 
 import re
 import uuid
@@ -19,7 +19,7 @@ from roost.agent.drivers.libvirt.guest_devices import (
     pci_address,
     write_interfaces,
 )
-from roost.agent.drivers.libvirt.guest_placement import Placing, placing_of
+from roost.agent.drivers.libvirt.guest_placement import GuestPlacement, placement_of
 from roost.agent.drivers.libvirt.traits import QEMU
 from roost.agent.errors import BuildFailed
 from roost.agent.hardware import assignment_of
@@ -32,14 +32,14 @@ UNSUPPORTED: Final = "UnsupportedGuest"
 _NAMESPACE: Final = uuid.UUID("3d0f3f3e-3a55-4b62-8f8b-6f3c2f5b9a10")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _SEV_POLICY: Final = {False: 0x03, True: 0x07}
-"""No debugging, no sharing of keys; with SEV-ES also encrypted registers."""
+"""Bits of the SEV policy: no debugging, no sharing of keys; with SEV-ES also encrypted registers."""
 
 
 class GuestOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What is the same for all guests of a host.
+    """Settings of all guests of a host.
 
-    ``shared_cpus``: those that vCPUs without an assignment float over; None: all of the host.
-    ``base_page_kb``: the smallest pages.
+    ``shared_cpus``: the CPUs over which vCPUs without an assignment float; None: all of the host.
+    ``base_page_kb``: the size of the smallest pages.
     """
 
     machine: str | None = None
@@ -49,9 +49,10 @@ class GuestOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GuestParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What was made for a guest: its disk and the format of it, the file of its serial console, the uuids of
-    its mediated devices. ``encryption``: the kind of its memory encryption. ``attached``: its ports and
-    accelerators."""
+    """The parts made for a guest: its disk and its format, its serial console's file, its mediated devices.
+
+    ``encryption``: the kind of its memory encryption. ``attached``: its ports and accelerators.
+    """
 
     disk: Path | None = None
     disk_format: str = "qcow2"
@@ -62,14 +63,14 @@ class GuestParts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def domain_name(instance: str) -> str:
-    """The name of an instance's domain and of its folder. Raises `BuildFailed` if there can be none."""
+    """Return the name of an instance's domain and folder. Raises `BuildFailed` for an unusable uuid."""
     if not _NAME.fullmatch(instance):
         raise BuildFailed(f"instance {instance!r} cannot name a domain", UNSUPPORTED, retryable=False)
     return f"roost-{instance}"
 
 
 def domain_uuid(instance: str) -> str:
-    """The uuid of an instance's domain: the instance's own where that is one."""
+    """Return the uuid of an instance's domain: the instance's id if that is a uuid."""
     try:
         return str(uuid.UUID(instance))
     except ValueError:
@@ -77,7 +78,7 @@ def domain_uuid(instance: str) -> str:
 
 
 def mdev_uuid(instance: Instance, device: str, number: int) -> str:
-    """The uuid of a mediated device that an attempt has of a physical one."""
+    """Return the uuid of an attempt's mediated device of a physical device."""
     return str(uuid.uuid5(_NAMESPACE, f"{instance.uuid}/{instance.attempt}/{device}/{number}"))
 
 
@@ -88,10 +89,10 @@ def domain_xml(
     parts: GuestParts,
     shared_of_cell: Mapping[int, frozenset[int]] | None = None,
 ) -> str:
-    """The XML of an instance's domain. ``shared_of_cell``: the shared CPUs of each host cell.
+    """Return the XML of an instance's domain. ``shared_of_cell``: the shared CPUs of each host cell.
 
     Raises:
-        BuildFailed: the host cannot give the guest what it asks for.
+        BuildFailed: the host does not support a requested property of the guest.
     """
     spec = instance.spec
     if spec is None:
@@ -102,14 +103,14 @@ def domain_xml(
     _text(domain, "uuid", domain_uuid(instance.uuid))
     SubElement(domain, "metadata").append(metadata.written(instance, assignment_of(instance)))
     _text(domain, "memory", str(flavor.memory_mb), unit="MiB")
-    placing = placing_of(flavor, assignment_of(instance), shared_of_cell or {}, options.base_page_kb)
-    placing.write_backing(domain, locked=parts.encryption is not None)
+    placement = placement_of(flavor, assignment_of(instance), shared_of_cell or {}, options.base_page_kb)
+    placement.write_backing(domain, locked=parts.encryption is not None)
     vcpu = _text(domain, "vcpu", str(flavor.vcpus), placement="static")
-    if placing.floats_freely and options.shared_cpus:
+    if placement.floats_freely and options.shared_cpus:
         vcpu.set("cpuset", ",".join(map(str, sorted(options.shared_cpus))))
-    placing.write_tuning(domain)
+    placement.write_tuning(domain)
     _system(domain, guests, options, _wanted_firmware(flavor, properties, parts))
-    _cpu(domain, options, placing)
+    _cpu(domain, options, placement)
     _text(domain, "on_poweroff", "destroy")
     _text(domain, "on_reboot", "restart")
     _text(domain, "on_crash", "destroy")
@@ -138,7 +139,7 @@ def _check(able: bool, what: str) -> None:
 
 
 def _wanted_firmware(flavor: Flavor, properties: Mapping[str, str], parts: GuestParts) -> tuple[bool, bool]:
-    """Whether a guest has UEFI, and whether with secure boot."""
+    """Return whether a guest has UEFI, and whether it has secure boot."""
     asked = flavor.extra_specs.get("os:secure_boot") or properties.get("os_secure_boot")
     secure = asked == "required"
     uefi = secure or parts.encryption is not None or properties.get("hw_firmware_type") == "uefi"
@@ -169,13 +170,13 @@ def _system(
             SubElement(features, "smm", state="on")
 
 
-def _cpu(domain: Element, options: GuestOptions, placing: Placing) -> None:
-    if options.cpu_mode is None and not placing.cells:
+def _cpu(domain: Element, options: GuestOptions, placement: GuestPlacement) -> None:
+    if options.cpu_mode is None and not placement.cells:
         return
     cpu = SubElement(domain, "cpu")
     if options.cpu_mode is not None:
         cpu.set("mode", options.cpu_mode)
-    placing.write_cells(cpu)
+    placement.write_cells(cpu)
 
 
 def _disk(

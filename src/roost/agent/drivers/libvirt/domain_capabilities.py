@@ -1,4 +1,4 @@
-"""`DomainCapabilities`: what a hypervisor tells of the guests of one kind that it can run."""
+"""`DomainCapabilities`: capabilities of a hypervisor for guests of one domain type."""
 
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -11,8 +11,7 @@ SEV_ES = "sev-es"
 
 
 class MemoryEncryption(NamedTuple):
-    """AMD's encryption of guests' memory: how many guests may have it at a time by its kind, and what a
-    domain has to say of it."""
+    """AMD's encryption of guests' memory: the most guests at a time by its kind, and a domain's settings."""
 
     most_guests: dict[str, int]
     cbitpos: int
@@ -22,8 +21,8 @@ class MemoryEncryption(NamedTuple):
 class DomainCapabilities(NamedTuple):
     """One kind of guests: a domain type (``kvm``, ``qemu``) on an architecture and a machine type.
 
-    ``host_model`` is a CPU element with what a guest with the host's CPU gets; None where it cannot be had.
-    ``tpm_models`` and ``tpm_versions`` are those of emulated ones.
+    ``host_model``: the CPU element of a guest with the host's CPU; None if that is not supported.
+    ``tpm_models`` and ``tpm_versions``: those of emulated TPMs.
     """
 
     domain_type: str
@@ -44,7 +43,7 @@ class DomainCapabilities(NamedTuple):
 
 
 def read_domain_capabilities(text: str) -> DomainCapabilities:
-    """The domain capabilities that a connection tells. Raises `UnreadableDescription`."""
+    """Read libvirt's XML of domain capabilities. Raises `UnreadableDescription`."""
     root = parsed(text, "domainCapabilities")
     system, devices = supported(root, "os"), root.find("devices")
     devices = Element("devices") if devices is None else devices
@@ -68,14 +67,14 @@ def read_domain_capabilities(text: str) -> DomainCapabilities:
         video_models=enum(supported(devices, "video"), "modelType"),
         graphics=enum(supported(devices, "graphics"), "type"),
         tpm_models=enum(tpm, "model") if emulates_tpm else frozenset(),
-        # Not told before libvirt 8.6: any emulator of those days has version 2.0.
+        # libvirt before 8.6 does not report the versions: emulators of that time have version 2.0.
         tpm_versions=(enum(tpm, "backendVersion") or frozenset({"2.0"})) if emulates_tpm else frozenset(),
         memory_encryption=_encryption(root),
     )
 
 
 def expanded_features(text: str) -> frozenset[str]:
-    """The features of a CPU that libvirt has written out in full. Raises `UnreadableDescription`."""
+    """Return the features of a CPU that libvirt has expanded. Raises `UnreadableDescription`."""
     return _required(parsed(text, "cpu"))
 
 
@@ -86,7 +85,7 @@ def _required(cpu: Element) -> frozenset[str]:
 
 
 def _cpu(root: Element, mode: Element) -> str:
-    """A CPU as libvirt's functions that compare CPUs take it."""
+    """Return a CPU in the form that libvirt's functions for comparing CPUs take."""
     cpu = Element("cpu")
     arch = ElementTree.SubElement(cpu, "arch")
     arch.text = text_at(root, "arch")

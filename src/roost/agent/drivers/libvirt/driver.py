@@ -7,18 +7,18 @@ from typing import Any, Final
 
 from roost.agent.attached import Attached
 from roost.agent.drivers.libvirt import machinery
-from roost.agent.drivers.libvirt.connection import Connection
+from roost.agent.drivers.libvirt.connection import LibvirtConnection
 from roost.agent.drivers.libvirt.domain import GuestParts, domain_name, domain_xml, mdev_uuid
 from roost.agent.drivers.libvirt.guest_options import DriverOptions, guest_options, shared_of_cell
 from roost.agent.drivers.libvirt.guests import Domain
-from roost.agent.drivers.libvirt.held_by_guests import HeldByGuests, HostShape, move, what_moves
+from roost.agent.drivers.libvirt.held_by_guests import HeldByGuests, HostProviders, move, what_moves
 from roost.agent.drivers.libvirt.images import DISK_FAILED, make_disk, remove_folder
 from roost.agent.drivers.libvirt.inventory import DISK, Amounts, MdevSource, mdev_sources, root_inventory
 from roost.agent.drivers.libvirt.numa import numa_topology
 from roost.agent.drivers.libvirt.pci import pci_pools
 from roost.agent.drivers.libvirt.providers import ENCRYPTIONS, encryption_providers, fill, mdev_provider
 from roost.agent.drivers.libvirt.traits import host_traits
-from roost.agent.drivers.libvirt.view import HostView, read_view
+from roost.agent.drivers.libvirt.view import LibvirtView, read_view
 from roost.agent.drivers.used_hardware import free_pools, used_topology
 from roost.agent.errors import BuildFailed, HypervisorAway, ReshapeNeeded
 from roost.agent.hardware import Hardware, assignment_of
@@ -29,19 +29,20 @@ from roost.model.provider_names import provider_uuid
 
 AWAY: Final = "HypervisorAway"
 FOREIGN: Final = "ForeignDomain"
-"""The codes of builds on a host whose hypervisor is away, or has a foreign domain of the guest's name."""
+"""Codes of builds on a host whose hypervisor is away, or has a foreign domain of the guest's name."""
 
 
 class LibvirtDriver:
     """The driver of one host.
 
-    It tells what the hypervisor told at the last look, with what the driver has done since. Looks are taken
-    in threads, when the driver is asked and the last one is older than ``options.refresh_seconds``; after one
-    that failed, the driver says so until the next. The hypervisor knows the guests: nothing is kept here.
+    It answers from the last snapshot of the hypervisor, updated with its own changes since. A new snapshot is
+    read in a thread when the driver is asked and the last one is older than ``options.refresh_seconds``;
+    after a failed read, the driver raises its error until the next. The hypervisor has the guests: no state
+    is kept here.
     """
 
-    def __init__(self, host: str, options: DriverOptions, connection: Connection) -> None:
-        """Take the first look, in this thread. Raises `HypervisorAway`, `UnusableOptions`, and others."""
+    def __init__(self, host: str, options: DriverOptions, connection: LibvirtConnection) -> None:
+        """Read the first snapshot, in this thread. Raises `HypervisorAway`, `UnusableOptions`, and others."""
         self._host = host
         self._options = options
         self._connection = connection
@@ -61,7 +62,7 @@ class LibvirtDriver:
     ) -> None:
         view, options = self._current(), self._options
         others = sum(each.memory_mb for each in self._others(view))
-        # Disks of guests are in the pool that serves the host, if there is one.
+        # If a sharing provider with disk serves the host, the guests' disks are there.
         disk_gb = None if tree.has_sharing_provider(DISK) else options.disk_gb()
         amounts = Amounts(view.memory_mb, disk_gb, others)
         there = tree.data(nodename).inventory
@@ -71,10 +72,10 @@ class LibvirtDriver:
         )
         children = [mdev_provider(each) for each in mdev_sources(view.devices, options.mdevs)]
         children += encryption_providers(view.guests.memory_encryption)
-        shape, held = HostShape(inventory, children, self._cpus.dedicated), self._held(view)
+        host, held = HostProviders(inventory, children, self._cpus.dedicated), self._held(view)
         if allocations is not None:
-            move(tree, nodename, shape, held, allocations)
-        elif (moves := what_moves(tree, nodename, shape, held)) is not None:
+            move(tree, nodename, host, held, allocations)
+        elif (moves := what_moves(tree, nodename, host, held)) is not None:
             raise ReshapeNeeded(moves)
         fill(tree, nodename, inventory, traits, children)
 
@@ -128,7 +129,7 @@ class LibvirtDriver:
 
         def define(opened: Any) -> None:
             machinery.define(self._connection, opened, name, text)
-            # After the domain, which names them: so none is left behind that nobody knows.
+            # After the domain, which names them, so that no unknown device is left behind.
             for uuid, source in mdevs:
                 machinery.make_mdev(opened, source.device, source.type, uuid)
 
@@ -147,13 +148,13 @@ class LibvirtDriver:
             raise BuildFailed(f"the folder of {name} cannot be removed: {error}", DISK_FAILED) from error
         self._taken.pop(instance, None)
 
-    # Looks
+    # Snapshots
 
-    def _read(self, opened: Any) -> HostView:
+    def _read(self, opened: Any) -> LibvirtView:
         return read_view(self._connection, opened, self._options.virt_type, self._options.machine)
 
-    def _current(self) -> HostView:
-        """The last look. Begins another one if it is old. Raises why the last one failed."""
+    def _current(self) -> LibvirtView:
+        """Return the last snapshot; begin a new read if it is old. Raises the error of the last read."""
         if self._looking is None and _now() - self._looked >= self._options.refresh_seconds:
             self._looking = asyncio.get_running_loop().create_task(self._look())
         if self._trouble is not None:
@@ -164,7 +165,7 @@ class LibvirtDriver:
         changes = self._changes
         try:
             view = await self._connection.read(self._read)
-            # What was done meanwhile may not be in it; the next look has it.
+            # The snapshot may lack a change that was made meanwhile; the next one has it.
             if changes == self._changes:
                 self._view = view
             self._trouble = None
@@ -174,7 +175,7 @@ class LibvirtDriver:
             self._looked, self._looking = _now(), None
 
     async def _change(self, name: str, work: Callable[[Any], None]) -> None:
-        """Change a domain, and look at it. Raises `BuildFailed`."""
+        """Change a domain, and update it in the snapshot. Raises `BuildFailed`."""
 
         def change_and_look(opened: Any) -> Domain | None:
             work(opened)
@@ -189,18 +190,18 @@ class LibvirtDriver:
             raise BuildFailed(f"the domain {error} on {self._host} was made by others", FOREIGN) from error
         finally:
             self._changes += 1
-        # This domain alone: another change may have ended since it was looked at.
+        # Only this domain: another change may have ended since it was read.
         others = {each: there for each, there in self._view.domains.items() if each != name}
         domains = others if changed is None else {**others, name: changed}
         self._view = self._view._replace(domains=domains)
 
-    # What guests have
+    # Hardware of guests
 
-    def _others(self, view: HostView) -> list[Domain]:
+    def _others(self, view: LibvirtView) -> list[Domain]:
         return view.others if self._options.counts_others else []
 
-    def _held(self, view: HostView) -> HeldByGuests:
-        """What guests have of the host's CPUs and devices."""
+    def _held(self, view: LibvirtView) -> HeldByGuests:
+        """Return the host CPUs and devices of guests."""
         cpus = {
             guest: frozenset(
                 cpu for cell in each.cells for cpu in (*(host for _, host in cell.pinned), *cell.reserved)
@@ -216,7 +217,7 @@ class LibvirtDriver:
         return HeldByGuests({guest: each for guest, each in cpus.items() if each}, devices)
 
     def _assigned(self) -> dict[str, Assignment]:
-        """The assignments of all guests, also of those that are being built."""
+        """Return the assignments of all guests, also of those that are being built."""
         there = {
             each.own.instance: each.own.assignment
             for each in self._view.domains.values()
@@ -225,7 +226,7 @@ class LibvirtDriver:
         return {**there, **self._taken}
 
     def _take(self, instance: Instance) -> None:
-        """Give a guest what it was assigned. Raises `BuildFailed` if another guest has some of it."""
+        """Give a guest its assigned hardware. Raises `BuildFailed` if another guest has some of it."""
         assignment = assignment_of(instance)
         if assignment is None:
             return
@@ -235,13 +236,13 @@ class LibvirtDriver:
         self._taken[instance.uuid] = assignment
 
     def _claimed(self, instance: Instance, suffix: str) -> dict[str, int]:
-        """What is claimed of a provider below the root."""
+        """Return the amounts claimed of a provider below the root."""
         if instance.selection is None:
             return {}
         return instance.selection.allocations.get(provider_uuid(f"{self._host}_{suffix}"), {})
 
-    def _mdevs(self, instance: Instance, view: HostView) -> list[tuple[str, MdevSource]]:
-        """The mediated devices of a guest by their uuids."""
+    def _mdevs(self, instance: Instance, view: LibvirtView) -> list[tuple[str, MdevSource]]:
+        """Return the mediated devices of a guest: their uuids and sources."""
         return [
             (mdev_uuid(instance, source.device, number), source)
             for source in mdev_sources(view.devices, self._options.mdevs)

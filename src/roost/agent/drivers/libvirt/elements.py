@@ -1,4 +1,4 @@
-"""Reading libvirt's XML."""
+"""Parsing of libvirt's XML."""
 
 from collections.abc import Iterator
 from xml.etree import ElementTree
@@ -10,7 +10,7 @@ _KIB = {"b": 1 / 1024, "bytes": 1 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1024**2,
 
 
 def parsed(text: str, tag: str) -> Element:
-    """The root of a document, which must have a tag. Raises `UnreadableDescription`."""
+    """Return the root of a document, which must have a tag. Raises `UnreadableDescription`."""
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
@@ -21,18 +21,18 @@ def parsed(text: str, tag: str) -> Element:
 
 
 def text_at(element: Element, path: str) -> str | None:
-    """The text of the first element at a path, without blanks around it; None without one."""
+    """Return the stripped text of the first element at a path; None if it is missing or empty."""
     text = (element.findtext(path) or "").strip()
     return text or None
 
 
 def number(element: Element, attribute: str) -> int | None:
-    """A number, decimal or as 0x…, in an attribute; None without it. Raises `UnreadableDescription`."""
+    """Return a number, decimal or 0x…, of an attribute; None without it. Raises `UnreadableDescription`."""
     return None if (text := element.get(attribute)) is None else whole(text, f"{element.tag} {attribute}")
 
 
 def whole(text: str, what: str) -> int:
-    """A number, decimal or as 0x…. Raises `UnreadableDescription`."""
+    """Return a number, decimal or as 0x…. Raises `UnreadableDescription`."""
     try:
         return int(text, 16 if text.strip().startswith("0x") else 10)
     except ValueError as error:
@@ -40,7 +40,7 @@ def whole(text: str, what: str) -> int:
 
 
 def kib(element: Element) -> int:
-    """An amount of memory with its unit, in KiB. Raises `UnreadableDescription`."""
+    """Return an amount of memory, given with its unit, in KiB. Raises `UnreadableDescription`."""
     unit = element.get("unit", "KiB")
     if unit not in _KIB:
         raise UnreadableDescription(f"libvirt tells {element.tag} in {unit!r}")
@@ -48,20 +48,20 @@ def kib(element: Element) -> int:
 
 
 def supported(element: Element, path: str) -> Element | None:
-    """The element at a path if it says that it is supported."""
+    """Return the element at a path if it is marked as supported."""
     found = element.find(path)
     return None if found is None or found.get("supported") != "yes" else found
 
 
 def enum(element: Element | None, name: str) -> frozenset[str]:
-    """The values of an enumeration of capabilities; none without it."""
+    """Return the values of an enumeration of capabilities; none without it."""
     if element is None:
         return frozenset()
     return frozenset(value.text or "" for value in element.findall(f"enum[@name='{name}']/value"))
 
 
 def range_set(text: str) -> frozenset[int]:
-    """The numbers in a text such as ``0-3,8,^2``. Raises ``ValueError``."""
+    """Return the numbers in a text such as ``0-3,8,^2``. Raises ``ValueError``."""
     found: set[int] = set()
     without: set[int] = set()
     for part in filter(None, (each.strip() for each in text.split(","))):
@@ -75,7 +75,7 @@ def range_set(text: str) -> frozenset[int]:
 
 
 def ranges(numbers: frozenset[int]) -> str:
-    """Numbers as libvirt writes them: ``0-3,8``."""
+    """Return numbers as libvirt writes them: ``0-3,8``."""
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in _runs(numbers))
 
 

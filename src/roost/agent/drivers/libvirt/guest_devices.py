@@ -1,7 +1,7 @@
-"""The interfaces of a domain and the devices of its accelerators, from what the guest is attached to.
+"""The interfaces of a domain and the devices of its accelerators.
 
-Source: ``<interface>`` of libvirt's domain format, and ``nova/virt/libvirt/vif.py`` for which vif_type means
-which of them.
+Source: ``<interface>`` of libvirt's domain format, and ``nova/virt/libvirt/vif.py`` for the interface of each
+vif_type.
 """
 
 from collections.abc import Mapping
@@ -13,15 +13,15 @@ from roost.agent.drivers.libvirt.node_devices import address_text
 from roost.agent.errors import BuildFailed
 
 NOT_PLUGGED: Final = "NotPlugged"
-"""The code of builds with a port or an accelerator that this driver does not plug in. Another host's may."""
+"""The code of builds with a port or an accelerator that this driver does not plug in. Another driver may."""
 
 _ELSEWHERE: Final = ("other", "hostdev_physical")
-"""Kinds of ports without an interface: others plug them in, or the guest has the whole device."""
+"""Kinds of ports without an interface: another program plugs them in, or the guest has the whole device."""
 _ON_FUNCTION: Final = "hw_veb"
 """The kind of ports on a virtual function whose address and VLAN the host sets."""
 _HANDLE: Final = ("domain", "bus", "device", "function")
 _NAME: Final = 14
-"""Characters of the name of a network device that Neutron's agents look for."""
+"""Length of the names of network devices that Neutron's agents look for, in characters."""
 
 
 def write_interfaces(devices: Element, attached: Attached, model: str) -> None:
@@ -36,13 +36,13 @@ def write_interfaces(devices: Element, attached: Attached, model: str) -> None:
 
 
 def function_addresses(attached: Attached) -> frozenset[str]:
-    """The PCI addresses that are given to the guest as interfaces."""
+    """Return the PCI addresses that the guest gets as interfaces."""
     found = (port.address for port in attached.ports if port.kind == _ON_FUNCTION)
     return frozenset(address for address in found if address is not None)
 
 
 def accelerator_addresses(attached: Attached) -> list[str]:
-    """The PCI addresses of a guest's accelerators. Raises `BuildFailed`."""
+    """Return the PCI addresses of a guest's accelerators. Raises `BuildFailed`."""
     return [_address_of(device) for device in attached.devices]
 
 

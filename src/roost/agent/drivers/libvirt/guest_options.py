@@ -1,4 +1,4 @@
-"""`DriverOptions`: how the driver of a host is set, and what follows for its guests."""
+"""`DriverOptions`: the options of a host's driver, and the settings of guests that follow from them."""
 
 import shutil
 
@@ -8,11 +8,11 @@ from roost.agent.drivers.libvirt.domain import GuestOptions
 from roost.agent.drivers.libvirt.images import DiskOptions
 from roost.agent.drivers.libvirt.inventory import CpuSets, MdevOptions, Ratios, Reserved, UsedCpus
 from roost.agent.drivers.libvirt.pci import DeviceSpec
-from roost.agent.drivers.libvirt.view import AUTO, HostView
+from roost.agent.drivers.libvirt.view import AUTO, LibvirtView
 
 
 class DriverOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How the driver of a host is set. ``counts_others``: guests of others take of what the host has."""
+    """The options of a host's driver. ``counts_others``: guests of others count as use of the host."""
 
     disks: DiskOptions
     virt_type: str = AUTO
@@ -27,15 +27,15 @@ class DriverOptions(msgspec.Struct, frozen=True, kw_only=True):
     refresh_seconds: float = 10.0
 
     def disk_gb(self) -> int | None:
-        """GiB of the file system with the folder of guests; None while it is not there."""
+        """Return the GiB of the file system with the folder of guests; None while it does not exist."""
         try:
             return shutil.disk_usage(self.disks.instances).total // 1024**3
         except OSError:
             return None
 
 
-def guest_options(options: DriverOptions, view: HostView, cpus: UsedCpus) -> GuestOptions:
-    """What is the same for all guests of a host. By default guests of KVM have its CPU as a model."""
+def guest_options(options: DriverOptions, view: LibvirtView, cpus: UsedCpus) -> GuestOptions:
+    """Return the settings of all guests of a host. By default guests of KVM have the host's CPU model."""
     mode = options.cpu_mode
     if mode is None and view.guests.domain_type == "kvm" and view.guests.host_model is not None:
         mode = "host-model"
@@ -48,6 +48,6 @@ def guest_options(options: DriverOptions, view: HostView, cpus: UsedCpus) -> Gue
     )
 
 
-def shared_of_cell(view: HostView, cpus: UsedCpus) -> dict[int, frozenset[int]]:
-    """The shared CPUs of each cell of a host."""
+def shared_of_cell(view: LibvirtView, cpus: UsedCpus) -> dict[int, frozenset[int]]:
+    """Return the shared CPUs of each cell of a host."""
     return {cell.id: frozenset(cpu.id for cpu in cell.cpus) & cpus.shared for cell in view.host.cells}

@@ -1,4 +1,4 @@
-"""`Placing`: where the vCPUs, the emulator and the memory of a guest are on its host."""
+"""`GuestPlacement`: the host CPUs of a guest's vCPUs and emulator, and the host cells of its memory."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -12,8 +12,10 @@ from roost.model.spec import Flavor
 
 
 class PlacedCell(NamedTuple):
-    """One NUMA cell of a guest: its vCPUs, each with the host CPUs that it may run on (none: any), and its
-    memory, in pages of ``page_size_kb`` KiB if that is not None."""
+    """One NUMA cell of a guest: its vCPUs, each with its allowed host CPUs (none: any), and its memory.
+
+    ``page_size_kb``: None: the smallest pages.
+    """
 
     guest: int
     host: int
@@ -22,7 +24,7 @@ class PlacedCell(NamedTuple):
     page_size_kb: int | None
 
 
-class Placing(NamedTuple):
+class GuestPlacement(NamedTuple):
     """The cells of a guest; none if nothing is assigned. ``emulator``: host CPUs of its emulator threads."""
 
     cells: tuple[PlacedCell, ...] = ()
@@ -30,11 +32,11 @@ class Placing(NamedTuple):
 
     @property
     def floats_freely(self) -> bool:
-        """Whether no vCPU has a place of its own."""
+        """True if no vCPU is limited to some host CPUs."""
         return not any(cpus for cell in self.cells for cpus in cell.vcpus.values())
 
     def write_backing(self, domain: Element, *, locked: bool) -> None:
-        """Write which pages the memory is in, and whether it stays where it is."""
+        """Write the page sizes of the memory, and whether it is locked."""
         large = [cell for cell in self.cells if cell.page_size_kb is not None]
         if not large and not locked:
             return
@@ -78,22 +80,22 @@ class Placing(NamedTuple):
             )
 
 
-def placing_of(
+def placement_of(
     flavor: Flavor,
     assignment: Assignment | None,
     shared_of_cell: Mapping[int, frozenset[int]],
     base_page_kb: int,
-) -> Placing:
-    """The placing of a guest by its assignment. Raises `BuildFailed` if the flavor names no CPUs."""
+) -> GuestPlacement:
+    """Return the placement of a guest by its assignment. Raises `BuildFailed` for unreadable CPU lists."""
     if assignment is None or not assignment.cells:
-        return Placing()
+        return GuestPlacement()
     cells = sorted(assignment.cells, key=lambda cell: cell.guest)
     pinned = {vcpu for cell in cells for vcpu, _ in cell.pinned}
     left = iter(sorted(set(range(flavor.vcpus)) - pinned))
     placed = tuple(_placed(flavor, cell, left, shared_of_cell, base_page_kb) for cell in cells)
     reserved = frozenset(cpu for cell in cells for cpu in cell.reserved)
     everywhere = frozenset[int]().union(*(cpus for cell in placed for cpus in cell.vcpus.values()))
-    return Placing(placed, reserved or everywhere)
+    return GuestPlacement(placed, reserved or everywhere)
 
 
 def _placed(
@@ -112,7 +114,7 @@ def _placed(
 
 
 def _floating(flavor: Flavor, cell: AssignedCell, left: Iterator[int]) -> list[int]:
-    """The vCPUs of a cell that share CPUs: those that the flavor names for it, or the next ones."""
+    """Return the vCPUs of a cell on shared CPUs: the flavor's list for the cell, or the next ones."""
     if (named := flavor.extra_specs.get(f"hw:numa_cpus.{cell.guest}")) is None:
         return [*islice(left, cell.shared)]
     try:

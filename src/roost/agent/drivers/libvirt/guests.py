@@ -1,4 +1,4 @@
-"""`Domain`: a guest on a host, ours or one that others have made."""
+"""`Domain`: a guest on a host, our own or a foreign one."""
 
 from typing import Final, NamedTuple
 from xml.etree.ElementTree import Element
@@ -11,9 +11,9 @@ from roost.agent.errors import UnreadableDescription
 
 
 class Domain(NamedTuple):
-    """A domain. ``own`` is None for one of others.
+    """A domain. ``own``: its instance; None for a foreign domain.
 
-    ``pinned``: host CPUs that it names for vCPUs. ``addresses``: of its PCI devices. ``mdevs``: the uuids of
+    ``pinned``: host CPUs that vCPUs are pinned to. ``addresses``: of its PCI devices. ``mdevs``: the uuids of
     its mediated devices. ``has_nvram``: it has variables of a firmware.
     """
 
@@ -31,11 +31,11 @@ _DEVICES: Final = {
     "pci": ("hostdev[@type='pci']", "interface[@type='hostdev']"),
     "mdev": ("hostdev[@type='mdev']",),
 }
-"""Where a domain names the devices that it has to itself."""
+"""Paths of the host devices of a domain."""
 
 
 def read_domain(text: str, active: bool) -> Domain:
-    """A domain from its XML. Raises `UnreadableDescription`."""
+    """Read a domain from its XML. Raises `UnreadableDescription`."""
     domain = parsed(text, "domain")
     memory = domain.find("memory")
     sources = {

@@ -1,7 +1,7 @@
-"""What consumers hold of a host, moved to where the driver reports it now.
+"""The reshape of a host: moves claims to the providers that the driver reports now.
 
-An agent before this one, such as Nova's, may have told virtual GPUs and contexts of encrypted memory as
-amounts of the root, and the CPUs that guests are pinned to as VCPU. Left where they are, the host would have
+An agent before this one, such as Nova's, may have reported virtual GPUs and contexts of encrypted memory as
+inventory of the root, and the CPUs that guests are pinned to as VCPU. If those stayed, the host would have
 them twice.
 
 Source: the reshapes of Nova's libvirt driver in its releases 19, 20 and 33.
@@ -20,29 +20,28 @@ from roost.model.provider_names import provider_uuid
 
 
 class HeldByGuests(NamedTuple):
-    """What guests have of the hardware, by guest.
+    """The hardware of guests, by guest.
 
-    ``cpus``: the host CPUs that they have to themselves. ``devices``: the suffixes of the children whose
-    devices they have.
+    ``cpus``: their dedicated host CPUs. ``devices``: the suffixes of the child providers of their devices.
     """
 
     cpus: Mapping[str, frozenset[int]]
     devices: Mapping[str, frozenset[str]]
 
 
-class HostShape(NamedTuple):
-    """What a host has now: the inventory of its root, the providers below it, its dedicated CPUs."""
+class HostProviders(NamedTuple):
+    """The providers of a host now: the inventory of its root, the providers below it, its dedicated CPUs."""
 
     root: Mapping[str, Inventory]
     children: Sequence[ChildProvider]
     dedicated: frozenset[int]
 
 
-def what_moves(tree: ProviderTree, node: str, shape: HostShape, guests: HeldByGuests) -> str | None:
-    """What of a host is elsewhere in placement than the driver reports it, in words; None if nothing is."""
+def what_moves(tree: ProviderTree, node: str, host: HostProviders, guests: HeldByGuests) -> str | None:
+    """Return in words which inventory moves to another provider or class; None if nothing moves."""
     there = tree.data(node).inventory
-    moved = sorted(_below(there, shape))
-    if _turns(there, shape) and guests.cpus:
+    moved = sorted(_below(there, host))
+    if _turns(there, host) and guests.cpus:
         moved.append(f"{VCPU} of pinned guests")
     return f"{', '.join(moved)} of node {node} move" if moved else None
 
@@ -50,21 +49,21 @@ def what_moves(tree: ProviderTree, node: str, shape: HostShape, guests: HeldByGu
 def move(
     tree: ProviderTree,
     node: str,
-    shape: HostShape,
+    host: HostProviders,
     guests: HeldByGuests,
     allocations: dict[str, dict[str, Any]],
 ) -> None:
-    """Move what consumers hold, in place. Raises `ReshapeRefused`."""
+    """Move allocations, in place. Raises `ReshapeRefused`."""
     data = tree.data(node)
-    below = _below(data.inventory, shape)
-    room = _Room(tree, node, shape, allocations)
+    below = _below(data.inventory, host)
+    room = _Room(tree, node, host, allocations)
     for consumer in sorted(allocations):
         held = allocations[consumer]["allocations"]
         if data.uuid not in held:
             continue
         resources = held[data.uuid]["resources"]
-        if _turns(data.inventory, shape):
-            _turn(consumer, resources, shape, guests.cpus.get(consumer, frozenset()))
+        if _turns(data.inventory, host):
+            _turn(consumer, resources, host, guests.cpus.get(consumer, frozenset()))
         for name in sorted(below & resources.keys()):
             amount = resources.pop(name)
             target = room.take(consumer, name, amount, guests.devices.get(consumer, frozenset()))
@@ -73,22 +72,22 @@ def move(
             del held[data.uuid]
 
 
-def _below(there: Mapping[str, Any], shape: HostShape) -> set[str]:
-    """The classes that the root has in placement, and providers below it have now."""
-    children = {name for child in shape.children for name in child.inventory}
-    return (there.keys() - shape.root.keys()) & children
+def _below(there: Mapping[str, Any], host: HostProviders) -> set[str]:
+    """Return the classes that the root has in placement, and that providers below it have now."""
+    children = {name for child in host.children for name in child.inventory}
+    return (there.keys() - host.root.keys()) & children
 
 
-def _turns(there: Mapping[str, Any], shape: HostShape) -> bool:
-    """Whether dedicated CPUs are told for the first time."""
-    return PCPU in shape.root and PCPU not in there and VCPU in there
+def _turns(there: Mapping[str, Any], host: HostProviders) -> bool:
+    """Return whether dedicated CPUs are reported for the first time."""
+    return PCPU in host.root and PCPU not in there and VCPU in there
 
 
-def _turn(consumer: str, resources: dict[str, int], shape: HostShape, cpus: frozenset[int]) -> None:
-    """Make the VCPU for which a guest has CPUs to itself PCPU."""
+def _turn(consumer: str, resources: dict[str, int], host: HostProviders, cpus: frozenset[int]) -> None:
+    """Change a guest's VCPU into PCPU, one for each of its dedicated CPUs."""
     turned = min(len(cpus), resources.get(VCPU, 0))
     if turned:
-        if outside := sorted(cpus - shape.dedicated):
+        if outside := sorted(cpus - host.dedicated):
             raise ReshapeRefused(
                 f"guest {consumer} is pinned to CPUs {outside}, which are not in cpu_dedicated_set"
             )
@@ -96,7 +95,7 @@ def _turn(consumer: str, resources: dict[str, int], shape: HostShape, cpus: froz
         resources[VCPU] -= turned
         if not resources[VCPU]:
             del resources[VCPU]
-    if VCPU in resources and VCPU not in shape.root:
+    if VCPU in resources and VCPU not in host.root:
         raise ReshapeRefused(
             f"consumer {consumer} holds {resources[VCPU]} VCPU that no CPUs are pinned for, and the host "
             "has no shared CPUs any more: leave it some in cpu_shared_set"
@@ -104,13 +103,13 @@ def _turn(consumer: str, resources: dict[str, int], shape: HostShape, cpus: froz
 
 
 class _Room:
-    """What is left of the providers below a host's root."""
+    """The free amounts of the providers below a host's root."""
 
     def __init__(
-        self, tree: ProviderTree, node: str, shape: HostShape, allocations: Mapping[str, dict[str, Any]]
+        self, tree: ProviderTree, node: str, host: HostProviders, allocations: Mapping[str, dict[str, Any]]
     ) -> None:
         self._children = {}
-        for child in shape.children:
+        for child in host.children:
             name = f"{node}_{child.suffix}"
             self._children[tree.data(name).uuid if name in tree else provider_uuid(name)] = child
         self._left = {
@@ -125,8 +124,10 @@ class _Room:
                         self._left[uuid, name] -= amount
 
     def take(self, consumer: str, name: str, amount: int, devices: frozenset[str]) -> str:
-        """The provider of which a consumer gets an amount: one whose devices it has, else the emptiest one.
-        Raises `ReshapeRefused`."""
+        """Return the provider of a consumer's amount: one whose devices it has, else the emptiest one.
+
+        Raises `ReshapeRefused`.
+        """
         able = [uuid for uuid, child in self._children.items() if self._fits(uuid, child, name, amount)]
         own = [uuid for uuid in able if self._children[uuid].suffix in devices]
         if not able:

@@ -1,4 +1,4 @@
-"""`HostCapabilities`: what a hypervisor tells of its host."""
+"""`HostCapabilities`: CPUs, NUMA cells and guest architectures of a host, from libvirt's XML."""
 
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
@@ -8,8 +8,7 @@ from roost.agent.errors import UnreadableDescription
 
 
 class HostThread(NamedTuple):
-    """One CPU of a host as its system counts them. ``socket`` is None if it is not told; ``siblings`` are the
-    CPUs of its core, itself included."""
+    """One logical CPU of a host. ``socket``: None if not reported. ``siblings``: all CPUs of its core."""
 
     id: int
     socket: int | None
@@ -17,7 +16,7 @@ class HostThread(NamedTuple):
 
 
 class MemoryPages(NamedTuple):
-    """How many pages of a size a cell has."""
+    """The number of pages of one size of a cell."""
 
     size_kb: int
     total: int
@@ -43,7 +42,7 @@ class GuestKind(NamedTuple):
 
 
 class HostCapabilities(NamedTuple):
-    """A host. ``features`` are flags of its CPU beyond those that its ``model`` stands for."""
+    """A host. ``features``: flags of its CPU beyond those of its ``model``."""
 
     arch: str
     model: str | None
@@ -59,9 +58,9 @@ class HostCapabilities(NamedTuple):
 
 
 def read_host_capabilities(text: str) -> HostCapabilities:
-    """The capabilities that a connection tells. Raises `UnreadableDescription`.
+    """Read libvirt's XML of capabilities. Raises `UnreadableDescription`.
 
-    A host that tells no topology has one cell without CPUs.
+    A host without a topology has no cells.
     """
     root = parsed(text, "capabilities")
     arch = text_at(root, "host/cpu/arch")
@@ -88,7 +87,7 @@ def _cell(cell: Element) -> HostNumaCell:
         number(cell, "id") or 0,
         0 if memory is None else kib(memory),
         tuple(sorted(pages)),
-        # A CPU that is offline has a number and nothing else.
+        # An offline CPU has an id and nothing else.
         tuple(_thread(each) for each in cell.findall("cpus/cpu") if each.get("siblings")),
     )
 

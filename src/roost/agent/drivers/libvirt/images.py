@@ -22,8 +22,11 @@ _GIB: Final = 1024**3
 
 
 class DiskOptions(msgspec.Struct, frozen=True):
-    """``instances``: the folder of guests; each has its own in it. ``images``: that of images, by their ids;
-    None: there are none. ``kind``: ``qcow2`` for layers over the image, ``raw`` for whole copies."""
+    """Folders and format of disks.
+
+    ``instances``: the folder with a folder for each guest. ``images``: the folder of images, by their ids;
+    None: there are no images. ``kind``: ``qcow2`` for layers over the image, ``raw`` for whole copies.
+    """
 
     instances: Path
     images: Path | None = None
@@ -81,14 +84,14 @@ async def make_disk(options: DiskOptions, name: str, spec: RequestSpec) -> Disk 
 
 
 def remove_folder(options: DiskOptions, name: str) -> None:
-    """Remove what a guest has in its folder; one without is fine. Raises OSError."""
+    """Remove the folder of a guest, if it exists. Raises OSError."""
     folder = options.instances / name
     if folder.exists():
         shutil.rmtree(folder)
 
 
 def _plain_file(folder: Path, name: str) -> Path | None:
-    """The file of a name in a folder; None if there is none, or if it is outside of the folder."""
+    """Return the file of a name in a folder; None if it does not exist or is outside of the folder."""
     path = folder / name
     if os.sep in name or name in ("", ".", "..") or not path.is_file():
         return None
@@ -105,9 +108,9 @@ def _file_of(options: DiskOptions, image: str) -> Path:
 
 
 async def _checked_size(path: Path, given: str) -> int:
-    """The bytes that the disk of an image has. Raises `BuildFailed` for one that reads other files."""
+    """Return the size of an image's disk in bytes. Raises `BuildFailed` for one that reads other files."""
     told: dict[str, Any] = json.loads(await _run("info", "-f", given, "--output=json", str(path)))
-    # Its writer could name any file of the host, and the guest would read it.
+    # The image's author could name any file of the host, and the guest would read it.
     if told.get("backing-filename") or told.get("format-specific", {}).get("data", {}).get("data-file"):
         raise BuildFailed(f"image {path.name} is made of other files", BAD_IMAGE, False)
     return int(told["virtual-size"])

@@ -1,4 +1,4 @@
-"""The amounts of a host, of its graphics cards, and of its encryption of memory."""
+"""The inventory of a host's root provider, and the sources of its mediated devices."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -19,13 +19,13 @@ ENCRYPTION: Final = "MEM_ENCRYPTION_CONTEXT"
 
 
 class Ratios(msgspec.Struct, frozen=True):
-    """Allocation ratios by resource class. ``fixed`` hold always; ``initial`` until placement has others."""
+    """Allocation ratios by class. ``fixed``: hold always; ``initial``: until placement has others."""
 
     fixed: dict[str, float] = {}
     initial: dict[str, float] = {}
 
     def of(self, resource_class: str, there: Mapping[str, Mapping[str, Any]]) -> float:
-        """The ratio of a class. ``there``: the inventory that placement has."""
+        """Return the ratio of a class. ``there``: the inventory that placement has."""
         if (fixed := self.fixed.get(resource_class)) is not None:
             return fixed
         kept = there.get(resource_class, {}).get("allocation_ratio")
@@ -33,7 +33,7 @@ class Ratios(msgspec.Struct, frozen=True):
 
 
 class Reserved(msgspec.Struct, frozen=True):
-    """What guests do not get of a host: CPUs, MiB, GiB."""
+    """Amounts of a host that guests do not get: CPUs, MiB, GiB."""
 
     vcpus: int = 0
     memory_mb: int = 512
@@ -41,7 +41,7 @@ class Reserved(msgspec.Struct, frozen=True):
 
 
 class CpuSets(msgspec.Struct, frozen=True):
-    """The CPUs that vCPUs float over, and those that they are pinned to; None: not configured.
+    """The CPUs over which vCPUs float, and those to which vCPUs are pinned; None: not configured.
 
     Source: ``[compute] cpu_shared_set`` and ``cpu_dedicated_set`` of Nova.
     """
@@ -50,7 +50,7 @@ class CpuSets(msgspec.Struct, frozen=True):
     dedicated: frozenset[int] | None = None
 
     def of(self, host: HostCapabilities) -> "UsedCpus":
-        """The CPUs of a host. Without any option all are shared. Raises `UnusableOptions`."""
+        """Return the CPUs of a host. Without any option all are shared. Raises `UnusableOptions`."""
         named = (self.shared or frozenset()) | (self.dedicated or frozenset())
         if missing := sorted(named - host.cpus):
             raise UnusableOptions(f"CPUs {missing} of the options are not online on the host")
@@ -69,8 +69,7 @@ class UsedCpus(msgspec.Struct, frozen=True):
 
 
 class Amounts(msgspec.Struct, frozen=True):
-    """What a host has: MiB of memory, GiB of disk (None: none is told), and the MiB of guests that others run
-    on it."""
+    """Totals of a host: memory in MiB, disk in GiB (None: not reported), memory of foreign guests in MiB."""
 
     memory_mb: int
     disk_gb: int | None
@@ -84,7 +83,7 @@ def root_inventory(
     ratios: Ratios,
     there: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Inventory]:
-    """The inventory of a host's root provider. ``there``: the one that placement has."""
+    """Return the inventory of a host's root provider. ``there``: the one that placement has."""
     totals = {
         VCPU: (len(cpus.shared), reserved.vcpus),
         PCPU: (len(cpus.dedicated), 0),
@@ -104,8 +103,7 @@ def root_inventory(
 
 
 class MdevOptions(msgspec.Struct, frozen=True):
-    """The types of mediated devices that guests may have, and the resource classes of those that have one of
-    their own.
+    """The types of mediated devices for guests, and the resource classes of types that are not VGPU.
 
     Source: ``[devices] enabled_mdev_types`` of Nova, and ``mdev_class`` of its sections.
     """
@@ -114,17 +112,17 @@ class MdevOptions(msgspec.Struct, frozen=True):
     classes: dict[str, str] = {}
 
     def type_of(self, device: PciDevice) -> str | None:
-        """The type that a physical device makes: the first of the options that it can."""
+        """Return the type that a physical device makes: the first configured one that it supports."""
         able = {each.name for each in device.mdev_types}
         return next((each for each in self.types if each in able), None)
 
     def class_of(self, name: str) -> str:
-        """The resource class of a type."""
+        """Return the resource class of a type."""
         return self.classes.get(name, VGPU)
 
 
 class MdevSource(msgspec.Struct, frozen=True):
-    """A physical device and the mediated devices of one type that it can have at most."""
+    """A physical device, and the total number of mediated devices of one type that it can have."""
 
     device: str
     type: str
@@ -133,14 +131,14 @@ class MdevSource(msgspec.Struct, frozen=True):
 
 
 def mdev_sources(devices: NodeDevices, options: MdevOptions) -> tuple[MdevSource, ...]:
-    """The physical devices that make mediated devices for guests."""
+    """Return the physical devices that make mediated devices for guests."""
     found = []
     for device in devices.pci:
         if (name := options.type_of(device)) is None:
             continue
         [available] = [each.available for each in device.mdev_types if each.name == name]
         made = sum(each.parent == device.name and each.type == name for each in devices.mediated)
-        # One that can make none any more because of another type is no provider.
+        # A device that another type uses up is no provider.
         if available + made:
             found.append(MdevSource(device.name, name, options.class_of(name), available + made))
     return tuple(found)

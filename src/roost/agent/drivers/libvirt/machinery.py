@@ -1,35 +1,35 @@
-"""What is done to domains and mediated devices, by an open connection. All of it may be done twice."""
+"""Operations on domains and mediated devices over an open connection. All of them are idempotent."""
 
 from collections.abc import Collection
 from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from roost.agent.drivers.libvirt.connection import Connection
+from roost.agent.drivers.libvirt.connection import LibvirtConnection
 from roost.agent.drivers.libvirt.guests import Domain, read_domain
 from roost.agent.drivers.libvirt.node_devices import read_node_devices
 
 
 class ForeignDomain(Exception):
-    """A domain of a name of ours was made by others, and is left alone; the text is the name."""
+    """A foreign domain has the name of one of ours, and is left alone; the text is the name."""
 
 
-def define(connection: Connection, opened: Any, name: str, text: str) -> None:
-    """Define a domain, or define it anew. Raises `ForeignDomain`, libvirt's error."""
+def define(connection: LibvirtConnection, opened: Any, name: str, text: str) -> None:
+    """Define a domain, or replace its definition. Raises `ForeignDomain`, libvirt's error."""
     if (there := find(connection, opened, name)) is not None and there.own is None:
         raise ForeignDomain(name)
     opened.defineXML(text)
 
 
-def start(connection: Connection, opened: Any, name: str) -> None:
+def start(connection: LibvirtConnection, opened: Any, name: str) -> None:
     """Start a domain unless it runs. Raises libvirt's error."""
     domain = opened.lookupByName(name)
     if not domain.isActive():
         domain.create()
 
 
-def find(connection: Connection, opened: Any, name: str) -> Domain | None:
-    """A domain by its name. Raises libvirt's error."""
+def find(connection: LibvirtConnection, opened: Any, name: str) -> Domain | None:
+    """Return a domain by its name; None if it does not exist. Raises libvirt's error."""
     domain = connection.unless_gone(lambda: opened.lookupByName(name))
     text = None if domain is None else connection.unless_gone(domain.XMLDesc)
     if domain is None or text is None:
@@ -37,10 +37,10 @@ def find(connection: Connection, opened: Any, name: str) -> Domain | None:
     return read_domain(text, bool(connection.unless_gone(domain.isActive)))
 
 
-def remove(connection: Connection, opened: Any, name: str) -> None:
-    """End a domain of ours, remove its mediated devices, and forget it.
+def remove(connection: LibvirtConnection, opened: Any, name: str) -> None:
+    """Destroy and undefine a domain of ours, and remove its mediated devices.
 
-    One that is not there is fine; one that others have made is left alone. Raises libvirt's error.
+    A missing domain is no error; a foreign one is left alone. Raises libvirt's error.
     """
     there = find(connection, opened, name)
     if there is None or there.own is None:
@@ -56,7 +56,7 @@ def remove(connection: Connection, opened: Any, name: str) -> None:
 
 
 def make_mdev(opened: Any, parent: str, kind: str, uuid: str) -> None:
-    """Make a mediated device of a physical one, unless it is there. Raises libvirt's error."""
+    """Make a mediated device of a physical one, unless it exists. Raises libvirt's error."""
     if uuid in _mdevs(opened):
         return
     device = Element("device")
@@ -67,8 +67,8 @@ def make_mdev(opened: Any, parent: str, kind: str, uuid: str) -> None:
     opened.nodeDeviceCreateXML(ElementTree.tostring(device, encoding="unicode"))
 
 
-def remove_mdevs(connection: Connection, opened: Any, uuids: Collection[str]) -> None:
-    """Remove mediated devices; those that are not there are fine. Raises libvirt's error."""
+def remove_mdevs(connection: LibvirtConnection, opened: Any, uuids: Collection[str]) -> None:
+    """Remove mediated devices; missing ones are no error. Raises libvirt's error."""
     if not uuids:
         return
     there = _mdevs(opened)

@@ -1,4 +1,4 @@
-"""What the driver writes into its domains, by which it knows them again."""
+"""The metadata of the driver's domains: instance, attempt and assignment."""
 
 from typing import Final
 from xml.etree import ElementTree
@@ -11,13 +11,13 @@ from roost.model.assignment import Assignment
 from roost.model.instance import Instance
 
 NAMESPACE: Final = "urn:roost:instance:1"
-"""The XML namespace of what the driver writes."""
+"""The XML namespace of the driver's metadata."""
 
 ElementTree.register_namespace("roost", NAMESPACE)
 
 
 class OwnGuest(msgspec.Struct, frozen=True):
-    """What a domain says of its instance."""
+    """The instance of a domain, as its metadata name it."""
 
     instance: str
     attempt: int
@@ -26,7 +26,7 @@ class OwnGuest(msgspec.Struct, frozen=True):
 
 
 def written(instance: Instance, assignment: Assignment | None) -> Element:
-    """The element for the metadata of an instance's domain."""
+    """Return the element for the metadata of an instance's domain."""
     element = Element(f"{{{NAMESPACE}}}instance", uuid=instance.uuid, attempt=str(instance.attempt))
     element.set("flavor", instance.flavor)
     if assignment is not None:
@@ -37,7 +37,7 @@ def written(instance: Instance, assignment: Assignment | None) -> Element:
 
 
 def read(domain: Element) -> OwnGuest | None:
-    """What a domain says; None for one that others have made. Raises `UnreadableDescription`."""
+    """Read the metadata of a domain; None for a foreign domain. Raises `UnreadableDescription`."""
     element = domain.find(f"metadata/{{{NAMESPACE}}}instance")
     if element is None:
         return None

@@ -1,4 +1,4 @@
-"""`PciDevice` and `MediatedDevice`: devices of a host that guests can have."""
+"""`PciDevice` and `MediatedDevice`: devices of a host for guests."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -9,15 +9,17 @@ from roost.fleet.hardware.pci_pools import TYPE_PCI, TYPE_PF, TYPE_VF
 
 
 class MdevType(NamedTuple):
-    """A type of mediated devices that a physical device can make, and how many more of them."""
+    """A type of mediated devices of a physical device, and the number that it can still make."""
 
     name: str
     available: int
 
 
 class PciDevice(NamedTuple):
-    """A PCI device. ``name`` is libvirt's; ids are four hexadecimal digits. ``parent`` is the address of the
-    physical function of a virtual one."""
+    """A PCI device. ``name``: libvirt's. The ids are four hexadecimal digits.
+
+    ``parent``: the address of the physical function, of a virtual function.
+    """
 
     name: str
     address: str
@@ -38,14 +40,14 @@ class MediatedDevice(NamedTuple):
 
 
 class NodeDevices(NamedTuple):
-    """The devices of a host, by address and by uuid."""
+    """The devices of a host, sorted by address and by uuid."""
 
     pci: tuple[PciDevice, ...] = ()
     mediated: tuple[MediatedDevice, ...] = ()
 
 
 def read_node_devices(texts: Iterable[str]) -> NodeDevices:
-    """The devices that a connection tells, others than PCI and mediated ones left out.
+    """Read PCI and mediated devices from libvirt's XML; other devices are left out.
 
     Raises: `UnreadableDescription`.
     """
@@ -85,7 +87,7 @@ def _pci(name: str, capability: Element) -> PciDevice:
 
 
 def address_in(element: Element) -> str:
-    """The PCI address in the attributes of an element: ``0000:3b:00.0``."""
+    """Return the PCI address in the attributes of an element: ``0000:3b:00.0``."""
     return _address([element.get(part, "0") for part in ("domain", "bus", "slot", "function")])
 
 
@@ -94,7 +96,7 @@ def _address(parts: list[str]) -> str:
 
 
 def address_text(domain: int, bus: int, slot: int, function: int) -> str:
-    """A PCI address as texts have it: ``0000:3b:00.0``."""
+    """Return a PCI address as text: ``0000:3b:00.0``."""
     return f"{domain:04x}:{bus:02x}:{slot:02x}.{function:x}"
 
 

@@ -9,11 +9,11 @@ from roost.agent.drivers.libvirt.inventory import UsedCpus
 def numa_topology(
     host: HostCapabilities, cpus: UsedCpus, *, pinned_by_others: Collection[int] = ()
 ) -> dict[str, object] | None:
-    """The topology of a host without guests of ours; None for one that tells none.
+    """Return the topology of a host without our guests; None if the host reports no cells.
 
-    ``pinned_by_others``: dedicated CPUs that guests of others are pinned to.
+    ``pinned_by_others``: dedicated CPUs to which foreign guests are pinned.
 
-    Source: ``_get_host_numa_topology`` of Nova's libvirt driver, for which cells and CPUs are in it.
+    Source: ``_get_host_numa_topology`` of Nova's libvirt driver, for the choice of cells and CPUs.
     """
     cells = [_cell(cell, cpus, frozenset(pinned_by_others)) for cell in host.cells]
     return {"cells": cells} if cells else None

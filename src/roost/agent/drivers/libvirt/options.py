@@ -5,7 +5,7 @@ from pathlib import Path
 from oslo_config import cfg
 
 from roost.agent.drivers.driver_loader import MakeDriver
-from roost.agent.drivers.libvirt.connection import Connection, bindings
+from roost.agent.drivers.libvirt.connection import LibvirtConnection, bindings
 from roost.agent.drivers.libvirt.driver import LibvirtDriver
 from roost.agent.drivers.libvirt.elements import range_set
 from roost.agent.drivers.libvirt.guest_options import DriverOptions
@@ -130,7 +130,7 @@ OPTIONS = [
 
 
 def libvirt_drivers(source: Source) -> MakeDriver:
-    """Hosts with libvirt by the options of a source. Raises `OperatorError`."""
+    """Return a maker of libvirt drivers by the options of a source. Raises `OperatorError`."""
     bindings()
     conf = source.open()
     source.register(conf, GROUP, OPTIONS)
@@ -170,7 +170,7 @@ def libvirt_drivers(source: Source) -> MakeDriver:
             refresh_seconds=group.refresh_seconds,
         )
         try:
-            return LibvirtDriver(host, options, Connection(group.uri, group.call_seconds))
+            return LibvirtDriver(host, options, LibvirtConnection(group.uri, group.call_seconds))
         except ComputeError as error:
             raise OperatorError(f"the driver libvirt cannot begin: {error}") from error
 

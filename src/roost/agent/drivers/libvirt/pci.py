@@ -1,4 +1,4 @@
-"""The PCI devices that guests may have, as Nova's pools."""
+"""The PCI devices for guests, as Nova's device pools."""
 
 import fnmatch
 from collections.abc import Collection, Iterable, Mapping
@@ -15,10 +15,10 @@ _ANY: Final = "*"
 
 
 class DeviceSpec(msgspec.Struct, frozen=True):
-    """Devices that guests may have: those whose ids and address match, which may have ``*`` in it. ``tags``
-    are told of them, such as ``physical_network``.
+    """Selects devices for guests by ids and address; the address may contain ``*``.
 
-    An address is that of the device or of its physical function.
+    ``tags``: properties that the pools of these devices get, such as ``physical_network``. An address is that
+    of the device or of its physical function.
     Source: ``[pci] device_spec`` of Nova.
     """
 
@@ -28,7 +28,7 @@ class DeviceSpec(msgspec.Struct, frozen=True):
     tags: dict[str, str] = {}
 
     def matches(self, device: PciDevice) -> bool:
-        """Whether guests may have a device by this."""
+        """Return whether the specification selects a device."""
         return (
             self.vendor_id in (_ANY, device.vendor_id)
             and self.product_id in (_ANY, device.product_id)
@@ -41,7 +41,7 @@ class DeviceSpec(msgspec.Struct, frozen=True):
 
 
 def read_device_spec(text: str) -> DeviceSpec:
-    """A specification from a JSON object in Nova's form. Raises `UnusableOptions`."""
+    """Read a specification from a JSON object in Nova's form. Raises `UnusableOptions`."""
     try:
         given = msgspec.json.decode(text, type=dict[str, str])
     except msgspec.MsgspecError as error:
@@ -55,9 +55,9 @@ def read_device_spec(text: str) -> DeviceSpec:
 def assignable(
     devices: Iterable[PciDevice], specs: Collection[DeviceSpec]
 ) -> list[tuple[PciDevice, Mapping[str, str]]]:
-    """The devices that guests may have, each with the tags of the first specification that it matches.
+    """Return the devices for guests, each with the tags of the first specification that matches it.
 
-    A physical function of which virtual ones match is left out: guests get those.
+    A physical function is left out if virtual functions of it match: guests get these.
     """
     found: list[tuple[PciDevice, Mapping[str, str]]] = []
     for device in devices:
@@ -71,9 +71,9 @@ def assignable(
 def pci_pools(
     devices: Iterable[PciDevice], specs: Collection[DeviceSpec], used_by_others: Collection[str] = ()
 ) -> tuple[dict[str, object], ...]:
-    """The pools of a host without guests of ours: devices that are alike, with their addresses.
+    """Return the pools of a host without our guests: equal devices, with their addresses.
 
-    ``used_by_others``: addresses of devices that guests of others have.
+    ``used_by_others``: addresses of devices of foreign guests.
     """
     pools: dict[tuple[object, ...], dict[str, object]] = {}
     for device, tags in assignable(devices, specs):

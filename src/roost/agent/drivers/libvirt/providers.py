@@ -1,4 +1,4 @@
-"""A host as a tree of providers: the root, its graphics cards, its encryption of memory."""
+"""The provider tree of a host: the root, its mediated-device sources, its memory encryption."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from roost.agent.provider_tree import ProviderTree
 from roost.model.inventory import Inventory
 
 ENCRYPTIONS: Final = {SEV: ("amd_sev", "HW_CPU_X86_AMD_SEV"), SEV_ES: ("amd_sev_es", "HW_CPU_X86_AMD_SEV_ES")}
-"""How the provider of a kind of encryption ends, and its trait."""
+"""The suffix of the provider of each kind of memory encryption, and its trait."""
 
 
 class ChildProvider(msgspec.Struct, frozen=True):
@@ -24,15 +24,17 @@ class ChildProvider(msgspec.Struct, frozen=True):
 
 
 def mdev_provider(source: MdevSource) -> ChildProvider:
-    """The provider of a physical device, in the shape and by the name of Nova's libvirt driver. Its type is a
-    custom trait."""
+    """Return the provider of a physical device, as Nova's libvirt driver names and fills it.
+
+    The type of its mediated devices is a custom trait.
+    """
     trait = "CUSTOM_" + re.sub("[^A-Z0-9]", "_", source.type.upper())
     inventory = {source.resource_class: Inventory(source.total, max_unit=source.total)}
     return ChildProvider(source.device, inventory, frozenset({trait}))
 
 
 def encryption_providers(encryption: MemoryEncryption | None) -> list[ChildProvider]:
-    """The providers of a host whose CPU encrypts the memory of guests, one for each kind."""
+    """Return a provider for each kind of memory encryption of a host's CPU."""
     if encryption is None:
         return []
     return [
@@ -52,7 +54,7 @@ def fill(
     traits: frozenset[str],
     children: list[ChildProvider],
 ) -> None:
-    """Change the tree of a node to what its host has; providers of what is gone are removed."""
+    """Change the tree of a node to its host's providers; providers of devices that are gone are removed."""
     tree.update_inventory(node, inventory)
     tree.update_traits(node, traits)
     wanted = {f"{node}_{child.suffix}" for child in children}
@@ -68,7 +70,7 @@ def fill(
 
 
 def there(tree: ProviderTree, node: str) -> dict[str, dict[str, Any]]:
-    """The inventory that placement has of a node."""
+    """Return the inventory that placement has of a node."""
     return tree.data(node).inventory
 
 

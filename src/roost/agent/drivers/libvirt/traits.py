@@ -1,6 +1,7 @@
 """The traits of a host: of its CPU, and of the guests that it can run.
 
-Only what the driver gives to guests is promised: that a hypervisor could attach volumes is not told.
+Only capabilities that the driver itself gives to guests have traits: volumes, which a hypervisor could
+attach, have none.
 """
 
 from collections.abc import Iterable
@@ -41,7 +42,7 @@ _CPU_FLAGS: Final = {
     "vmx": ("HW_CPU_X86_VMX", "HW_CPU_X86_INTEL_VMX"),
     "vpclmulqdq": ("HW_CPU_X86_AVX512VPCLMULQDQ",),
 }
-"""The traits of flags whose names are others than the traits'."""
+"""The traits of CPU flags whose names differ from the traits'."""
 
 _SEVERAL_NAMES: Final = str.maketrans("", "", "-_.")
 
@@ -50,16 +51,16 @@ _VIFS: Final = {
     "i686": ("E1000", "E1000E", "NE2K_PCI", "PCNET", "RTL8139", "VIRTIO"),
     "aarch64": ("E1000", "E1000E", "VIRTIO"),
 }
-"""The models of network cards of QEMU, which no capabilities tell. Source: QEMU's list of devices."""
+"""Models of QEMU's network cards, which no capabilities report. Source: QEMU's list of devices."""
 
 QEMU: Final = frozenset({"qemu", "kvm"})
-"""The kinds of domains that QEMU runs."""
+"""The domain types that QEMU runs."""
 
 
 def host_traits(
     host: HostCapabilities, guests: DomainCapabilities, features: Iterable[str], *, with_images: bool
 ) -> frozenset[str]:
-    """The traits of a host's root provider.
+    """Return the traits of a host's root provider.
 
     ``features``: the flags of the CPU that guests get. ``with_images``: disks are made from images.
     """
@@ -84,7 +85,7 @@ def host_traits(
 
 
 def cpu_traits(arch: str, features: Iterable[str]) -> set[str]:
-    """The traits of a CPU's flags, as libvirt names these."""
+    """Return the traits of a CPU's flags, which have libvirt's names."""
     family = f"HW_CPU_{_ARCHITECTURES.get(arch, arch.upper())}_"
     by_name = {
         trait.removeprefix(family).translate(_SEVERAL_NAMES): trait
@@ -103,7 +104,7 @@ def cpu_traits(arch: str, features: Iterable[str]) -> set[str]:
 def _firmware(guests: DomainCapabilities) -> set[str]:
     found = {"COMPUTE_FIRMWARE_UEFI"} if "efi" in guests.firmwares else set()
     if guests.domain_type in QEMU and guests.arch in ("i686", "x86_64"):
-        # Without a word of firmware QEMU begins with its BIOS.
+        # Without a configured firmware QEMU boots with its BIOS.
         found.add("COMPUTE_FIRMWARE_BIOS")
     if guests.secure_boot:
         found.add("COMPUTE_SECURITY_UEFI_SECURE_BOOT")

@@ -1,9 +1,9 @@
-"""`HostView`: a host as its hypervisor told it at one moment, and the reading of it."""
+"""`LibvirtView`: a snapshot of a host at one moment, and the reading of it from the hypervisor."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from roost.agent.drivers.libvirt.connection import Connection
+from roost.agent.drivers.libvirt.connection import LibvirtConnection
 from roost.agent.drivers.libvirt.domain_capabilities import (
     DomainCapabilities,
     expanded_features,
@@ -15,11 +15,11 @@ from roost.agent.drivers.libvirt.node_devices import NodeDevices, read_node_devi
 from roost.agent.errors import UnusableOptions
 
 AUTO = "auto"
-"""The kind of domains: ``kvm`` where the host has it, else the first that it tells."""
+"""Default domain type: ``kvm`` if the host has it, else the first that it reports."""
 
 
-class HostView(NamedTuple):
-    """A host. ``features`` are the flags of the CPU that its guests get; ``memory_mb`` is what it has."""
+class LibvirtView(NamedTuple):
+    """A snapshot of a host. ``features``: CPU flags of its guests. ``memory_mb``: the host's memory."""
 
     host: HostCapabilities
     guests: DomainCapabilities
@@ -30,11 +30,11 @@ class HostView(NamedTuple):
 
     @property
     def others(self) -> list[Domain]:
-        """The guests that others run on the host."""
+        """The foreign guests that run on the host."""
         return [each for each in self.domains.values() if each.own is None and each.active]
 
 
-def read_view(connection: Connection, opened: Any, virt_type: str, machine: str | None) -> HostView:
+def read_view(connection: LibvirtConnection, opened: Any, virt_type: str, machine: str | None) -> LibvirtView:
     """Read a host. Raises `UnreadableDescription`, `UnusableOptions`, libvirt's error."""
     host = read_host_capabilities(opened.getCapabilities())
     kind, domain_type = chosen_kind(host, virt_type)
@@ -43,7 +43,7 @@ def read_view(connection: Connection, opened: Any, virt_type: str, machine: str 
     )
     guests = DomainCapabilities(domain_type, kind.arch) if told is None else read_domain_capabilities(told)
     devices = connection.unless_unsupported(lambda: [each.XMLDesc() for each in opened.listAllDevices()])
-    return HostView(
+    return LibvirtView(
         host,
         guests,
         _features(connection, opened, host, guests),
@@ -53,11 +53,11 @@ def read_view(connection: Connection, opened: Any, virt_type: str, machine: str 
     )
 
 
-def read_domains(connection: Connection, opened: Any) -> dict[str, Domain]:
-    """All domains by their names, also those that do not run. Raises libvirt's error."""
+def read_domains(connection: LibvirtConnection, opened: Any) -> dict[str, Domain]:
+    """Return all domains by their names, also those that do not run. Raises libvirt's error."""
     found = {}
     for domain in opened.listAllDomains():
-        # It may be gone meanwhile.
+        # The domain may be gone meanwhile.
         text = connection.unless_gone(domain.XMLDesc)
         if text is not None:
             read = read_domain(text, bool(connection.unless_gone(domain.isActive)))
@@ -66,7 +66,7 @@ def read_domains(connection: Connection, opened: Any) -> dict[str, Domain]:
 
 
 def chosen_kind(host: HostCapabilities, virt_type: str) -> tuple[GuestKind, str]:
-    """The architecture of guests, which is the host's, and their domain type. Raises `UnusableOptions`."""
+    """Return the kind of guests of the host's architecture, and the domain type. Raises `UnusableOptions`."""
     kinds = [kind for kind in host.guests if kind.arch == host.arch and kind.os_type == "hvm"]
     if not kinds:
         raise UnusableOptions(f"the hypervisor runs no guests of the host's architecture {host.arch}")
@@ -79,9 +79,9 @@ def chosen_kind(host: HostCapabilities, virt_type: str) -> tuple[GuestKind, str]
 
 
 def _features(
-    connection: Connection, opened: Any, host: HostCapabilities, guests: DomainCapabilities
+    connection: LibvirtConnection, opened: Any, host: HostCapabilities, guests: DomainCapabilities
 ) -> frozenset[str]:
-    """The flags of the CPU that guests get, with those that its model stands for."""
+    """Return the CPU flags of guests, including those of the CPU model."""
     model = guests.host_model
     if model is None:
         return host.features

@@ -1,8 +1,7 @@
 """Bare metal machines behind their BMCs, over Redfish.
 
-One agent has many *nodes*: machines that are given away whole. Each is a root provider with one unit of the
-resource class of its kind. A node is offered while nothing stands against it; in all other states its unit
-is reserved.
+One agent has many *nodes*: machines that an instance gets whole. Each is a root provider with one unit of a
+custom resource class. A node is available while it is free and healthy; otherwise its unit is reserved.
 
            free ──▶ building ──▶ starting ──▶ running
             ▲           │           └──────┬─────┘
@@ -12,11 +11,15 @@ is reserved.
             │             │
             └── by an operator ── uncleaned
 
-`nodes_file`   which nodes there are, as the operator has written it
-`bmc`          what is asked of a BMC, by sushy, in threads
-`book`         which node carries which instance: a BMC keeps nothing of that kind
-`watching`     the power of all nodes, seen again and again
-`machines`     switches nodes on and off, and cleans them
-`driver`       the driver that the agent asks
-`words`        what an operator says to a running agent, and what it tells
+nodes_file     the operator's file of BMCs and nodes
+bmc            requests to a BMC, by sushy, in threads
+book           durable record of the instance of each node, which a BMC cannot keep
+power_watch    polls the power of all nodes
+machines       switches nodes on and off
+cleaning       cleans nodes after their instances
+driver         the driver
+options        options of the group ``redfish``
+node_statuses  reasons why nodes are reserved, and the status of all nodes
+words          files by which operators read node statuses and give orders to a running agent
+errors         errors of machines and BMCs
 """

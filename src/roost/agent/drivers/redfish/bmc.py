@@ -1,6 +1,6 @@
-"""What is asked of a BMC: one request at a time, in a thread.
+"""Requests to a BMC: one at a time, in a thread.
 
-Many BMCs answer several requests at once badly or not at all, and a connection of sushy is for one thread.
+Many BMCs answer concurrent requests badly or not at all, and a connection of sushy is for one thread.
 """
 
 import asyncio
@@ -29,10 +29,10 @@ _MODES = {
 _IMAGE_DEVICES = (sushy.VirtualMediaType.CD, sushy.VirtualMediaType.DVD)
 
 
-class Seen(NamedTuple):
-    """What a BMC tells of a machine. ``on``: None while it changes, and where the BMC does not know.
+class SystemState(NamedTuple):
+    """The state of a machine as its BMC reports it. ``on``: None while it changes, or if it is not known.
 
-    Amounts are None where the BMC tells none.
+    Amounts are None if the BMC does not report them.
     """
 
     on: bool | None
@@ -43,7 +43,7 @@ class Seen(NamedTuple):
 class Bmc:
     """A connection to a BMC, for one thread at a time. It logs in at the first request.
 
-    ``seconds``: how long one request may take. Everything raises `BmcFailed`.
+    ``seconds``: timeout of one request. All methods raise `BmcFailed`.
     """
 
     def __init__(self, bmc: BmcNodes, seconds: float) -> None:
@@ -52,22 +52,22 @@ class Bmc:
         self._root: Any = None
         self._systems: dict[str, Any] = {}
 
-    def look_at(self, system: str) -> Seen:
-        """What there is to see of one machine."""
+    def look_at(self, system: str) -> SystemState:
+        """Read the state of one machine."""
 
-        def look(system: Any) -> Seen:
+        def look(system: Any) -> SystemState:
             system.refresh(force=True)
             states = {sushy.PowerState.ON: True, sushy.PowerState.OFF: False}
             memory = system.memory_summary
             size = None if memory is None else memory.size_gib
-            return Seen(
+            return SystemState(
                 states.get(system.power_state), _count(system), None if size is None else int(size * 1024)
             )
 
         return self._with(system, look)
 
     def set_boot(self, system: str, boot: Boot, url: str | None) -> None:
-        """Have the next boot, and that alone, come from somewhere."""
+        """Set the boot source of the next boot only."""
 
         def set_it(system: Any) -> None:
             if boot.source == "virtual-media":
@@ -91,14 +91,14 @@ class Bmc:
         self._with(system, set_it)
 
     def unset_boot(self, system: str, boot: Boot) -> None:
-        """Have the next boot come from where it usually does, and take an image out."""
+        """Undo `set_boot`: the next boot is the usual one, and an inserted image is ejected."""
 
         def unset(system: Any) -> None:
             off = sushy.BootSourceOverrideEnabled.DISABLED
             try:
                 system.set_system_boot_options(enabled=off)
             except exceptions.BadRequestError:
-                # Some take no change without a target.
+                # Some BMCs take no change without a target.
                 system.set_system_boot_options(sushy.BootSource.HDD, enabled=off)
             if boot.source == "virtual-media":
                 device = _image_device(system)
@@ -108,11 +108,11 @@ class Bmc:
         self._with(system, unset)
 
     def switch_on(self, system: str) -> None:
-        """Ask for the power to be switched on."""
+        """Request that the power is switched on."""
         self._with(system, lambda system: system.reset_system(sushy.ResetType.ON))
 
     def switch_off(self, system: str, *, force: bool) -> None:
-        """Ask the system to end, or with ``force`` take its power."""
+        """Request a graceful shutdown, or with ``force`` a power-off."""
         kind = sushy.ResetType.FORCE_OFF if force else sushy.ResetType.GRACEFUL_SHUTDOWN
         self._with(system, lambda system: system.reset_system(kind))
 
@@ -137,14 +137,14 @@ class Bmc:
             self._forget()
             raise BmcSilent(f"{self._bmc.endpoint} does not answer: {_text(error)}") from None
         except exceptions.AccessError as error:
-            # Without a session every machine gets the same answer.
+            # Without a session every machine of the BMC fails alike.
             self._forget()
             raise BmcSilent(f"{self._bmc.endpoint} refuses the login: {_text(error)}") from None
         except OSError as error:
-            # Such as authorities that cannot be read: nothing was asked.
+            # Such as an unreadable file of authorities: no request was sent.
             self._forget()
             raise BmcSilent(f"{self._bmc.endpoint} cannot be asked: {_text(error)}") from None
-        # Sushy lets what a BMC sends and nobody expects through as what it causes.
+        # An unexpected answer of a BMC leaves sushy as any of these errors.
         except (
             exceptions.SushyError,
             ValueError,
@@ -161,8 +161,8 @@ class Bmc:
         self._systems.clear()
 
 
-class Line:
-    """The line to a BMC, for the event loop: one request at a time, each in a thread of ``threads``."""
+class BmcClient:
+    """Requests to a BMC from the event loop: one at a time, each in a thread of ``threads``."""
 
     def __init__(self, bmc: BmcNodes, seconds: float, threads: Executor) -> None:
         self._bmc = Bmc(bmc, seconds)
@@ -170,10 +170,10 @@ class Line:
         self._lock = asyncio.Lock()
 
     async def ask(self, work: Callable[[Bmc], T]) -> T:
-        """Have a thread do something. Raises `BmcFailed`.
+        """Run a function of the BMC in a thread. Raises `BmcFailed`.
 
-        Who is cancelled waits no longer, but the line is taken until the thread is done: what is asked next
-        comes after it at the BMC as well.
+        A cancelled caller waits no longer, but the next request waits until the thread is done, so that the
+        BMC gets requests in their order.
         """
         asked = asyncio.ensure_future(self._ask(work))
         asked.add_done_callback(_seen)
@@ -185,13 +185,13 @@ class Line:
 
 
 def _seen(asked: "asyncio.Future[Any]") -> None:
-    """Who was cancelled does not take the error: it is not to be reported as forgotten."""
+    """Retrieve the error of a request whose caller was cancelled, so that asyncio does not log it."""
     if not asked.cancelled():
         asked.exception()
 
 
 def _image_device(system: Any) -> Any:
-    """The device of a machine that images are put into. Raises `BmcFailed`."""
+    """Return the virtual CD or DVD drive of a machine. Raises `BmcFailed`."""
     for holder in (system, *system.managers):
         try:
             devices = holder.virtual_media.get_members()

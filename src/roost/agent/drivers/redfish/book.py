@@ -1,7 +1,7 @@
-"""Which node carries which instance, kept in files: a BMC keeps nothing of that kind.
+"""The instance of each node, kept in files, as a BMC cannot keep it.
 
-What is not in the book is nobody's, or somebody else's. A file is durable before the BMC is asked for
-anything that follows from it.
+A node without an entry is free, or used by somebody else. A file is durable before the BMC gets a request
+that depends on it.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ CARRYING: tuple[Phase, ...] = ("building", "starting", "running", "ending")
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a node is taken for: an attempt at an instance, or what it left behind.
+    """The use of a node: an attempt at an instance, or the cleaning after it.
 
     From ``starting`` on the machine may have been switched on for it. ``reason``: why it is ``uncleaned``.
     """
@@ -41,7 +41,7 @@ class Book:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._entries = {
                 path.stem: msgspec.json.decode(path.read_bytes(), type=Entry)
-                # What replaces a file begins with a dot until it is whole.
+                # A new version of a file begins with a dot until it is whole.
                 for path in folder.glob("[!.]*.json")
             }
         except (OSError, msgspec.MsgspecError) as error:
@@ -56,7 +56,7 @@ class Book:
         return self._entries
 
     def nodes_of(self, instance: str) -> list[str]:
-        """The nodes that have an instance, whatever the attempt."""
+        """Return the nodes that have an instance, by any attempt."""
         return [
             node
             for node, entry in self._entries.items()
@@ -64,7 +64,7 @@ class Book:
         ]
 
     def put(self, node: str, entry: Entry) -> None:
-        """Keep an entry. Raises `StateUnusable`, and the entry is as it was then."""
+        """Keep an entry. Raises `StateUnusable`; the entry is unchanged then."""
         try:
             replace_file(self._path(node), msgspec.json.encode(entry))
         except OSError as error:
@@ -72,7 +72,7 @@ class Book:
         self._entries[node] = entry
 
     def remove(self, node: str) -> None:
-        """The node is free. Raises `StateUnusable`."""
+        """Remove the entry of a node, which is free then. Raises `StateUnusable`."""
         try:
             self._path(node).unlink(missing_ok=True)
         except OSError as error:

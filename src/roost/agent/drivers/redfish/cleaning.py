@@ -1,7 +1,7 @@
 """Cleans machines after their instances: each boots an image that switches it off when it is done.
 
-A cleaning that the end of the agent has interrupted begins anew. One that fails leaves the node reserved
-until an operator has looked at it.
+A cleaning that the end of the agent has interrupted begins anew. After a failed one the node stays reserved
+until an operator decides.
 """
 
 import asyncio
@@ -9,9 +9,9 @@ import asyncio
 import structlog
 
 from roost.agent.drivers.redfish.book import Book, Entry
-from roost.agent.drivers.redfish.errors import RedfishError, TooSlow
+from roost.agent.drivers.redfish.errors import BmcTooSlow, RedfishError
 from roost.agent.drivers.redfish.machines import Machines
-from roost.agent.drivers.redfish.power_watch import Watched
+from roost.agent.drivers.redfish.power_watch import WatchedNode
 from roost.agent.errors import StateUnusable
 
 _log = structlog.get_logger()
@@ -25,8 +25,8 @@ class Cleaner:
         self._machines = machines
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def begin(self, machine: Watched, instance: str, attempt: int) -> None:
-        """The machine is off, and is cleaned from now on; it is free if there is nothing to do.
+    def begin(self, machine: WatchedNode, instance: str, attempt: int) -> None:
+        """Begin to clean a machine, which is off; it is free at once if no cleaning is configured.
 
         Raises `StateUnusable`.
         """
@@ -37,14 +37,14 @@ class Cleaner:
         self._book.put(node.uuid, Entry("cleaning", instance, attempt))
         self.go_on(machine)
 
-    def go_on(self, machine: Watched) -> None:
-        """Clean a machine that the book has in ``cleaning``, unless that is being done."""
+    def go_on(self, machine: WatchedNode) -> None:
+        """Clean a machine that the book has in ``cleaning``, unless its task runs."""
         node = machine.node.uuid
         if node not in self._tasks:
             task = self._tasks[node] = asyncio.create_task(self._clean(machine))
             task.add_done_callback(lambda _: self._tasks.pop(node))
 
-    async def _clean(self, machine: Watched) -> None:
+    async def _clean(self, machine: WatchedNode) -> None:
         node = machine.node
         entry = self._book[node.uuid]
         if entry is None or entry.phase != "cleaning":
@@ -56,7 +56,7 @@ class Cleaner:
         else:
             reason = ""
         try:
-            # Also where the image was late: it does not go on for ever unseen.
+            # Also if the image was late: it must not run on unobserved.
             await self._machines.switch_off(machine, force=True)
             if node.cleaning.boot is not None:
                 await self._machines.unset_boot(machine, node.cleaning.boot)
@@ -69,16 +69,16 @@ class Cleaner:
             else:
                 self._book.remove(node.uuid)
         except StateUnusable as error:
-            # It is in ``cleaning`` then, and is cleaned again.
+            # The node stays in ``cleaning``, and is cleaned again.
             _log.error("the end of a cleaning cannot be kept", node=node.entry.name, error=str(error))
 
-    async def _boot_image(self, machine: Watched) -> None:
+    async def _boot_image(self, machine: WatchedNode) -> None:
         cleaning = machine.node.cleaning
         if cleaning.boot is None:
-            # The file said otherwise when it began.
+            # The file of nodes has changed since the cleaning began.
             return
         await self._machines.switch_off(machine, force=True)
         await self._machines.set_boot(machine, cleaning.boot, cleaning.boot.url_for(machine.node.uuid))
         await self._machines.switch_on(machine)
         if not await self._machines.becomes(machine, False, cleaning.seconds):
-            raise TooSlow(f"the image did not switch the machine off within {cleaning.seconds:g} s")
+            raise BmcTooSlow(f"the image did not switch the machine off within {cleaning.seconds:g} s")

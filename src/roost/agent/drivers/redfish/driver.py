@@ -12,8 +12,8 @@ from roost.agent.drivers.redfish.cleaning import Cleaner
 from roost.agent.drivers.redfish.errors import RedfishError
 from roost.agent.drivers.redfish.machines import Machines, PowerTimes
 from roost.agent.drivers.redfish.node_statuses import statuses, why_not
-from roost.agent.drivers.redfish.power_watch import Rack, Watched
-from roost.agent.drivers.redfish.words import Told, take_words, tell
+from roost.agent.drivers.redfish.power_watch import Rack, WatchedNode
+from roost.agent.drivers.redfish.words import NodeStatuses, take_orders, write_statuses
 from roost.agent.errors import BuildFailed, StateUnusable
 from roost.agent.hardware import Hardware
 from roost.agent.provider_tree import ProviderTree
@@ -24,7 +24,7 @@ from roost.model.inventory import Inventory
 TAKEN = "NodeTaken"
 """The code of builds on a node that is not free."""
 BMC = "BmcFailed"
-"""The code of builds whose BMC did not do what it was asked."""
+"""The code of builds whose BMC failed."""
 
 _log = structlog.get_logger()
 
@@ -32,9 +32,9 @@ _log = structlog.get_logger()
 class RedfishDriver:
     """The driver of one host.
 
-    ``folder``: where it keeps its book. ``look_seconds``: between two looks at all nodes. ``first_seconds``:
-    how long a start waits for the first look. Raises `StateUnusable`, and `OperatorError` if the book has an
-    instance on a node that the file does not name.
+    ``folder``: the folder of its book. ``look_seconds``: seconds between two reads of all nodes' power.
+    ``first_seconds``: longest wait of a start for the first read. Raises `StateUnusable`, and `OperatorError`
+    if the book has an instance on a node that the file does not name.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class RedfishDriver:
         self._cleaner = Cleaner(self._book, self._machines)
         self._look_seconds = look_seconds
         self._first_seconds = first_seconds
-        self._told: Told | None = None
+        self._written: NodeStatuses | None = None
         self._watching: asyncio.Task[None] | None = None
         for node, entry in self._book.entries.items():
             if entry.phase in CARRYING and node not in rack.nodes:
@@ -74,7 +74,7 @@ class RedfishDriver:
         return None
 
     def guests(self) -> Mapping[str, int]:
-        # One whose machine somebody switched off is there: its disks and its claim are.
+        # A guest whose machine somebody switched off is still there, with its disks and its claim.
         return {
             entry.instance: entry.attempt
             for entry in self._book.entries.values()
@@ -89,11 +89,11 @@ class RedfishDriver:
                 async with asyncio.timeout(self._first_seconds):
                     await first.wait()
             except TimeoutError:
-                # Some BMC is silent. Its nodes are reserved until they are seen.
+                # Some BMC is silent. Its nodes are reserved until their power is known.
                 _log.warning("the first look at the nodes takes long", seconds=self._first_seconds)
         for node, entry in dict(self._book.entries).items():
             if entry.phase == "starting" and self._rack.nodes[node].on:
-                # Switched on before the end of the agent, which had no time to see it.
+                # Switched on before the end of the agent, which had no time to record it.
                 self._book.put(node, msgspec.structs.replace(entry, phase="running"))
 
     async def prepare(self, instance: Instance) -> None:
@@ -115,7 +115,7 @@ class RedfishDriver:
         node = machine.node.uuid
         if self._phase_of(machine, instance) == "running":
             return
-        # Before the BMC is asked: who finds it on later is to know for whom.
+        # Before the BMC is asked, so that a machine found on later has a known instance.
         self._book.put(node, Entry("starting", instance.uuid, instance.attempt))
         try:
             await self._machines.switch_on(machine)
@@ -127,19 +127,21 @@ class RedfishDriver:
         for node in self._book.nodes_of(instance):
             await self._end(self._rack.nodes[node])
 
-    def _phase_of(self, machine: Watched, instance: Instance) -> Phase | None:
-        """The phase of this attempt on a machine, None if the book has another one or none there."""
+    def _phase_of(self, machine: WatchedNode, instance: Instance) -> Phase | None:
+        """Return the phase of this attempt on a machine; None if the book has no such attempt there."""
         entry = self._book[machine.node.uuid]
         ours = entry is not None and (entry.instance, entry.attempt) == (instance.uuid, instance.attempt)
         return entry.phase if ours and entry is not None else None
 
-    async def _take(self, machine: Watched, instance: Instance) -> bool:
-        """Take a machine for an attempt, unless it may have been switched on for it already. Returns whether
-        it is off and is to be prepared. Raises `BuildFailed`, `RedfishError`, `StateUnusable`."""
+    async def _take(self, machine: WatchedNode, instance: Instance) -> bool:
+        """Take a machine for an attempt, unless it may have been switched on for it already.
+
+        Returns whether it is off and must be prepared. Raises `BuildFailed`, `RedfishError`, `StateUnusable`.
+        """
         phase = self._phase_of(machine, instance)
         if phase in ("starting", "running"):
             return False
-        # On before it was asked to be: then somebody else has it.
+        # A machine that is on before it was switched on is used by somebody else.
         await machine.look()
         node = machine.node.uuid
         reason = why_not(machine, None if phase == "building" else self._book[node])
@@ -151,7 +153,7 @@ class RedfishDriver:
         raise BuildFailed(f"node {machine.node.entry.name}: {reason}", TAKEN)
 
     async def _end_others(self, instance: Instance) -> None:
-        """End what other attempts have left: their orders to destroy are outranked by the build."""
+        """End earlier attempts at the instance: the build outranks their orders to destroy."""
         for node in self._book.nodes_of(instance.uuid):
             entry = self._book[node]
             if entry is not None and entry.attempt > instance.attempt:
@@ -159,10 +161,10 @@ class RedfishDriver:
             if entry is not None and entry.attempt < instance.attempt:
                 await self._end(self._rack.nodes[node])
 
-    async def _end(self, machine: Watched) -> None:
-        """Take a machine from its instance. What was never switched on for it is not switched off either.
+    async def _end(self, machine: WatchedNode) -> None:
+        """Take a machine from its instance. A machine that was never switched on for it is not switched off.
 
-        May be ended and begun anew. Raises `RedfishError`, `StateUnusable`.
+        May be interrupted and repeated. Raises `RedfishError`, `StateUnusable`.
         """
         node = machine.node.uuid
         entry = self._book[node]
@@ -172,28 +174,28 @@ class RedfishDriver:
             try:
                 await self._machines.unset_boot(machine, machine.node.boot)
             except RedfishError as error:
-                # Nothing was ever switched on, and the next build sets its own boot.
+                # The machine was never switched on, and the next build sets its own boot.
                 _log.warning("the boot of a node could not be set back", node=node, error=str(error))
             self._book.remove(node)
             return
         if entry.phase == "starting" and await machine.look() is not True:
-            # What was asked of the BMC may still come: it must not come after the end.
+            # The BMC may still switch it on: that must not happen after the end.
             await self._machines.settle(machine)
         self._book.put(node, msgspec.structs.replace(entry, phase="ending"))
         await self._machines.switch_off(machine)
         await self._machines.unset_boot(machine, machine.node.boot)
         self._cleaner.begin(machine, entry.instance, entry.attempt)
 
-    # Again and again
+    # The loop
 
     async def _watch(self, first: asyncio.Event) -> None:
         while True:
             await self._rack.look()
             first.set()
             try:
-                self._hear()
+                self._take_orders()
                 self._clean_all()
-                self._tell()
+                self._write_statuses()
             except (OSError, StateUnusable) as error:
                 # A disk that is full for a while ends no host.
                 _log.error(
@@ -207,18 +209,18 @@ class RedfishDriver:
             if entry.phase == "cleaning" and machine is not None:
                 self._cleaner.go_on(machine)
 
-    def _hear(self) -> None:
-        for node, word in take_words(self._folder):
+    def _take_orders(self) -> None:
+        for node, order in take_orders(self._folder):
             entry, machine = self._book[node], self._rack.nodes.get(node)
             if entry is None or machine is None or entry.phase != "uncleaned":
-                _log.warning("a word of an operator has no meaning any more", node=node, word=word)
-            elif word == "clean":
+                _log.warning("a word of an operator has no meaning any more", node=node, word=order)
+            elif order == "clean":
                 self._book.put(node, Entry("cleaning", entry.instance, entry.attempt))
             else:
                 self._book.remove(node)
 
-    def _tell(self) -> None:
-        told = Told(statuses(self._rack, self._book))
-        if told != self._told:
-            tell(self._folder, told)
-            self._told = told
+    def _write_statuses(self) -> None:
+        current = NodeStatuses(statuses(self._rack, self._book))
+        if current != self._written:
+            write_statuses(self._folder, current)
+            self._written = current

@@ -1,10 +1,10 @@
-"""What can go wrong with a machine.
+"""Errors of machines and their BMCs.
 
 ComputeError
 └── RedfishError        any failure of a machine or its BMC
     ├── BmcFailed       a BMC did not do what it was asked, or does not answer
-    │   └── BmcSilent   it does not answer at all
-    └── TooSlow         a machine was not seen on, or off, in time
+    │   └── BmcSilent   a BMC does not answer at all
+    └── BmcTooSlow      a machine was not on, or off, in time
 """
 
 from roost.agent.errors import ComputeError
@@ -22,5 +22,5 @@ class BmcSilent(BmcFailed):
     """A BMC does not answer."""
 
 
-class TooSlow(RedfishError):
+class BmcTooSlow(RedfishError):
     """A machine was not seen on, or off, within its time."""

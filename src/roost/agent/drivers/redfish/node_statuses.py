@@ -1,12 +1,12 @@
-"""What stands against a node, and what an operator is told of all nodes."""
+"""The reason why a node is reserved, and the status of all nodes for operators."""
 
 from roost.agent.drivers.redfish.book import Book, Entry
-from roost.agent.drivers.redfish.power_watch import Rack, Watched
+from roost.agent.drivers.redfish.power_watch import Rack, WatchedNode
 from roost.agent.drivers.redfish.words import NodeStatus
 
 
-def why_not(machine: Watched, entry: Entry | None) -> str | None:
-    """Why a node is not to be given away; None if nothing stands against it.
+def why_not(machine: WatchedNode, entry: Entry | None) -> str | None:
+    """Return why a node is reserved; None if it is available.
 
     Source: Ironic's driver of Nova, which reserves a node in use, in maintenance, and of unknown power.
     """
@@ -27,12 +27,12 @@ def why_not(machine: Watched, entry: Entry | None) -> str | None:
 
 
 def statuses(rack: Rack, book: Book) -> tuple[NodeStatus, ...]:
-    """All nodes as an operator is told of them, by name."""
+    """Return the status of all nodes, sorted by name."""
     machines = sorted(rack.nodes.values(), key=lambda each: each.node.entry.name)
     return tuple(_status(each, book[each.node.uuid]) for each in machines)
 
 
-def _status(machine: Watched, entry: Entry | None) -> NodeStatus:
+def _status(machine: WatchedNode, entry: Entry | None) -> NodeStatus:
     said, seen = machine.node.entry, machine.seen
     reason = why_not(machine, entry)
     free = "free" if reason is None else "reserved"

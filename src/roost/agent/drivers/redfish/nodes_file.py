@@ -1,4 +1,4 @@
-"""The file of nodes: which machines there are, behind which BMC, and what they are offered as."""
+"""The operator's file of nodes: BMCs, their machines, and the machines' resource classes and traits."""
 
 import os
 import re
@@ -21,11 +21,11 @@ _WORDS = {"image": "", "instance": "", "node": ""}
 
 
 class Boot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a machine boots from, once.
+    """The source of one boot of a machine.
 
-    ``url``: of the image, for ``http`` (there the DHCP server may name it instead) and ``virtual-media``.
-    ``{image}``, ``{instance}`` and ``{node}`` in it stand for the image that the instance was requested with
-    and for uuids. ``mode``: None leaves it as it is.
+    ``url``: of the image, for ``virtual-media`` and ``http`` (there the DHCP server may name it instead).
+    ``{image}``, ``{instance}`` and ``{node}`` in it stand for the id of the requested image and the uuids of
+    instance and node. ``mode``: None leaves it as it is.
     """
 
     source: Literal["pxe", "http", "virtual-media", "disk"] = msgspec.field(default="pxe", name="from")
@@ -33,17 +33,17 @@ class Boot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     url: str | None = None
 
     def url_for(self, node: str, instance: str = "", image: str = "") -> str | None:
-        """The url for one boot."""
+        """Return the url for one boot."""
         if self.url is None:
             return None
-        # A user names the image: it must not name another place.
+        # The user chooses the image id: it must not change the path.
         return self.url.format(node=node, instance=quote(instance, safe=""), image=quote(image, safe=""))
 
 
 class Cleaning(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How a machine is cleaned: it boots an image, which switches the machine off when it is done.
+    """The cleaning of a machine: it boots an image, which switches the machine off when it is done.
 
-    ``seconds``: within which it has to. ``boot``: None cleans nothing.
+    ``seconds``: the time within which it must be off. ``boot``: None: no cleaning.
     """
 
     boot: Boot | None = None
@@ -53,7 +53,7 @@ class Cleaning(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 class NodeEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A node of the file. ``system``: its id at the BMC, or the path of its resource there.
 
-    ``maintenance``: why it is not to be offered. The amounts are for people, where the BMC tells none.
+    ``maintenance``: why it is reserved. The amounts are for people, if the BMC does not report them.
     """
 
     name: str
@@ -70,9 +70,9 @@ class NodeEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class BmcEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A BMC and its nodes. ``verify``: whether its certificate is, or the file of its authorities.
+    """A BMC and its nodes. ``verify``: whether its certificate is verified, or the file of authorities.
 
-    The password is the first line of a file, or the value of a variable of the environment.
+    The password is the first line of a file, or the value of an environment variable.
     """
 
     endpoint: str
@@ -90,7 +90,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Password:
-    """A password, which no log and no traceback shows."""
+    """A password that logs and tracebacks do not show."""
 
     def __init__(self, value: str) -> None:
         self.value = value
@@ -99,8 +99,8 @@ class Password:
         return "Password(…)"
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """A node with everything that the file says of it. ``uuid``: also of its root provider."""
+class RedfishNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node with all its settings in the file. ``uuid``: also that of its root provider."""
 
     uuid: str
     entry: NodeEntry
@@ -115,17 +115,17 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BmcNodes(msgspec.Struct, frozen=True, kw_only=True):
-    """A BMC, how to log in there, and its nodes."""
+    """A BMC, its login, and its nodes."""
 
     endpoint: str
     username: str | None
     password: Password | None
     verify: bool | str
-    nodes: tuple[Node, ...]
+    nodes: tuple[RedfishNode, ...]
 
 
 def read_nodes_file(path: Path, host: str, environment: Mapping[str, str] = os.environ) -> list[BmcNodes]:
-    """The BMCs and nodes of a file. A node without a uuid gets one of the host's name and its own.
+    """Read the BMCs and nodes of a file. A node without a uuid gets one made of the host's name and its own.
 
     Raises `OperatorError`, with the file and the place in it.
     """
@@ -165,7 +165,7 @@ def _bmc(where: str, entry: BmcEntry, said: _File, host: str, environment: Mappi
     )
 
 
-def _node(where: str, entry: NodeEntry, said: _File, host: str) -> Node:
+def _node(where: str, entry: NodeEntry, said: _File, host: str) -> RedfishNode:
     if not 0 < len(entry.name) <= MAX_NAME:
         raise OperatorError(f"{where}.name: {entry.name!r} must have 1 to {MAX_NAME} characters")
     uuid = provider_uuid(f"{host}/{entry.name}") if entry.uuid is None else entry.uuid.lower()
@@ -180,7 +180,7 @@ def _node(where: str, entry: NodeEntry, said: _File, host: str) -> Node:
     cleaning = entry.cleaning or said.cleaning
     _check(where, "boot", boot)
     _check(where, "cleaning.boot", cleaning.boot)
-    return Node(uuid=uuid, entry=entry, boot=boot, cleaning=cleaning)
+    return RedfishNode(uuid=uuid, entry=entry, boot=boot, cleaning=cleaning)
 
 
 def _password(where: str, entry: BmcEntry, environment: Mapping[str, str]) -> Password | None:

@@ -53,8 +53,8 @@ OPTIONS = [
 
 
 def redfish_drivers(source: Source) -> MakeDriver:
-    """Hosts of bare metal by the options of a source. Raises `OperatorError`."""
-    from roost.agent.drivers.redfish.bmc import Line
+    """Return a maker of bare metal drivers by the options of a source. Raises `OperatorError`."""
+    from roost.agent.drivers.redfish.bmc import BmcClient
     from roost.agent.drivers.redfish.driver import RedfishDriver
     from roost.agent.drivers.redfish.machines import PowerTimes
     from roost.agent.drivers.redfish.nodes_file import read_nodes_file
@@ -71,7 +71,7 @@ def redfish_drivers(source: Source) -> MakeDriver:
 
     def make(host: str, directory: Path) -> RedfishDriver:
         lines = [
-            (bmc.endpoint, Line(bmc, group.request_seconds, threads), bmc.nodes)
+            (bmc.endpoint, BmcClient(bmc, group.request_seconds, threads), bmc.nodes)
             for bmc in read_nodes_file(Path(group.nodes), host)
         ]
         return RedfishDriver(

@@ -1,10 +1,13 @@
-"""Request specs and selections as JSON, in the languages that clients speak.
+"""Request specs and selections as JSON, in the languages that clients use: Roost's and Nova's.
 
-spoken       what a language reads and shows; language: which one a request spec is in
-answers      the responses
-roost_spec   Roost's own: the types of `roost.model.spec` as they are
-nova_language  Nova's: nova_spec reads its RequestSpec, nova_selection its Selection, nova_object what all
-             objects have alike
-strict       from JSON to these types, without a key that they lack
-checks       values that no request spec may have
+spoken          `Language`: the protocol of a language
+language        finds the language of a request spec
+answers         the responses
+roost_spec      Roost's own language: the types of `roost.model.spec` as they are
+nova_language   Nova's language
+nova_spec       reads Nova's RequestSpec
+nova_selection  Nova's Selection objects, from and to Roost's selections
+nova_object     names, versions and fields of Nova's objects
+strict          converts JSON to structs; unknown keys are errors
+checks          values that no request spec may have
 """

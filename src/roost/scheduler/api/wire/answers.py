@@ -10,11 +10,11 @@ from roost.model.visibility import shown_whole
 
 
 class ShownDestinations(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """The hosts that were chosen by the run with this id.
+    """The hosts that the run with this id has chosen.
 
-    For a request spec of Roost there are `destinations`, one for each instance that was placed. For Nova's
-    RequestSpec there are `instances`, the uuids of those that were placed, and `selections`: for each of
-    them Nova's Selection objects, the claimed one first, then the alternates.
+    A request spec of Roost gets `destinations`, one for each instance that was placed. Nova's RequestSpec
+    gets `instances`, the uuids of the instances that were placed, and `selections`: for each of these
+    instances Nova's Selection objects, the claimed one first, then the alternates.
 
     `warnings` are the keys of a request spec of Roost that have no effect: extra specs, properties of the
     image, scheduler hints.
@@ -28,7 +28,7 @@ class ShownDestinations(msgspec.Struct, forbid_unknown_fields=True, omit_default
 
 
 class CheckedRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """A request that can be served on some hosts, if perhaps not on those that there are.
+    """A request that can be served on some hosts, though perhaps not on the present ones.
 
     `warnings` are the keys of the request that have no effect.
     """
@@ -45,10 +45,10 @@ class TriedAlternate(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ShownReplacement(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """What the instance is claimed on now, and the alternates that are left.
+    """The host that the instance is claimed on now, and the alternates that are left.
 
-    For a request spec of Roost these are `selected` and `alternates`. For Nova's RequestSpec there are
-    `selections`, Nova's Selection objects: the claimed one first.
+    A request spec of Roost gets them as `selected` and `alternates`. Nova's RequestSpec gets `selections`,
+    Nova's Selection objects: the claimed one first.
     """
 
     tried: tuple[TriedAlternate, ...]
@@ -57,5 +57,5 @@ class ShownReplacement(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     selections: tuple[dict[str, Any], ...] | None = None
 
 
-# A caller that may claim a host is told which one it has claimed.
+# A caller that may claim a host gets the name of the host that it has claimed.
 shown_whole(ShownDestinations, ShownReplacement, CheckedRequest)

@@ -1,4 +1,4 @@
-"""Values that no request spec may have, which its types alone do not forbid."""
+"""Refuses values of request specs that their types allow and that are invalid nevertheless."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from roost.model.vocabulary import MAX_INT, MAX_NAME
 from roost.scheduler.errors import BadRequestSpec
 
 MOST_GROUPS = 100
-"""Request groups of one request spec at most, beside the flavor's. More are refused."""
+"""Most request groups of one request spec, beside the flavor's. More are refused."""
 
 
 def check_spec(spec: RequestSpec) -> RequestSpec:
@@ -33,7 +33,7 @@ def _names(spec: RequestSpec) -> Iterator[tuple[str, str]]:
 
 
 def _amounts(spec: RequestSpec) -> Iterator[tuple[str, int, int]]:
-    """Each amount with its name and the least that it may be."""
+    """Yield each amount with its name and its least allowed value."""
     flavor = spec.flavor
     for name in ("vcpus", "memory_mb", "disk_gb", "ephemeral_gb", "swap_mb"):
         yield f"flavor.{name}", getattr(flavor, name), 0

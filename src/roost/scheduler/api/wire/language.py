@@ -11,5 +11,5 @@ from roost.scheduler.nodes.table import NodeTable
 
 
 def language_of(spec: Mapping[str, Any], table: NodeTable) -> Language:
-    """The language of a request spec. ``table`` has the names of nodes."""
+    """Return the language of a request spec. ``table`` has the names of nodes."""
     return NovaLanguage(table) if is_nova_object(spec) else RoostLanguage()

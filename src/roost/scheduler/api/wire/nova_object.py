@@ -43,12 +43,12 @@ VERSIONS: Final[Mapping[str, tuple[tuple[int, int], tuple[int, int]]]] = {
 
 
 def is_nova_object(data: Mapping[str, Any]) -> bool:
-    """Whether a value is an object of Nova, in any version."""
+    """Return whether a value is an object of Nova, in any version."""
     return NAME in data
 
 
 def nova_object(name: str, version: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """An object with all its fields set and changed, as a new object is."""
+    """Return an object with all its fields set and marked as changed, as a new object has them."""
     return {
         NAME: name,
         _NAMESPACE: "nova",
@@ -75,24 +75,24 @@ class NovaFields:
         self._fields = fields
 
     def get(self, name: str, form: type[T]) -> T | None:
-        """A field, None if it is not set or is null."""
+        """Return a field, None if it is not set or is null."""
         value = self._fields.get(name)
         if value is None:
             return None
-        # A boolean is no number, although Python says so.
+        # Python's bool is an int, but JSON's booleans are no numbers.
         if not isinstance(value, form) or (isinstance(value, bool) and form is not bool):
             raise BadRequestSpec(f"{self.path}.{name} is {str(value)[:80]!r}, and must be {_WORDS[form]}")
         return value
 
     def need(self, name: str, form: type[T]) -> T:
-        """A field that must be set."""
+        """Return a field that must be set."""
         value = self.get(name, form)
         if value is None:
             raise BadRequestSpec(f"{self.path}.{name} is missing")
         return value
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A list of texts; empty if it is not set."""
+        """Return a list of texts; empty if it is not set."""
         values = self.get(name, list) or []
         for each in values:
             if not isinstance(each, str):
@@ -100,7 +100,7 @@ class NovaFields:
         return tuple(values)
 
     def lists(self, name: str) -> tuple[frozenset[str], ...]:
-        """A list of lists of texts, as sets; empty if it is not set."""
+        """Return a list of lists of texts, as sets; empty if it is not set."""
         values = self.get(name, list) or []
         for each in values:
             if not isinstance(each, list) or not all(isinstance(text, str) for text in each):
@@ -108,17 +108,17 @@ class NovaFields:
         return tuple(map(frozenset, values))
 
     def object(self, name: str, kind: str) -> "NovaFields | None":
-        """An object in a field; None if it is not set or is null."""
+        """Return an object in a field; None if it is not set or is null."""
         value = self._fields.get(name)
         return None if value is None else NovaFields(value, kind, f"{self.path}.{name}")
 
     def objects(self, name: str, kind: str) -> "list[NovaFields]":
-        """A list of objects in a field; empty if it is not set."""
+        """Return a list of objects in a field; empty if it is not set."""
         values = self.get(name, list) or []
         return [NovaFields(each, kind, f"{self.path}.{name}[{n}]") for n, each in enumerate(values)]
 
     def all(self) -> Mapping[str, Any]:
-        """All fields as they are."""
+        """Return all fields as they are."""
         return self._fields
 
 

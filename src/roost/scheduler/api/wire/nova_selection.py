@@ -1,7 +1,7 @@
 """Nova's Selection objects, from and to Roost's selections.
 
-Nova has no weight and no assignment in a Selection. A cell is named by a uuid there: a cell of Roost, which
-has a name, has the uuid that is made of the name.
+Nova's Selection has no weight and no assignment. It names a cell by a uuid: that of a cell of Roost is
+derived from the cell's name.
 
 Source: ``nova.objects.Selection`` and ``nova.objects.SchedulerLimits``, Nova 34.0.
 """
@@ -18,13 +18,13 @@ from roost.scheduler.api.wire.nova_object import NovaFields, nova_object
 from roost.scheduler.errors import BadRequestSpec
 
 _CELLS: Final = uuid.UUID("6e5b3f0e-54d7-4c0b-9c5c-0a4d6a1f3b52")
-"""The namespace of the uuids that are made of the names of cells."""
+"""The namespace of the uuids that are derived from the names of cells."""
 
 _LIMITS: Final = ("numa_topology", "vcpu", "disk_gb", "memory_mb")
 
 CLAIMED_AT: Final = "1.36"
-"""The microversion at which Nova's conductors claim an alternate. They name no type of the consumer, which
-versions from 1.38 demand."""
+"""The microversion at which Nova's conductors claim an alternate. They do not send the consumer type that
+versions from 1.38 on require."""
 
 
 class _Amounts(msgspec.Struct, forbid_unknown_fields=True):
@@ -37,7 +37,7 @@ class _AllocationRequest(msgspec.Struct):
 
 
 def nova_selection(selection: Selection, nodename: str) -> dict[str, Any]:
-    """A selection as Nova has it. ``nodename``: the name of its node."""
+    """Return a selection as Nova has it. ``nodename``: the name of its node."""
     request = {
         "allocations": {
             provider: {"resources": amounts} for provider, amounts in selection.allocations.items()
@@ -61,7 +61,7 @@ def nova_selection(selection: Selection, nodename: str) -> dict[str, Any]:
 
 
 def selection_of(data: Mapping[str, Any]) -> Selection:
-    """A selection that was shown before. Raises: `BadRequestSpec`."""
+    """Read a selection from an earlier response. Raises: `BadRequestSpec`."""
     fields = NovaFields(data, "Selection", "selection")
     try:
         text = fields.need("allocation_request", str)
@@ -81,7 +81,7 @@ def selection_of(data: Mapping[str, Any]) -> Selection:
 
 
 def cell_uuid(cell: str) -> str:
-    """The uuid of a cell: its name, if that is one."""
+    """Return the uuid of a cell: its name, if that is a uuid."""
     return cell if is_uuid_like(cell) else str(uuid.uuid5(_CELLS, cell))
 
 

@@ -1,7 +1,7 @@
-"""From Nova's RequestSpec to Roost's.
+"""Reads Nova's RequestSpec into Roost's.
 
-What is derived from flavor and image is derived again, and not read: ``numa_topology``, ``limits``. Fields
-that nothing depends on in a scheduler are not read either.
+Fields that Nova derives from flavor and image (``numa_topology``, ``limits``) are derived again and not read.
+Fields that no scheduler depends on are not read either.
 
 Source: ``nova.objects.RequestSpec`` and the objects in it, Nova 34.0.
 """
@@ -29,14 +29,14 @@ from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.request.places import CHECK_HINT
 
 REBUILD = "rebuild"
-"""The value of the hint `CHECK_HINT` with which Nova asks whether an instance may stay where it is."""
+"""The value of the hint `CHECK_HINT` by which Nova asks if an instance may stay on its host."""
 
 _LISTED = {"hw_numa_cpus", "hw_numa_mem"}
-"""Properties of images that Nova has as lists: an entry for each NUMA node of the guest."""
+"""Image properties that are lists in Nova, with an entry for each NUMA node of the guest."""
 
 
 def request_spec_of(spec: NovaFields, operation: Operation | None) -> RequestSpec:
-    """The request spec. ``operation``: what the host is chosen for, which Nova's spec does not say.
+    """Read the request spec. ``operation``: the purpose of the host, which Nova's spec does not have.
 
     Raises: `BadRequestSpec`.
     """
@@ -104,7 +104,7 @@ def _image(image: NovaFields | None) -> Image | None:
 
 
 def _properties(properties: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The properties as an image has them: as texts."""
+    """Yield the properties as texts, as an image has them."""
     for name, value in properties.items():
         if value is None:
             continue
@@ -142,7 +142,7 @@ def _group(group: NovaFields | None) -> ServerGroup | None:
 
 
 def _request_group(group: NovaFields, number: int) -> RequestGroup:
-    """One of the requested groups; it has the id of who asks for it as suffix, else its number."""
+    """Read a requested group; its suffix is the id of its requester, else its number."""
     if group.get("use_same_provider", bool) is False:
         raise BadRequestSpec(
             f"{group.path}: use_same_provider is false: only the flavor's own group may be so"

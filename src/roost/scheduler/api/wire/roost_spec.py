@@ -41,5 +41,5 @@ class RoostLanguage:
 
 
 def tried(found: Replacement) -> tuple[TriedAlternate, ...]:
-    """The alternates that were tried."""
+    """Return the alternates that were tried."""
     return tuple(TriedAlternate(each.host, each.cell, each.refusal) for each in found.tries)

@@ -1,4 +1,4 @@
-"""What a language reads and shows."""
+"""`Language`: the protocol by which request specs and selections are read and shown."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from roost.scheduler.selection.replacement import Replacement
 
 @dataclass(frozen=True)
 class AskedSpec:
-    """A request spec, and what it says of its instances: how many, and their uuids if it names them all.
+    """A request spec, with the number of its instances and, if it names them all, their uuids.
 
     ``of_nova``: it is in the form of Nova, whose API has checked it, and whose drivers read it.
     """
@@ -23,16 +23,16 @@ class AskedSpec:
 
 
 class Language(Protocol):
-    """Reads and shows JSON values. What cannot be read raises `BadRequestSpec`, which names key and value."""
+    """Reads and shows JSON values. An unreadable one raises `BadRequestSpec`, which names key and value."""
 
     def read_spec(self, data: Mapping[str, Any], operation: Operation | None = None) -> AskedSpec:
-        """The request spec. ``operation``: what the host is chosen for, if that is said beside the spec."""
+        """Read a request spec. ``operation``: the purpose of the host, if it is given beside the spec."""
 
     def read_selection(self, data: Mapping[str, Any]) -> Selection:
-        """A selection that was shown before."""
+        """Read a selection from an earlier response."""
 
     def show_destinations(self, found: Sequence[Destination]) -> ShownDestinations:
-        """What was found for at least one instance."""
+        """Return the response with the destinations of at least one instance."""
 
     def show_replacement(self, found: Replacement) -> ShownReplacement:
-        """What an instance is claimed on now."""
+        """Return the response with the host that an instance is claimed on now."""

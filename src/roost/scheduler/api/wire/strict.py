@@ -1,4 +1,4 @@
-"""From JSON values to structs. A key that a struct lacks is an error: it may be misspelled."""
+"""Converts JSON values to structs. A key that a struct lacks is an error: it may be misspelled."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def convert(value: object, form: type[T]) -> T:
-    """The value as a struct. Raises `msgspec.ValidationError`, which names the place of what is wrong."""
+    """Return the value as a struct. Raises `msgspec.ValidationError`, which names the place of the fault."""
     described = _described(form)  # type: ignore[arg-type]
     unknown = next(_unknown(value, described, "$"), None)
     if unknown is not None:
@@ -23,7 +23,7 @@ _described = cache(inspect.type_info)
 
 
 def _unknown(value: object, form: inspect.Type, place: str) -> Iterator[str]:
-    """The keys of a value that its type has no field for, each with its place."""
+    """Yield the keys of a value that its type has no field for, each with its place."""
     if isinstance(form, inspect.Metadata):
         yield from _unknown(value, form.type, place)
     elif isinstance(form, inspect.UnionType):
@@ -49,7 +49,7 @@ def _unknown(value: object, form: inspect.Type, place: str) -> Iterator[str]:
 
 
 def _may_be(value: object, form: inspect.Type) -> bool:
-    """Whether this member of a union is the one that a value is of. Of structs in a union all have tags."""
+    """Return whether a value may be of this member of a union. All structs in a union have tags."""
     if isinstance(form, inspect.StructType) and isinstance(value, Mapping):
         return form.tag_field is None or value.get(form.tag_field, form.tag) == form.tag
     if isinstance(form, inspect.DictType):

@@ -1,7 +1,7 @@
 """Device profiles as request groups.
 
-Source: ``nova/accelerator/cyborg.py``. Cyborg is not asked: the scheduler is given the profiles, or the
-groups that they come to.
+Source: ``nova/accelerator/cyborg.py``. Cyborg is not called: the scheduler is given the profiles, or the
+request groups made of them.
 """
 
 from collections.abc import Iterator
@@ -17,10 +17,11 @@ from roost.scheduler.request.accelerator_options import Profiles
 
 
 def with_accelerator_groups(spec: RequestSpec, options: SchedulerOptions) -> RequestSpec:
-    """The spec with the request groups of its device profiles: ``device_profile_0`` and so on, with the id of
-    the port behind the number for a port's profile. Groups that the spec has already stay as they are.
+    """Return the spec with the request groups of its device profiles.
 
-    The mapping of the claim tells which provider serves which of them.
+    Groups are named ``device_profile_0`` and so on, with the id of the port behind the number for a port's
+    profile. Groups that the spec has already stay as they are. The mappings of the claim tell the provider
+    that serves each group.
 
     Raises:
         BadRequestSpec: there is no profile of a name, or that of a port has several devices.
@@ -47,7 +48,7 @@ def with_accelerator_groups(spec: RequestSpec, options: SchedulerOptions) -> Req
 
 
 def profile_groups(name: str, profiles: Profiles, what: str, owner: str = "") -> Iterator[RequestGroup]:
-    """The request groups of a device profile. ``what`` asks for it; ``owner``: the port that does.
+    """Yield the request groups of a device profile. ``what``: its requester in words; ``owner``: its port.
 
     Raises `BadRequestSpec` if there is no profile of this name.
     """

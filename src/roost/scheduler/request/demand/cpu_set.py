@@ -4,11 +4,11 @@ import re
 
 _PART = re.compile(r"\s*(\^)?\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?")
 MOST = 10_000
-"""Processors in one range; a longer range is refused, because it is costly to read."""
+"""Most processors in one range; a longer range is refused, because it is costly to read."""
 
 
 def cpu_set(text: str) -> frozenset[int]:
-    """The processors that a text names; parts that begin with ``^`` are left out of the others.
+    """Return the processors that a text names; parts that begin with ``^`` are left out of the others.
 
     Raises:
         ValueError: the text is no set of processors.

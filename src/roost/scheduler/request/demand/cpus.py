@@ -20,9 +20,9 @@ EMULATOR = ("share", "isolate")
 class Processors(NamedTuple):
     """The processors that a request asks for.
 
-    ``vcpus`` and ``pcpus`` are amounts of VCPU and PCPU, None if nothing says how many. ``hyperthreading``:
-    whether the trait is required (True) or forbidden (False). ``dedicated``: all processors are dedicated,
-    so that a host that offers them as VCPU may serve as well.
+    ``vcpus`` and ``pcpus`` are amounts of VCPU and PCPU, None if not specified. ``hyperthreading``: True if
+    the trait is required, False if it is forbidden. ``dedicated``: all processors are dedicated, so that a
+    host that offers them as VCPU may serve as well.
     """
 
     vcpus: int | None = None
@@ -32,7 +32,7 @@ class Processors(NamedTuple):
 
 
 def processors(asked: FlavorImage) -> Processors:
-    """The processors that flavor and image ask for by policies. Raises `BadRequestSpec`."""
+    """Return the processors that flavor and image ask for by policies. Raises `BadRequestSpec`."""
     policy = cpu_policy(asked)
     threads = thread_policy(asked)
     isolated = asked.of_flavor("emulator_threads_policy", EMULATOR) == "isolate"
@@ -50,7 +50,7 @@ def processors(asked: FlavorImage) -> Processors:
 
 
 def cpu_policy(asked: FlavorImage) -> str | None:
-    """Whether processors are dedicated, shared or mixed; None if nothing is said. Raises `BadRequestSpec`.
+    """Return the CPU policy: dedicated, shared or mixed; None if there is none. Raises `BadRequestSpec`.
 
     The flavor may demand more than the image, but not less.
     """
@@ -61,7 +61,7 @@ def cpu_policy(asked: FlavorImage) -> str | None:
 
 
 def thread_policy(asked: FlavorImage) -> str | None:
-    """How dedicated processors share cores; None if nothing is said. Raises `BadRequestSpec`."""
+    """Return the thread policy of dedicated processors; None if there is none. Raises `BadRequestSpec`."""
     flavor = asked.of_flavor("cpu_thread_policy", _THREADS)
     image = asked.of_image("cpu_thread_policy", _THREADS)
     if flavor in (None, "prefer"):
@@ -72,7 +72,8 @@ def thread_policy(asked: FlavorImage) -> str | None:
 
 
 def dedicated_mask(asked: FlavorImage) -> frozenset[int] | None:
-    """The numbers of the dedicated processors among others, if they are named. Raises `BadRequestSpec`."""
+    """Return the numbers of dedicated processors of a mixed guest, None if not given. Raises
+    `BadRequestSpec`."""
     key = "hw:cpu_dedicated_mask"
     mask = asked.of_flavor("cpu_dedicated_mask")
     if mask is None:
@@ -84,7 +85,7 @@ def dedicated_mask(asked: FlavorImage) -> frozenset[int] | None:
 
 
 def realtime_mask(asked: FlavorImage) -> frozenset[int] | None:
-    """The numbers of the realtime processors, None without any. Raises `BadRequestSpec`."""
+    """Return the numbers of the realtime processors, None without any. Raises `BadRequestSpec`."""
     if not is_true(asked.of_flavor("cpu_realtime") or ""):
         return None
     key = "hw:cpu_realtime_mask"
@@ -99,7 +100,7 @@ def realtime_mask(asked: FlavorImage) -> frozenset[int] | None:
 
 
 def _masked(mask: str, asked: FlavorImage, key: str) -> frozenset[int]:
-    """The processors of a mask; one that begins with ``^`` is of all processors."""
+    """Return the processors of a mask; a mask that begins with ``^`` excludes some of all processors."""
     everything = f"0-{asked.flavor.vcpus - 1}," if mask.strip().startswith("^") else ""
     try:
         named = cpu_set(everything + mask)

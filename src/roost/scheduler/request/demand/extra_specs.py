@@ -10,12 +10,12 @@ from roost.scheduler.errors import BadRequestSpec
 
 _KEY = re.compile(r"(resources|trait)([a-zA-Z0-9_-]{1,64})?:(.+)")
 _LONGEST_AMOUNT = 20
-"""Digits of an amount. A longer one is costly to read and fits nowhere."""
+"""Most digits of an amount. A longer one is costly to read and fits nowhere."""
 
 
 @dataclass(slots=True)
 class NamedGroup:
-    """What extra specs name for one request group; an amount of 0 says that the class is not wanted."""
+    """Resources and traits of one request group by extra specs; an amount of 0 removes the class."""
 
     resources: Resources = field(default_factory=dict)
     required: set[str] = field(default_factory=set)
@@ -23,7 +23,7 @@ class NamedGroup:
 
 
 def named_groups(flavor: Flavor) -> defaultdict[str, NamedGroup]:
-    """The request groups of ``resources[S]:CLASS`` and ``trait[S]:NAME`` by suffix; "" is the unsuffixed one.
+    """Return the groups of ``resources[S]:CLASS`` and ``trait[S]:NAME`` by suffix; "" is the unsuffixed one.
 
     Raises:
         BadRequestSpec: an amount is not a number, or a trait is neither required nor forbidden.
@@ -58,7 +58,7 @@ def _fault(value: str) -> str:
 
 
 def group_policy(flavor: Flavor) -> str | None:
-    """``isolate`` or ``none``; None if the flavor does not say. Raises `BadRequestSpec` for anything else."""
+    """Return ``isolate`` or ``none``, None if the flavor has neither. Raises `BadRequestSpec` for others."""
     policy = flavor.extra_specs.get("group_policy")
     if policy not in (None, "isolate", "none"):
         raise BadRequestSpec(f"flavor {flavor.name}: group_policy={policy!r} is neither isolate nor none")

@@ -29,7 +29,7 @@ _SECURE_BOOT = ("required", "disabled", "optional")
 
 
 def resources_of_features(asked: FlavorImage) -> Resources:
-    """Resources that the unsuffixed group gets beside processors, memory and disk. Raises
+    """Return the resources of the unsuffixed group beside processors, memory and disk. Raises
     `BadRequestSpec`."""
     labels = (label.strip() for label in (asked.of_flavor("pmem") or "").split(","))
     found: Resources = dict(Counter(_namespace(label) for label in labels if label))
@@ -39,7 +39,7 @@ def resources_of_features(asked: FlavorImage) -> Resources:
 
 
 def traits_of_features(asked: FlavorImage) -> Iterator[str]:
-    """Traits that the unsuffixed group requires. Raises `BadRequestSpec`."""
+    """Yield the traits that the unsuffixed group requires. Raises `BadRequestSpec`."""
     model = memory_encryption(asked)
     if model is not None:
         yield _MEMORY_ENCRYPTION[model]
@@ -57,7 +57,7 @@ def traits_of_features(asked: FlavorImage) -> Iterator[str]:
 
 
 def virtual_tpm(asked: FlavorImage) -> tuple[str, str] | None:
-    """The traits of the virtual TPM's model and version; None if none is asked for."""
+    """Return the traits of the virtual TPM's model and version; None if no TPM is asked for."""
     version = asked.agreed("tpm_version", _TPM_VERSIONS)
     if version is None:
         return None
@@ -70,7 +70,7 @@ def virtual_tpm(asked: FlavorImage) -> tuple[str, str] | None:
 
 
 def memory_encryption(asked: FlavorImage) -> str | None:
-    """The model of memory encryption; None if none is asked for."""
+    """Return the model of memory encryption; None if none is asked for."""
     if not asked.agreed_flag("mem_encryption"):
         return None
     model = asked.agreed("mem_encryption_model", _MEMORY_ENCRYPTION) or "amd-sev"
@@ -87,7 +87,7 @@ def memory_encryption(asked: FlavorImage) -> str | None:
 
 
 def _stateless_firmware(asked: FlavorImage) -> bool:
-    """UEFI firmware without a store for its variables; the property has no meaning for other firmware."""
+    """Return whether UEFI firmware without a variable store is asked for; other firmware ignores it."""
     properties = asked.properties
     return properties.get("hw_firmware_type") == "uefi" and is_true(
         properties.get("hw_firmware_stateless", "")
@@ -95,5 +95,5 @@ def _stateless_firmware(asked: FlavorImage) -> bool:
 
 
 def _namespace(label: str) -> str:
-    """The resource class of persistent memory namespaces with a label."""
+    """Return the resource class of persistent memory namespaces with a label."""
     return "CUSTOM_PMEM_NAMESPACE_" + re.sub("[^0-9A-Za-z]+", "_", label).upper()

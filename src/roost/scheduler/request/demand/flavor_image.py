@@ -1,4 +1,4 @@
-"""`FlavorImage`: what a flavor and an image say on the same matter."""
+"""`FlavorImage`: settings that a flavor and an image can both give."""
 
 from collections.abc import Collection
 
@@ -8,9 +8,10 @@ from roost.scheduler.request.image_properties import is_true, with_current_names
 
 
 class FlavorImage:
-    """The extra specs of a flavor beside the properties of an image.
+    """The extra specs of a flavor and the properties of an image, by setting.
 
-    A matter such as ``cpu_policy`` is the extra spec ``hw:cpu_policy`` and the property ``hw_cpu_policy``.
+    A setting (``matter``) such as ``cpu_policy`` is the extra spec ``hw:cpu_policy`` and the image property
+    ``hw_cpu_policy``.
     """
 
     def __init__(self, flavor: Flavor, image: Image | None) -> None:
@@ -20,7 +21,7 @@ class FlavorImage:
         self._image = "the image" if image is None or image.id is None else f"image {image.id}"
 
     def of_flavor(self, matter: str, allowed: Collection[str] = (), prefix: str = "hw") -> str | None:
-        """What the flavor says; None if nothing. Raises `BadRequestSpec` for a value that is not allowed."""
+        """Return the flavor's value, None if it has none. Raises `BadRequestSpec` for one not allowed."""
         key = f"{prefix}:{matter}"
         value = self.flavor.extra_specs.get(key)
         if value and allowed and value not in allowed:
@@ -28,7 +29,7 @@ class FlavorImage:
         return value or None
 
     def of_image(self, matter: str, allowed: Collection[str] = (), prefix: str = "hw") -> str | None:
-        """What the image says; None if nothing. Raises `BadRequestSpec` for a value that is not allowed."""
+        """Return the image's value, None if it has none. Raises `BadRequestSpec` for one not allowed."""
         key = f"{prefix}_{matter}"
         value = self.properties.get(key)
         if value is not None and allowed and value not in allowed:
@@ -36,14 +37,17 @@ class FlavorImage:
         return value or None
 
     def agreed(self, matter: str, allowed: Collection[str] = (), prefix: str = "hw") -> str | None:
-        """What either says. Raises `BadRequestSpec` if both say different things, or what is not allowed."""
+        """Return the value of flavor or image, None without any.
+
+        Raises `BadRequestSpec` if their values differ or one is not allowed.
+        """
         flavor, image = self.of_flavor(matter, allowed, prefix), self.of_image(matter, allowed, prefix)
         if flavor and image and flavor != image:
             raise self.conflict(matter, prefix)
         return flavor or image
 
     def agreed_flag(self, matter: str) -> bool:
-        """Whether either says yes. Raises `BadRequestSpec` if one says yes and the other one says no."""
+        """Return whether flavor or image says yes. Raises `BadRequestSpec` if one says yes and one no."""
         said = [
             is_true(value)
             for value in (
@@ -57,18 +61,18 @@ class FlavorImage:
         return any(said)
 
     def bad_flavor(self, key: str, text: str) -> BadRequestSpec:
-        """The error for an extra spec."""
+        """Return the error for an extra spec."""
         value = self.flavor.extra_specs.get(key)
         return BadRequestSpec(f"flavor {self.flavor.name}: {key}={value!r} {text}")
 
     def bad_image(self, key: str, text: str) -> BadRequestSpec:
-        """The error for a property, present or not."""
+        """Return the error for an image property, present or not."""
         value = self._as_written(key)
         said = key if value is None else f"{key}={value!r}"
         return BadRequestSpec(f"{self._image}: {said} {text}")
 
     def conflict(self, matter: str, prefix: str = "hw") -> BadRequestSpec:
-        """The error for an extra spec and a property that do not go together."""
+        """Return the error for an extra spec and an image property that contradict each other."""
         flavor, image = f"{prefix}:{matter}", f"{prefix}_{matter}"
         return BadRequestSpec(
             f"flavor {self.flavor.name} says {flavor}={self.flavor.extra_specs.get(flavor)!r}, "

@@ -1,4 +1,4 @@
-"""From a request spec to the request groups of a candidate query.
+"""Turns a request spec into the request groups of candidate queries.
 
 Source: ``ResourceRequest.from_request_spec`` of ``nova/scheduler/utils.py``, in its order: later steps
 override the amounts of earlier ones, and the flavor's own numbers count only for classes that nothing else
@@ -38,13 +38,13 @@ def queries_of(
     vcpu_for_pcpu: bool = True,
     devices: Sequence[PciRequest] = (),
 ) -> tuple[CandidateQuery, ...]:
-    """What is asked of placement for one instance: a query, and others whose candidates serve as well.
+    """Return the queries for one instance: the best first, then others whose candidates serve as well.
 
-    Candidates of earlier queries are better. Where NUMA nodes are child providers, a request for NUMA nodes
-    asks for each of them, with one query for each page size that may serve. Otherwise a request for dedicated
-    processors asks for PCPU, then, ``vcpu_for_pcpu``, for as many VCPU of hosts that do not offer PCPU yet.
-    Request filters are not applied. ``devices``: the PCI devices that placement is asked for. Where NUMA
-    nodes are child providers there is a query for each way to have them close to the nodes.
+    Where NUMA nodes are child providers, a request for NUMA nodes asks for each of them, with one query for
+    each page size that may serve. Otherwise a request for dedicated processors asks for PCPU, then, with
+    ``vcpu_for_pcpu``, for as many VCPU of hosts that do not offer PCPU yet. ``devices``: the PCI devices that
+    placement is asked for; where NUMA nodes are child providers there is a query for each way to have the
+    devices close to the nodes. Request filters are not applied.
 
     Raises:
         BadRequestSpec: placement would refuse a query, or flavor and image contradict each other.
@@ -52,7 +52,7 @@ def queries_of(
     asked = FlavorImage(spec.flavor, spec.image)
     wanted = processors(asked)
     plain = _query(spec, asked, wanted)
-    # Refused here, a bad topology is refused whether or not the filter is enabled that fits it.
+    # Read here, so that a bad topology is refused even if the filter of NUMA topologies is not enabled.
     guest = guest_topology(spec.flavor, spec.image)
     queries: list[CandidateQuery] = []
     if numa_model != "objects" and guest is not None:
@@ -66,7 +66,7 @@ def queries_of(
 
 
 def _near(query: CandidateQuery, devices: Sequence[PciRequest]) -> list[CandidateQuery]:
-    """The query with devices close to its NUMA nodes, as far as their policies want that."""
+    """Return the queries with devices close to the NUMA nodes, as far as the devices' policies ask for it."""
     nodes = [group for group in query.groups if is_node(group)]
     if not devices or not nodes:
         return [query]
@@ -77,7 +77,7 @@ def _near(query: CandidateQuery, devices: Sequence[PciRequest]) -> list[Candidat
 
 
 def _splitting(query: CandidateQuery) -> CandidateQuery:
-    """The query with leave to split what can be split: it has no wishes where its processors are."""
+    """Return the query with leave to split resources over providers, for a request without NUMA nodes."""
     allowed = msgspec.structs.replace(query, can_split=SPLITTABLE)
     return msgspec.structs.replace(query, can_split=tuple(sorted(allowed.split)))
 
@@ -89,7 +89,7 @@ def _query(
     guest: GuestTopology | None = None,
     page_size: int | None = None,
 ) -> CandidateQuery:
-    """A query. With ``guest`` each cell is a group, in pages of ``page_size`` KiB, None for small ones."""
+    """Return a query. With ``guest`` each cell is a group, in pages of ``page_size`` KiB (None: small)."""
     named = named_groups(spec.flavor)
     suffixed = len(named) - ("" in named)
     unsuffixed = named[""]
@@ -115,7 +115,7 @@ def _query(
     unsuffixed.forbidden |= spec.forbidden_traits
     root_required, root_forbidden = spec.root_required, spec.root_forbidden
     if guest is not None:
-        # The processors are in other groups, and maybe nothing is left here that could have their traits.
+        # The processors are in other groups, and this group may be left without resources that have traits.
         _check_traits(
             "the request", [frozenset((each,)) for each in unsuffixed.required], unsuffixed.forbidden
         )
@@ -158,7 +158,7 @@ def _add_processors(group: NamedGroup, wanted: Processors) -> None:
 
 
 def _sizes(spec: RequestSpec) -> Resources:
-    """What the flavor asks for by its own numbers. PCPU stands for VCPU; disks are rounded up to GiB."""
+    """Return the resources of the flavor's own numbers. PCPU replaces VCPU; disks are rounded up to GiB."""
     flavor = spec.flavor
     root = 0 if spec.volume_backed else flavor.disk_gb
     return {

@@ -32,7 +32,7 @@ from roost.scheduler.request.demand.flavor_image import FlavorImage
 from roost.scheduler.request.image_properties import is_true
 
 MOST_CELLS = 128
-"""Guest cells that extra specs or properties can list. Source: ``NUMA_NODES_MAX`` of Nova."""
+"""Most guest cells that extra specs or properties can list. Source: ``NUMA_NODES_MAX`` of Nova."""
 
 _AMOUNT = re.compile(r"resources([1-9][0-9]*)?:(VCPU|PCPU)")
 _HYPERTHREADING = re.compile(r"trait([1-9][0-9]*)?:HW_CPU_HYPERTHREADING")
@@ -43,13 +43,12 @@ _Read = TypeVar("_Read")
 
 
 def guest_topology(flavor: Flavor, image: Image | None) -> GuestTopology | None:
-    """The topology that flavor and image ask for; None if they ask for none.
+    """Return the topology that flavor and image ask for; None if they ask for none.
 
-    NUMA nodes, a page size, dedicated or mixed CPUs, and persistent memory ask for one.
+    NUMA nodes, a page size, dedicated or mixed CPUs, and persistent memory each ask for one.
 
     Raises:
-        BadRequestSpec: an extra spec or a property has a value that it cannot have, or they contradict each
-            other.
+        BadRequestSpec: an extra spec or a property has an invalid value, or they contradict each other.
     """
     if not flavor.extra_specs and (image is None or not image.properties):
         return None
@@ -70,7 +69,7 @@ def guest_topology(flavor: Flavor, image: Image | None) -> GuestTopology | None:
 
 
 def wanted_topology(spec: RequestSpec) -> GuestTopology | None:
-    """As `guest_topology`, for a request. The last answers are kept: one decision asks several times.
+    """As `guest_topology`, for a request. The last results are cached: one decision calls it several times.
 
     Raises: `BadRequestSpec`.
     """
@@ -81,7 +80,7 @@ def wanted_topology(spec: RequestSpec) -> GuestTopology | None:
     if found is None:
         if len(_last) >= _MOST_LAST:
             _last.clear()
-        # Flavor and image are kept as well: as long as they live no others have their ids.
+        # The cache holds flavor and image too: as long as they live no other object has their ids.
         found = _last[id(flavor), id(image)] = flavor, image, guest_topology(flavor, image)
     return found[2]
 
@@ -94,7 +93,7 @@ _last: dict[tuple[int, int], tuple[Flavor, Image | None, GuestTopology | None]] 
 
 
 def _policies(asked: FlavorImage) -> tuple[CpuPolicy | None, ThreadPolicy | None]:
-    """The policy of CPUs and of threads, as policies or as amounts and traits say them."""
+    """Return the policies of CPUs and of threads, given as policies or by amounts and traits."""
     policy, threads = cpu_policy(asked), thread_policy(asked)
     amounts = dict(_amounts(asked.flavor))
     if amounts and policy:
@@ -120,7 +119,7 @@ def _policies(asked: FlavorImage) -> tuple[CpuPolicy | None, ThreadPolicy | None
 
 
 def _amounts(flavor: Flavor) -> Iterator[tuple[str, int]]:
-    """The amounts of VCPU and PCPU that the flavor asks for, by extra spec; not those that are no numbers."""
+    """Yield the amounts of VCPU and PCPU in the flavor's extra specs, by extra spec; numbers only."""
     for key, value in flavor.extra_specs.items():
         if _AMOUNT.match(key) and value.strip().isdigit() and int(value):
             yield key, int(value)
@@ -135,7 +134,7 @@ def _hyperthreading(asked: FlavorImage) -> str | None:
 
 
 def _dedicated(asked: FlavorImage, policy: str | None) -> frozenset[int]:
-    """The numbers of the vCPUs that are dedicated."""
+    """Return the numbers of the dedicated vCPUs."""
     realtime, mask = realtime_mask(asked), dedicated_mask(asked)
     if policy in ("shared", None):
         if thread_policy(asked) or _hyperthreading(asked) in ("required", "forbidden"):
@@ -163,7 +162,7 @@ def _dedicated(asked: FlavorImage, policy: str | None) -> frozenset[int]:
 
 
 def _page_size(asked: FlavorImage) -> int | None:
-    """The page size that is asked for. An image may choose one if the flavor leaves it open."""
+    """Return the requested page size. An image may choose one if the flavor leaves it open."""
     flavor, image = asked.of_flavor("mem_page_size"), asked.of_image("mem_page_size")
     if image and not flavor:
         raise asked.bad_image("hw_mem_page_size", "needs hw:mem_page_size=any or large in the flavor")
@@ -178,7 +177,7 @@ def _page_size(asked: FlavorImage) -> int | None:
 
 
 def _size(asked: FlavorImage, key: str, text: str) -> int:
-    """A page size as text: a word, KiB, or a number with a unit, which are powers of 1024."""
+    """Read a page size: a word, KiB, or a number with a unit; units are powers of 1024."""
     if text in _SIZES:
         return _SIZES[text]
     if text.isdigit() and text.isascii() and len(text) < 16:
@@ -256,7 +255,7 @@ def _cell(number: int, cpus: frozenset[int], memory_mb: int, pinned: frozenset[i
 
 
 def _listed(asked: FlavorImage, matter: str, read: Callable[[str], _Read]) -> list[_Read] | None:
-    """What is said of each guest cell, by the flavor or by the image; None if nothing is said."""
+    """Return the values that flavor or image give for each guest cell; None if they give none."""
     flavor = _numbered(asked.flavor.extra_specs, f"hw:{matter}.", read, asked.bad_flavor)
     image = _numbered(asked.properties, f"hw_{matter}.", read, asked.bad_image)
     if flavor and image:

@@ -14,10 +14,10 @@ from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
 
 VDPA_SERVICE_VERSION: Final = 63
-"""The version of nova-compute from which on it can live migrate vDPA devices."""
+"""The first version of nova-compute that can live migrate vDPA devices."""
 
 SRIOV_SERVICE_VERSION: Final = 36
-"""The version of nova-compute from which on it can live migrate the devices of ports. Nova asks it of the two
+"""The first version of nova-compute that can live migrate the devices of ports. Nova requires it of the two
 hosts. Here all nodes need it, as for vDPA."""
 
 _NOT_WITH_ACCELERATORS: Final = frozenset(("resize", "migrate", "live_migrate"))
@@ -28,7 +28,7 @@ def check_move(spec: RequestSpec, requests: tuple[PciRequest, ...], table: NodeT
     """Check that the devices of a request can be moved by its operation.
 
     Raises:
-        BadRequestSpec: they cannot.
+        BadRequestSpec: they cannot be moved.
     """
     if spec.operation == "create":
         return

@@ -1,9 +1,9 @@
 """PCI devices close to the NUMA nodes of a guest, where both are providers in the trees of hosts.
 
-A device is close to a NUMA node if its provider is below the node's. A request says so with ``same_subtree``:
-the group of a guest node, and the groups of the devices that are to be close to it. Which node that is for
-each device is for the request to say, so that there is a query for each way to divide the devices among the
-nodes. Nodes that ask for the same are alike: of ways that differ in the order of these one is asked.
+A device is close to a NUMA node if its provider is below the node's. A query asks for that with
+``same_subtree``: the group of a guest node, and the groups of the devices close to it. A query must name the
+node of each device, so that there is one query for each way to divide the devices among the nodes. Nodes with
+equal requests are alike: of ways that differ only in their order, one is used.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,23 +17,23 @@ from roost.model.request import RequestGroup
 from roost.scheduler.errors import BadRequestSpec
 
 Subtrees = tuple[frozenset[str], ...]
-"""Sets of suffixes, each of groups whose providers are in one subtree."""
+"""Sets of group suffixes; the providers of the groups in one set are in one subtree."""
 
 Way = tuple[tuple[int, ...], ...]
-"""For each node how many devices of each request are close to it."""
+"""For each node, the number of devices of each request that are close to it."""
 
 MOST_WAYS: Final = 16
-"""Ways to divide devices among nodes that are asked for."""
+"""Most ways to divide devices among nodes, each of which is one query."""
 _MOST_TRIED: Final = 2_000
 
 _HARD: Final = ("required", "socket")
 
 
 def near_nodes(nodes: Sequence[RequestGroup], requests: Sequence[PciRequest]) -> Iterator[Subtrees]:
-    """What ``same_subtree`` is to say, the best first.
+    """Yield the values for ``same_subtree``, the best first.
 
-    All devices close to nodes come first, then those alone that must be: the policies ``required``, and
-    ``socket``, as trees have no sockets.
+    Values that put all devices close to nodes come first. Then come values for the devices that must be
+    close: of the policies ``required`` and ``socket``, as trees have no sockets.
 
     Raises:
         BadRequestSpec: there are too many ways to divide the devices that must be close to nodes.
@@ -52,7 +52,7 @@ def near_nodes(nodes: Sequence[RequestGroup], requests: Sequence[PciRequest]) ->
 
 
 def _subtrees(nodes: Sequence[RequestGroup], requests: Sequence[PciRequest]) -> list[Subtrees] | None:
-    """One for each way to divide all devices; None if there are too many."""
+    """Return the subtrees of each way to divide all devices; None if there are too many ways."""
     counts = [each.count for each in requests]
     if prod(comb(count + len(nodes) - 1, count) for count in counts) > _MOST_TRIED:
         return None
@@ -63,14 +63,14 @@ def _subtrees(nodes: Sequence[RequestGroup], requests: Sequence[PciRequest]) -> 
 
 
 def _shares(count: int, nodes: int) -> Iterator[tuple[int, ...]]:
-    """The ways to divide equal devices among nodes, with most of them on the first nodes first."""
+    """Yield the ways to divide equal devices among nodes, ways with most devices on early nodes first."""
     for bars in sorted(combinations(range(count + nodes - 1), nodes - 1), reverse=True):
         ends = (-1, *bars, count + nodes - 1)
         yield tuple(after - before - 1 for before, after in pairwise(ends))
 
 
 def _in_order(nodes: Sequence[RequestGroup], way: Way) -> Way:
-    """The way that stands for all that differ in the order of nodes that are alike."""
+    """Return the representative of all ways that differ only in the order of nodes that are alike."""
     ordered = list(way)
     for first in nodes:
         alike = [at for at, node in enumerate(nodes) if node.resources == first.resources]

@@ -17,8 +17,8 @@ from roost.model.request import RequestGroup, all_of
 from roost.scheduler.errors import BadRequestSpec
 
 NumaModel = Literal["objects", "trees", "both"]
-"""How the NUMA nodes of hosts are described: as objects in the reports of nodes, as child providers, or on
-some hosts in one way and on some in the other."""
+"""The model of the NUMA nodes of hosts: as objects in the reports of nodes, as child providers, or both, each
+on some of the hosts."""
 
 NUMA_ROOT: Final = "HW_NUMA_ROOT"
 """The trait of a provider that is a NUMA node."""
@@ -29,31 +29,31 @@ LARGE_PAGES: Final = (1_048_576, 2_048)
 """Sizes in KiB that ``hw:mem_page_size=large`` stands for, in the order in which they are tried."""
 
 LARGEST_SMALL_PAGE: Final = 64
-"""KiB. Memory in pages of up to this size is MEMORY_MB: the smallest pages of a host are 4 to 64 KiB."""
+"""Largest page size in KiB whose memory is MEMORY_MB: the smallest pages of a host are 4 to 64 KiB."""
 
 
 def page_class(size: int) -> str:
-    """The resource class of huge pages of ``size`` KiB; an amount is a number of pages."""
+    """Return the resource class of huge pages of ``size`` KiB; an amount is a number of pages."""
     return f"CUSTOM_HUGEPAGES_{size}KB"
 
 
 def suffix_of(number: int) -> str:
-    """The suffix of the group for the cell at a position."""
+    """Return the suffix of the group for the cell at a position."""
     return f"{_SUFFIX}{number}"
 
 
 def is_of_tree(candidate: Candidate) -> bool:
-    """Whether a candidate has the cells of its guest on child providers."""
+    """Return whether a candidate has the cells of its guest on child providers."""
     return suffix_of(0) in candidate.mappings
 
 
 def is_node(group: RequestGroup) -> bool:
-    """Whether a group asks for the NUMA node of a guest cell."""
+    """Return whether a group asks for the NUMA node of a guest cell."""
     return group.suffix.startswith(_SUFFIX)
 
 
 def page_sizes(guest: GuestTopology, flavor: str) -> list[int | None]:
-    """The sizes of huge pages, in KiB, that the memory may be in, best first; None for MEMORY_MB.
+    """Return the allowed sizes of pages for the guest's memory in KiB, best first; None for MEMORY_MB.
 
     Raises:
         BadRequestSpec: the memory of a cell is no multiple of the size.
@@ -79,7 +79,7 @@ def page_sizes(guest: GuestTopology, flavor: str) -> list[int | None]:
 def numa_groups(
     guest: GuestTopology, page_size: int | None, left_out: Collection[str]
 ) -> Iterator[RequestGroup]:
-    """A group for each cell. ``left_out``: classes that the flavor asks for in other groups."""
+    """Yield a group for each cell. ``left_out``: classes that the flavor asks for in other groups."""
     for number, cell in enumerate(guest.cells):
         amounts = _amounts(cell, guest.reserved(number), page_size)
         resources = {name: n for name, n in amounts.items() if n and name not in left_out}

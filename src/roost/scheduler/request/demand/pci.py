@@ -1,4 +1,4 @@
-"""The PCI devices that a request asks for: those of its ports, and those of the flavor's aliases.
+"""The PCI devices that a request asks for, by its ports and by the aliases of its flavor.
 
 Source: ``get_pci_requests_from_flavor`` of ``nova/pci/request.py``, and ``create_resource_requests`` of
 ``nova/network/neutron.py`` for the policies of ports.
@@ -26,14 +26,13 @@ _MOST_DEVICES: Final = 1_000
 
 
 _LAST: tuple[RequestSpec, PciOptions, tuple[PciRequest, ...]] | None = None
-"""The spec that was asked about last, and its requests: one decision asks several times."""
+"""The spec of the last call, its options, and its PCI requests: one decision calls several times."""
 
 
 def pci_requests(spec: RequestSpec, options: SchedulerOptions) -> tuple[PciRequest, ...]:
-    """All requests for PCI devices: those that the spec has, and those of its flavor's aliases, unless the
-    spec has these already.
+    """Return all requests for PCI devices: the spec's own, and those of its flavor's aliases, each once.
 
-    The policy of flavor and image goes before an alias's, that of a port before flavor and image.
+    The NUMA policy of flavor and image takes precedence over an alias's, that of a port over both.
 
     Raises:
         BadRequestSpec: the flavor names an alias that is unknown, flavor and image contradict each other, or
@@ -64,8 +63,7 @@ def pci_requests(spec: RequestSpec, options: SchedulerOptions) -> tuple[PciReque
 
 
 def with_pci_groups(spec: RequestSpec, options: SchedulerOptions) -> RequestSpec:
-    """The spec with request groups for the PCI devices that placement is asked for: those of aliases, if the
-    option ``pci_in_placement`` says so.
+    """Return the spec with request groups for the PCI devices of aliases, by the option ``pci_in_placement``.
 
     Raises: `BadRequestSpec`.
     """

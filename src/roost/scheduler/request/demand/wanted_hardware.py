@@ -1,4 +1,4 @@
-"""The hardware that a request wants, in words: room in NUMA cells, and PCI devices."""
+"""Phrases for the hardware that a request wants: room in NUMA cells, and PCI devices."""
 
 from collections.abc import Sequence
 
@@ -41,6 +41,6 @@ WORDS = {"NUMATopologyFilter": room_in_cells, "PciPassthroughFilter": enough_dev
 
 
 def listed(words: Sequence[str]) -> str:
-    """Some things in words: ``a``, ``a and b``, ``a, b and c``."""
+    """Return a list in words: ``a``, ``a and b``, ``a, b and c``."""
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last

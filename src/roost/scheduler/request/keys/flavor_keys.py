@@ -1,7 +1,7 @@
 """The extra specs that Nova and Roost know, beside those that filters and weighers declare.
 
-Source: ``nova/api/validation/extra_specs`` for names and values, ``roost.scheduler.request.demand`` for what
-the scheduler reads.
+Source: ``nova/api/validation/extra_specs`` for names and values, ``roost.scheduler.request.demand`` for the
+keys that the scheduler reads.
 """
 
 from typing import Final
@@ -131,4 +131,4 @@ FLAVOR_KEYS: Final[tuple[KnownKey, ...]] = (
     ),
     *extra_specs(_IRONIC, "baremetal:", parameter=ANY),
 )
-"""Extra specs that no filter or weigher declares alone, with their readers and the form of their values."""
+"""Extra specs with readers beside filters and weighers: names, readers, and the form of their values."""

@@ -76,4 +76,4 @@ IMAGE_KEYS: Final[tuple[KnownKey, ...]] = (
     ),
     *image_properties(_GLANCE, "owner_specified.", "os_glance_", parameter=ANY),
 )
-"""Properties that no filter or weigher declares alone, with all their readers."""
+"""Properties with readers beside filters and weighers: names and all readers."""

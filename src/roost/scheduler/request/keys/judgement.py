@@ -23,21 +23,24 @@ _NAMES: Final[dict[Where, str]] = {
 }
 _FAMILIES: Final = ("hw:numa_cpus.", "hw:numa_mem.", "hw_numa_cpus.", "hw_numa_mem.")
 MOST_KEYS: Final = 128
-"""Extra specs, image properties and hints of one request that are judged, in the event loop. `KeyJudge.check`
-refuses a request with more."""
+"""Most extra specs, image properties and hints of one request that are judged, in the event loop.
+`KeyJudge.check` refuses a request with more."""
 
 _LONGEST_KEY: Final = 100
-"""Characters of a name; no known key is as long."""
+"""Characters of a name that count in the search for similar keys; no known key is as long."""
 
 _MOST_KEPT: Final = 1_000
 _LONGEST_KEPT: Final = 8_000
-"""Characters of the keys and values of a request. What was found out about a longer one is not kept."""
+"""Most characters of the keys and values of a request whose judgement is cached."""
 
 
 class _Judged(NamedTuple):
-    """``unread`` keys; ``mistakes`` that refuse a request; ``to_ask``: keys of which only their readers know
-    whether they have an effect, by the hosts and the rest of the request, each with a hint at what may have
-    been meant."""
+    """The judgement of the keys of one request.
+
+    ``unread``: keys that nothing reads. ``mistakes``: texts for which the request is refused. ``to_ask``:
+    keys whose effect depends on the hosts and the rest of the request, so that their readers must be asked;
+    each with a hint at the key that may have been meant.
+    """
 
     unread: tuple[UnreadKey, ...] = ()
     mistakes: tuple[str, ...] = ()
@@ -48,7 +51,7 @@ _NOTHING: Final = _Judged()
 
 
 class KeyJudge:
-    """Judges the keys of requests. What was found out of requests that are alike is kept."""
+    """Judges the keys of requests, with a cache for requests that are alike."""
 
     def __init__(self, options: SchedulerOptions, filters: Sequence[Any], weighers: Sequence[Any]) -> None:
         self._readers = Readers(options, filters, weighers)
@@ -56,7 +59,7 @@ class KeyJudge:
         self._kept: dict[tuple[Any, ...], _Judged] = {}
 
     def unread(self, spec: RequestSpec, table: NodeTable, *, of_nova: bool = False) -> tuple[UnreadKey, ...]:
-        """The keys of a request that have no effect; none if it has more than `MOST_KEYS`.
+        """Return the keys of a request that have no effect; none if it has more than `MOST_KEYS`.
 
         ``of_nova``: the request comes from Nova, whose drivers read keys too.
         """
@@ -75,8 +78,8 @@ class KeyJudge:
         """As `unread`, for a request that is refused if a key can only be a mistake.
 
         Raises:
-            BadRequestSpec: a key is one edit from a known one, or has a value that it cannot have; or, by
-                option, one has no effect. Or there are more keys than `MOST_KEYS`.
+            BadRequestSpec: a key is one edit from a known one, or has an invalid value; or, by option, a key
+                has no effect. Or there are more keys than `MOST_KEYS`.
         """
         if (number := _number_of_keys(spec)) > MOST_KEYS:
             raise BadRequestSpec(
@@ -114,7 +117,7 @@ class KeyJudge:
 
 
 class _Judging:
-    """The judgement of one request, without a look at the hosts."""
+    """Judges one request without reading the hosts."""
 
     def __init__(self, readers: Readers, spec: RequestSpec, of_nova: bool) -> None:
         self._readers = readers
@@ -160,7 +163,7 @@ class _Judging:
             self._judge_unknown(where, name, known)
 
     def _is_read(self, known: Sequence[KnownKey], beside: Set[str]) -> bool:
-        """Return whether anything reads the key beside some plugins."""
+        """Return whether the key has a reader other than the plugins ``beside``."""
         readers = {reader for each in known for reader in each.readers} - beside
         return any(map(self._is_active, readers))
 
@@ -195,7 +198,7 @@ class _Judging:
         self._tell(where, name, f"{why}{_hint(close)}{said}")
 
     def _judge_families(self) -> None:
-        """NUMA nodes are counted from 0: nothing reads what is said of one after a missing one."""
+        """Judge keys with a NUMA node's number: from 0 on, keys after a missing number have no effect."""
         for names in (self._spec.flavor.extra_specs, self._spec.image_properties):
             for family in _FAMILIES:
                 found = [
@@ -225,7 +228,7 @@ def _length_of_hints(hints: Mapping[str, Sequence[str]]) -> int:
 
 @cache
 def _known_by_name(where: Where) -> tuple[Mapping[str, Sequence[KnownKey]], Sequence[KnownKey]]:
-    """The known keys without a parameter by their names, and those with one."""
+    """Return the known keys without a parameter by their names, and those with one."""
     whole: dict[str, list[KnownKey]] = {}
     families: list[KnownKey] = []
     for each in all_known():
@@ -235,7 +238,7 @@ def _known_by_name(where: Where) -> tuple[Mapping[str, Sequence[KnownKey]], Sequ
 
 
 def _known(where: Where, name: str) -> Iterator[KnownKey]:
-    """The known keys that a name is, those without a parameter first."""
+    """Yield the known keys that match a name, keys without a parameter first."""
     whole, families = _known_by_name(where)
     yield from whole.get(name, ())
     yield from (each for each in families if each.key.matches(name))
@@ -247,7 +250,7 @@ def _named(where: Where, name: str) -> str:
 
 @cache
 def _comparable(where: Where, size: int) -> Sequence[Key]:
-    """The keys that a name of so many characters may be a misspelt one of."""
+    """Return the known keys that a name of ``size`` characters may be a misspelling of."""
     known = (each.key for each in all_known())
     of_place = (key for key in (*known, *earlier_names()) if key.where == where)
     return [key for key in of_place if key.parameter or -1 <= len(key.fixed) - size <= 1]
@@ -262,7 +265,7 @@ def _hint(close: str | None) -> str:
 
 
 def _broken(where: Where, name: str) -> str | None:
-    """The form of a key with a parameter, of which a name has only the fixed part or a wrong parameter."""
+    """Return the form of a key with a parameter if a name has its fixed part and no valid parameter."""
     for key in (each.key for each in _known_by_name(where)[1]):
         end = key.fixed[-1:]
         if end in (":", ".") and f"{name}{end}".startswith(key.fixed):

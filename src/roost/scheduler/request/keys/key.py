@@ -19,10 +19,10 @@ NUMBER = "[0-9]{1,9}"
 class Key(msgspec.Struct, frozen=True):
     """A key, or a family of keys.
 
-    A key is the ``fixed`` part alone, or with a text behind it that the regular expression ``parameter``
-    matches: ``hw:numa_cpus.`` with a number, ``resources:`` with a class. Without a fixed part it is every
-    key that the expression matches. Filters and weighers declare those that they read; see
-    `roost.scheduler.plugins.plugins.Filter`.
+    A key is the ``fixed`` part alone. A family is the ``fixed`` part with a text behind it that the regular
+    expression ``parameter`` matches: ``hw:numa_cpus.`` with a number, ``resources:`` with a class. With an
+    empty fixed part it is every key that the expression matches. Filters and weighers declare the keys that
+    they read; see `roost.scheduler.plugins.plugins.Filter`.
     """
 
     where: Where

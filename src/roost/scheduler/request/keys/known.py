@@ -1,4 +1,4 @@
-"""All keys that something may read, here or elsewhere."""
+"""`KnownKey`: keys that something reads, here or elsewhere, with their readers."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -9,10 +9,10 @@ import msgspec
 from roost.model.unread import Where
 from roost.scheduler.request.image_properties import CURRENT_NAMES
 from roost.scheduler.request.keys.key import Key
-from roost.scheduler.request.keys.values import Form
+from roost.scheduler.request.keys.values import ValueForm
 
 SCHEDULER: Final = "the scheduler"
-"""The reader of keys that become resources, traits and places of a request, whatever is configured."""
+"""The reader of keys that become resources, traits and places of a request, under any configuration."""
 DRIVER: Final = "the driver libvirt"
 """The reader of keys that Roost's agents read on hosts with libvirt."""
 CONDUCTOR: Final = "the conductor"
@@ -35,24 +35,24 @@ class KnownKey(msgspec.Struct, frozen=True):
 
     key: Key
     readers: tuple[str, ...]
-    form: Form | None = None
+    form: ValueForm | None = None
 
 
 def extra_specs(
     readers: str | tuple[str, ...],
     *names: str,
     scope: str = "",
-    form: Form | None = None,
+    form: ValueForm | None = None,
     parameter: str = "",
 ) -> Iterator[KnownKey]:
-    """Extra specs that have the same readers and form."""
+    """Yield extra specs that have the same readers and form."""
     yield from _keys("extra_spec", readers, names, scope, form, parameter)
 
 
 def image_properties(
     readers: str | tuple[str, ...], *names: str, scope: str = "", parameter: str = ""
 ) -> Iterator[KnownKey]:
-    """Properties of images that have the same readers."""
+    """Yield properties of images that have the same readers."""
     yield from _keys("image_property", readers, names, scope, None, parameter)
 
 
@@ -61,7 +61,7 @@ def _keys(
     readers: str | tuple[str, ...],
     names: Iterable[str],
     scope: str,
-    form: Form | None,
+    form: ValueForm | None,
     parameter: str,
 ) -> Iterator[KnownKey]:
     by = (readers,) if isinstance(readers, str) else readers
@@ -80,7 +80,7 @@ HINTS: Final = (
 
 
 def current_name(where: Where, name: str) -> str:
-    """The name under which a key is judged: today's name of a property of an image."""
+    """Return the name under which a key is judged: the current name of an image property."""
     if where != "image_property":
         return name
     return "hw_disk_bus" if name == "vmware_adaptertype" else CURRENT_NAMES.get(name, name)
@@ -88,5 +88,5 @@ def current_name(where: Where, name: str) -> str:
 
 @cache
 def earlier_names() -> tuple[Key, ...]:
-    """Properties of images under names that Nova still takes for others."""
+    """Return the earlier names of image properties, which Nova still accepts."""
     return tuple(Key("image_property", name) for name in (*CURRENT_NAMES, "vmware_adaptertype"))

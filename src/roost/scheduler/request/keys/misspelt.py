@@ -7,11 +7,11 @@ from roost.scheduler.request.keys.key import Key
 
 
 def meant(name: str, keys: Iterable[Key]) -> str | None:
-    """The key that was meant, None if no fixed part is one edit away from the beginning of ``name``.
+    """Return the key that was meant, None if no fixed part is one edit away from the beginning of ``name``.
 
-    An edit adds, drops or changes one character, or swaps two neighbours; letters count alike in either case.
-    What follows the fixed part stays as it is: there neighbours are keys of their own. Of several keys, one
-    in other letters was meant, else one of which a character was left out.
+    An edit adds, drops or changes one character, or swaps two neighbours; case is ignored. The text after the
+    fixed part is not corrected: similar parameters are different keys. If several keys are near, one that
+    differs in case only is returned first, else one of which the name lacks a character.
     """
     found = [each for key in keys for each in _near(name, key)]
     return min(found, key=lambda each: (each.lower() != name.lower(), len(each) <= len(name)), default=None)
@@ -35,7 +35,7 @@ def is_near(one: str, other: str) -> bool:
     if abs(len(one) - len(other)) > 1 or one == other:
         return False
     a, b = one.lower(), other.lower()
-    # An edit leaves one half as it is: most pairs end here, without a look at each character.
+    # One edit leaves one half unchanged, so that most pairs end here, without a loop over characters.
     half = (min(len(a), len(b)) - 1) // 2
     if half > 0 and a[:half] != b[:half] and a[-half:] != b[-half:]:
         return False

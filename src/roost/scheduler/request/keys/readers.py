@@ -27,10 +27,10 @@ _OWN: Final = (*FLAVOR_KEYS, *IMAGE_KEYS, *HINTS)
 
 
 class Readers:
-    """The readers of keys under some options.
+    """The readers of keys under given options.
 
-    ``active``: the names of all of them, those of weighers and enabled filters included. ``filters``: the
-    names of the filters. ``silent``: the plugins of other packages that do not say what they read.
+    ``active``: the names of all readers, weighers and enabled filters included. ``filters``: the names of the
+    filters. ``silent``: the plugins of other packages that do not declare the keys that they read.
     """
 
     def __init__(self, options: SchedulerOptions, filters: Sequence[Any], weighers: Sequence[Any]) -> None:
@@ -42,24 +42,24 @@ class Readers:
         self._more = tuple(map(_pattern, options.keys.known_keys))
 
     def plugins_of(self, where: Where, name: str) -> Iterator[Any]:
-        """The filters and weighers that read a key."""
+        """Yield the filters and weighers that read a key."""
         for plugin in self._plugins:
             if any(key.where == where and key.matches(name) for key in reads_of(plugin)):
                 yield plugin
 
     def is_made_known(self, name: str) -> bool:
-        """Return whether an operator has named a key as one that something reads."""
+        """Return whether the option ``known_keys`` names a key as one that something reads."""
         return any(pattern.fullmatch(name) for pattern in self._more)
 
 
 def reads_of(plugin: Any) -> Sequence[Key]:
-    """The keys that a filter or weigher declares, or its class."""
+    """Return the keys that a filter or weigher declares, or its class."""
     return tuple(getattr(plugin, "reads", ()))
 
 
 @cache
 def all_known() -> tuple[KnownKey, ...]:
-    """All known keys. One that several parts know is there several times."""
+    """Return all known keys, including those that plugins declare. A key may occur several times."""
     declared = (
         KnownKey(key, (each.name,))
         for kind in (FILTER, WEIGHER)
@@ -70,7 +70,7 @@ def all_known() -> tuple[KnownKey, ...]:
 
 
 def _of(options: SchedulerOptions) -> Iterator[str]:
-    """The readers that options switch on."""
+    """Yield the readers that options switch on."""
     if options.request_filters.numa_model != "objects":
         yield NUMA_TREES
     if options.request_filters.image_metadata_prefilter:
@@ -80,7 +80,7 @@ def _of(options: SchedulerOptions) -> Iterator[str]:
 
 
 def _is_silent(plugin: Any) -> bool:
-    """Return whether a plugin may read anything. A built-in that declares nothing reads nothing."""
+    """Return whether a plugin may read any key. A built-in that declares nothing reads nothing."""
     package = type(plugin).__module__.partition(".")[0]
     is_own = package == roost.__name__ and not isinstance(plugin, PlainFilter | PlainWeigher)
     return not is_own and not hasattr(plugin, "reads")

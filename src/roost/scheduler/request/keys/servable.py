@@ -8,7 +8,7 @@ from roost.scheduler.options import SchedulerOptions
 
 
 def check_servable(spec: RequestSpec, table: NodeTable, options: SchedulerOptions) -> None:
-    """Check that a request asks for a zone that there is, and does not contradict itself.
+    """Check that the zone of a request exists, and that the request does not contradict itself.
 
     Raises:
         UnknownZone: no aggregate is an availability zone of this name.

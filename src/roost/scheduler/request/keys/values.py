@@ -11,10 +11,10 @@ _YES_OR_NO = ("1", "t", "true", "on", "y", "yes", "0", "f", "false", "off", "n",
 _LONGEST_NUMBER = 19
 
 
-class Form(msgspec.Struct, frozen=True):
+class ValueForm(msgspec.Struct, frozen=True):
     """The form of a value: one of some words, or a text that a regular expression matches.
 
-    ``text`` says it, as the rest of a sentence that begins with the value: ``is no whole number from 1 on``.
+    ``text``: the rest of a sentence about a value without this form: ``is no whole number from 1 on``.
     """
 
     text: str
@@ -35,20 +35,20 @@ class Form(msgspec.Struct, frozen=True):
         return re.fullmatch(self.pattern, value, re.ASCII) is not None
 
 
-def one_of(*words: str) -> Form:
-    """One of some words."""
-    return Form(f"is none of {', '.join(words)}", frozenset(words))
+def one_of(*words: str) -> ValueForm:
+    """Return the form of a value that is one of some words."""
+    return ValueForm(f"is none of {', '.join(words)}", frozenset(words))
 
 
-def whole_from(least: int) -> Form:
-    """A whole number from ``least`` on."""
-    return Form(f"is no whole number from {least} on", least=least)
+def whole_from(least: int) -> ValueForm:
+    """Return the form of a whole number from ``least`` on."""
+    return ValueForm(f"is no whole number from {least} on", least=least)
 
 
-def like(pattern: str, what: str) -> Form:
-    """A text that a regular expression matches; ``what`` names it with its article: ``a page size``."""
-    return Form(f"is not {what}", pattern=pattern)
+def like(pattern: str, what: str) -> ValueForm:
+    """Return the form of a text that matches ``pattern``; ``what`` names it with article: ``a page size``."""
+    return ValueForm(f"is not {what}", pattern=pattern)
 
 
-YES_OR_NO = Form("is neither true nor false", frozenset(_YES_OR_NO), any_case=True)
-TEXT = Form("is empty", pattern=r"(?s).+")
+YES_OR_NO = ValueForm("is neither true nor false", frozenset(_YES_OR_NO), any_case=True)
+TEXT = ValueForm("is empty", pattern=r"(?s).+")

@@ -1,10 +1,18 @@
-"""Request filters: what can be asked of placement already, so that hosts need not be looked at later.
+"""Request filters: conditions that placement can check already, so that filters judge fewer hosts later.
 
-Each is a function from a query to a narrower query, in a file of its own. `SPEC_FILTERS` look at the request
-spec and the options alone, so that their results are kept for requests that are alike. `TABLE_FILTERS` look
-at the node table and at placement as well.
+Each is a function from a query to a narrower query, in a file of its own. `SPEC_FILTERS` read the request
+spec and the options alone, so that their results are cached for requests that are alike. `TABLE_FILTERS` read
+the node table and placement as well.
 
 Source: ``nova/scheduler/request_filter.py``.
+
+narrowed_query                         ways to narrow a query, and the data that request filters read
+accelerators, packed_virtqueue, remote_managed_ports, sound  features of the host that ports and flavors need
+ephemeral_encryption, tpm_secret_security  encryption of disks and of virtual TPMs
+image_metadata, image_type             traits that images need
+compute_status, owner                  enabled nodes, and providers that Nova's agents own
+availability_zone, requested_destination, routed_networks  hosts by zone, destination and network segment
+isolated_aggregates, tenant_aggregates aggregates reserved for traits or projects
 """
 
 from typing import Final
@@ -16,7 +24,7 @@ from roost.scheduler.request.request_filters.ephemeral_encryption import require
 from roost.scheduler.request.request_filters.image_metadata import require_traits_of_image
 from roost.scheduler.request.request_filters.image_type import require_image_type
 from roost.scheduler.request.request_filters.isolated_aggregates import leave_out_isolated_aggregates
-from roost.scheduler.request.request_filters.narrowed_query import Facts, SpecFilter, TableFilter
+from roost.scheduler.request.request_filters.narrowed_query import FilterFacts, SpecFilter, TableFilter
 from roost.scheduler.request.request_filters.owner import require_owner
 from roost.scheduler.request.request_filters.packed_virtqueue import require_packed_virtqueue
 from roost.scheduler.request.request_filters.remote_managed_ports import require_remote_managed_ports
@@ -26,7 +34,7 @@ from roost.scheduler.request.request_filters.sound import require_sound
 from roost.scheduler.request.request_filters.tenant_aggregates import ask_for_tenant_aggregates
 from roost.scheduler.request.request_filters.tpm_secret_security import require_tpm_secret_security
 
-__all__ = ["SPEC_FILTERS", "TABLE_FILTERS", "Facts"]
+__all__ = ["SPEC_FILTERS", "TABLE_FILTERS", "FilterFacts"]
 
 SPEC_FILTERS: Final[tuple[SpecFilter, ...]] = (
     require_image_type,

@@ -10,7 +10,7 @@ from roost.scheduler.request.request_filters.narrowed_query import with_root_tra
 def require_accelerators(
     query: CandidateQuery, spec: RequestSpec, options: SchedulerOptions
 ) -> CandidateQuery:
-    """COMPUTE_ACCELERATORS on the root for the extra spec ``accel:device_profile``."""
+    """Require COMPUTE_ACCELERATORS on the root for the extra spec ``accel:device_profile``."""
     if not spec.flavor.extra_specs.get(PROFILE):
         return query
     return with_root_traits(query, "COMPUTE_ACCELERATORS")

@@ -2,14 +2,13 @@
 
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
-from roost.scheduler.request.request_filters.narrowed_query import Facts, within_aggregates
+from roost.scheduler.request.request_filters.narrowed_query import FilterFacts, within_aggregates
 
 
-def ask_for_zone(query: CandidateQuery, spec: RequestSpec, facts: Facts) -> CandidateQuery:
-    """``member_of`` any aggregate of the zone asked for.
+def ask_for_zone(query: CandidateQuery, spec: RequestSpec, facts: FilterFacts) -> CandidateQuery:
+    """Ask for hosts in any aggregate of the requested zone, by ``member_of``.
 
-    The default zone also has the hosts that name none, which are in no aggregate: that one is left to
-    the filter.
+    The default zone is left to the filter: it also has the hosts whose aggregates name no zone.
     """
     zone = spec.availability_zone
     if zone is None or zone == facts.options.default_availability_zone:

@@ -9,5 +9,5 @@ from roost.scheduler.options import SchedulerOptions
 
 
 def leave_out_disabled(query: CandidateQuery, spec: RequestSpec, options: SchedulerOptions) -> CandidateQuery:
-    """Forbids COMPUTE_STATUS_DISABLED on the root."""
+    """Forbid COMPUTE_STATUS_DISABLED on the root."""
     return msgspec.structs.replace(query, root_forbidden=query.root_forbidden | {DISABLED_TRAIT})

@@ -12,9 +12,10 @@ _FORMATS = ("plain", "luks", "luksv2")
 def require_ephemeral_encryption(
     query: CandidateQuery, spec: RequestSpec, options: SchedulerOptions
 ) -> CandidateQuery:
-    """COMPUTE_EPHEMERAL_ENCRYPTION, and the same with the format, on the root.
+    """Require COMPUTE_EPHEMERAL_ENCRYPTION, and the same with the format, on the root.
 
-    Extra specs ``hw:ephemeral_encryption`` and ``hw:ephemeral_encryption_format``, or the properties.
+    The extra specs ``hw:ephemeral_encryption`` and ``hw:ephemeral_encryption_format`` ask for it, or the
+    image properties of these names.
     """
     asked = FlavorImage(spec.flavor, spec.image)
     if not asked.agreed_flag("ephemeral_encryption"):

@@ -22,15 +22,15 @@ _PREFIXES: Final = {
     "hw_emulation_architecture": "COMPUTE_ARCH",
     "hw_viommu_model": "COMPUTE_VIOMMU",
 }
-"""Property -> beginning of the traits that its values stand for."""
+"""Property -> prefix of the traits that its values stand for."""
 
 
 def require_traits_of_image(
     query: CandidateQuery, spec: RequestSpec, options: SchedulerOptions
 ) -> CandidateQuery:
-    """The traits of the image's devices on the root, by option.
+    """Require the traits of the image's devices on the root, by option.
 
-    If a value has no trait, no trait is required for any: the node's driver judges the image then.
+    If one value has no trait, no traits are required at all: the node's driver judges the image then.
     """
     if not options.request_filters.image_metadata_prefilter or not spec.image_properties:
         return query

@@ -12,9 +12,9 @@ _log = structlog.get_logger()
 
 
 def require_image_type(query: CandidateQuery, spec: RequestSpec, options: SchedulerOptions) -> CandidateQuery:
-    """COMPUTE_IMAGE_TYPE_… on the root, by option; not if the root disk is a volume.
+    """Require COMPUTE_IMAGE_TYPE_… on the root, by option; not if the root disk is a volume.
 
-    A disk format without a trait asks for nothing.
+    A disk format without a trait requires nothing.
     """
     if not options.request_filters.query_placement_for_image_type_support or spec.volume_backed:
         return query

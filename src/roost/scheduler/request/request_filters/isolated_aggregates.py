@@ -1,12 +1,14 @@
-"""Aggregates whose hosts are kept for requests that require a trait."""
+"""Aggregates whose hosts are reserved for requests that require a trait."""
 
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
-from roost.scheduler.request.request_filters.narrowed_query import Facts, outside_aggregates
+from roost.scheduler.request.request_filters.narrowed_query import FilterFacts, outside_aggregates
 
 
-def leave_out_isolated_aggregates(query: CandidateQuery, spec: RequestSpec, facts: Facts) -> CandidateQuery:
-    """Forbids the aggregates with ``trait:NAME=required`` for a trait that the request does not require."""
+def leave_out_isolated_aggregates(
+    query: CandidateQuery, spec: RequestSpec, facts: FilterFacts
+) -> CandidateQuery:
+    """Forbid aggregates with ``trait:NAME=required`` for traits that the request does not require."""
     if not facts.options.request_filters.enable_isolated_aggregate_filtering:
         return query
     isolated = frozenset(

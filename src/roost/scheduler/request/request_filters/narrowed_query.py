@@ -1,4 +1,4 @@
-"""Narrowing a query: the ways in which request filters do it, and what they look at."""
+"""Ways to narrow a query, and the data that request filters read."""
 
 from collections.abc import Callable, Mapping
 
@@ -10,11 +10,11 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 
 
-class Facts(msgspec.Struct, frozen=True):
-    """What request filters look at beside the request spec.
+class FilterFacts(msgspec.Struct, frozen=True):
+    """The data that request filters read beside the request spec.
 
-    ``required_traits``: all traits that some request group requires. ``aggregates``: of providers in
-    placement, for those that the request spec names (segments).
+    ``required_traits``: all traits that some request group requires. ``aggregates``: the aggregates in
+    placement of the providers that the request spec names (network segments), by provider.
     """
 
     table: NodeTable
@@ -22,27 +22,26 @@ class Facts(msgspec.Struct, frozen=True):
     required_traits: frozenset[str] = frozenset()
     aggregates: Mapping[str, frozenset[str]] = {}
 
-    def with_traits_of(self, query: CandidateQuery) -> "Facts":
-        """The same, with the traits that the groups of a query require."""
+    def with_traits_of(self, query: CandidateQuery) -> "FilterFacts":
+        """Return the same facts with the traits that the groups of a query require."""
         terms = (any_of for group in query.groups for any_of in group.required if len(any_of) == 1)
         return msgspec.structs.replace(self, required_traits=frozenset[str]().union(*terms))
 
 
 SpecFilter = Callable[[CandidateQuery, RequestSpec, SchedulerOptions], CandidateQuery]
-TableFilter = Callable[[CandidateQuery, RequestSpec, Facts], CandidateQuery]
+TableFilter = Callable[[CandidateQuery, RequestSpec, FilterFacts], CandidateQuery]
 
 
 def with_root_traits(query: CandidateQuery, *traits: str) -> CandidateQuery:
-    """The query with traits that the tree's root must have."""
+    """Return the query with traits that the tree's root must have."""
     return msgspec.structs.replace(query, root_required=query.root_required.union(traits))
 
 
 def within_aggregates(query: CandidateQuery, *any_of: frozenset[str]) -> CandidateQuery:
-    """The query for hosts that are in one aggregate of each set, if it has an unsuffixed group.
+    """Return the query for hosts in one aggregate of each set, if it has an unsuffixed group.
 
-    Granular groups are left alone: an aggregate of the root does not span a tree for them, and a sharing
-    provider outside of the aggregate may serve one. Hosts are judged by `roost.scheduler.request.places` as
-    well.
+    Granular groups are not changed: for them, an aggregate of the root does not span the tree, and a sharing
+    provider outside of the aggregate may serve one. `roost.scheduler.request.places` restricts the hosts too.
     """
     groups = tuple(
         group if group.granular else msgspec.structs.replace(group, member_of=(*group.member_of, *any_of))
@@ -52,7 +51,7 @@ def within_aggregates(query: CandidateQuery, *any_of: frozenset[str]) -> Candida
 
 
 def outside_aggregates(query: CandidateQuery, aggregates: frozenset[str]) -> CandidateQuery:
-    """The query for hosts that are in none of these aggregates, if it has an unsuffixed group."""
+    """Return the query for hosts that are in none of these aggregates, if it has an unsuffixed group."""
     groups = tuple(
         group
         if group.granular
@@ -63,7 +62,7 @@ def outside_aggregates(query: CandidateQuery, aggregates: frozenset[str]) -> Can
 
 
 def within_tree(query: CandidateQuery, root: str) -> CandidateQuery:
-    """The query for one tree; without an unsuffixed group all groups must be served by it."""
+    """Return the query for one tree; without an unsuffixed group, the tree must serve all groups."""
     alone = all(group.granular for group in query.groups)
     groups = tuple(
         msgspec.structs.replace(group, in_tree=root) if alone or not group.granular else group

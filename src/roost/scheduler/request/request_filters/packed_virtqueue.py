@@ -10,7 +10,7 @@ from roost.scheduler.request.request_filters.narrowed_query import with_root_tra
 def require_packed_virtqueue(
     query: CandidateQuery, spec: RequestSpec, options: SchedulerOptions
 ) -> CandidateQuery:
-    """COMPUTE_NET_VIRTIO_PACKED on the root for ``hw:virtio_packed_ring`` or ``hw_virtio_packed_ring``."""
+    """Require COMPUTE_NET_VIRTIO_PACKED on the root for ``virtio_packed_ring`` of flavor or image."""
     if not FlavorImage(spec.flavor, spec.image).agreed_flag("virtio_packed_ring"):
         return query
     return with_root_traits(query, "COMPUTE_NET_VIRTIO_PACKED")

@@ -9,7 +9,7 @@ from roost.scheduler.request.request_filters.narrowed_query import with_root_tra
 def require_remote_managed_ports(
     query: CandidateQuery, spec: RequestSpec, options: SchedulerOptions
 ) -> CandidateQuery:
-    """COMPUTE_REMOTE_MANAGED_PORTS on the root if one of the ports is remotely managed."""
+    """Require COMPUTE_REMOTE_MANAGED_PORTS on the root if one of the ports is remotely managed."""
     if not any(network.port_id and network.remote_managed for network in spec.requested_networks):
         return query
     return with_root_traits(query, "COMPUTE_REMOTE_MANAGED_PORTS")

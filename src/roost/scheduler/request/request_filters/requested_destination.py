@@ -4,19 +4,18 @@ from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.request.places import target_of
 from roost.scheduler.request.request_filters.narrowed_query import (
-    Facts,
+    FilterFacts,
     outside_aggregates,
     within_aggregates,
     within_tree,
 )
 
 
-def ask_for_destination(query: CandidateQuery, spec: RequestSpec, facts: Facts) -> CandidateQuery:
-    """``in_tree`` of the one node that is asked for, ``member_of`` the aggregates of the destination.
+def ask_for_destination(query: CandidateQuery, spec: RequestSpec, facts: FilterFacts) -> CandidateQuery:
+    """Ask for the tree of the one requested node, and for the aggregates of the destination.
 
-    Sharing providers outside of the tree do not serve the unsuffixed group then: placement's rule. A host
-    with several nodes cannot be asked for: `roost.scheduler.request.places` restricts the request to its
-    nodes.
+    By placement's rule, sharing providers outside of the tree do not serve the unsuffixed group then. A query
+    cannot ask for a host with several nodes: `roost.scheduler.request.places` restricts the request to them.
 
     Raises:
         BadRequestSpec: a host or node is unknown.

@@ -5,18 +5,18 @@ from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.errors import RequestFilterFailed
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.request.request_filters.narrowed_query import Facts, within_aggregates
+from roost.scheduler.request.request_filters.narrowed_query import FilterFacts, within_aggregates
 
 
 def segments_of(spec: RequestSpec, options: SchedulerOptions) -> frozenset[str]:
-    """The network segments that a request is asked to be near to, by option: uuids of providers."""
+    """Return the network segments that a request must reach, by option: uuids of providers."""
     if not options.request_filters.query_placement_for_routed_network_aggregates:
         return frozenset()
     return frozenset(each for network in spec.requested_networks for each in network.segments)
 
 
-def ask_for_segments(query: CandidateQuery, spec: RequestSpec, facts: Facts) -> CandidateQuery:
-    """``member_of`` any aggregate of the segments of each routed network or port, by option.
+def ask_for_segments(query: CandidateQuery, spec: RequestSpec, facts: FilterFacts) -> CandidateQuery:
+    """Ask for hosts in any aggregate of the segments of each routed network or port, by option.
 
     Raises:
         RequestFilterFailed: a segment is in no aggregate.

@@ -10,7 +10,7 @@ _MODELS = ("sb16", "es1370", "pcspk", "ac97", "ich6", "ich9", "usb", "virtio")
 
 
 def require_sound(query: CandidateQuery, spec: RequestSpec, options: SchedulerOptions) -> CandidateQuery:
-    """COMPUTE_SOUND_MODEL_VIRTIO on the root for the sound model ``virtio``; other models need nothing."""
+    """Require COMPUTE_SOUND_MODEL_VIRTIO on the root for the sound model ``virtio``, nothing for others."""
     if FlavorImage(spec.flavor, spec.image).agreed("sound_model", _MODELS) != "virtio":
         return query
     return with_root_traits(query, "COMPUTE_SOUND_MODEL_VIRTIO")

@@ -3,14 +3,14 @@
 from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.errors import RequestFilterFailed
-from roost.scheduler.request.request_filters.narrowed_query import Facts, within_aggregates
+from roost.scheduler.request.request_filters.narrowed_query import FilterFacts, within_aggregates
 
 KEY = "filter_tenant_id"
-"""The metadata key, or the beginning of it, whose value is a project's id."""
+"""The metadata key whose value is a project's id, or the prefix of such keys."""
 
 
-def ask_for_tenant_aggregates(query: CandidateQuery, spec: RequestSpec, facts: Facts) -> CandidateQuery:
-    """``member_of`` any aggregate of the project, by option.
+def ask_for_tenant_aggregates(query: CandidateQuery, spec: RequestSpec, facts: FilterFacts) -> CandidateQuery:
+    """Ask for hosts in any aggregate of the project, by option.
 
     Raises:
         RequestFilterFailed: the project has none, and the options demand one.

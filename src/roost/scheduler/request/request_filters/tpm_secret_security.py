@@ -13,7 +13,7 @@ _SECURITY = ("user", "host", "deployment")
 def require_tpm_secret_security(
     query: CandidateQuery, spec: RequestSpec, options: SchedulerOptions
 ) -> CandidateQuery:
-    """The trait of ``hw:tpm_secret_security`` on the root, ``user`` by default, if there is a virtual TPM."""
+    """Require the trait of ``hw:tpm_secret_security`` (default ``user``) on the root, for a virtual TPM."""
     asked = FlavorImage(spec.flavor, spec.image)
     if virtual_tpm(asked) is None:
         return query

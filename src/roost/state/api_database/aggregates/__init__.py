@@ -1,8 +1,8 @@
 """Host aggregates and availability zones in the API database.
 
-store        the transactions
-zones        the zones of hosts, as aggregates make them
-differences  what differs between two states of the aggregates
-errors       refusals
-known        the aggregates that a process has read
+store        the aggregates, each change of which has a version
+zones        the nodes whose availability zone a change of an aggregate changes
+differences  the aggregates in placement that providers have to join or leave
+errors       the errors of changes
+known        a copy of all aggregates in memory, kept up to date by version
 """

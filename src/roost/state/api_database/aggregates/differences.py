@@ -1,4 +1,4 @@
-"""Which providers in placement are to join or leave which of Roost's own aggregates."""
+"""The differences between aggregates in placement and the host aggregates."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 
-class Difference(NamedTuple):
+class AggregateDifference(NamedTuple):
     """The aggregates that a provider is to join and those that it is to leave."""
 
     join: frozenset[str]
@@ -17,11 +17,11 @@ def differences(
     wanted: Mapping[str, AbstractSet[str]],
     present: Mapping[str, AbstractSet[str]],
     nodes: AbstractSet[str],
-) -> dict[str, Difference]:
-    """What differs, by provider.
+) -> dict[str, AggregateDifference]:
+    """Return the aggregates that providers have to join and leave, by provider.
 
     ``wanted``: the members of each aggregate. ``present``: the providers that each aggregate has in
-    placement, for all that are wanted and for deleted ones. Only ``nodes``, the root providers of compute
+    placement, for all wanted aggregates and for deleted ones. Only ``nodes``, the root providers of compute
     nodes, leave an aggregate: an operator may have put another provider into it, such as a shared disk.
     """
     join: defaultdict[str, set[str]] = defaultdict(set)
@@ -33,6 +33,6 @@ def differences(
         for provider in (providers - members) & nodes:
             leave[provider].add(aggregate)
     return {
-        provider: Difference(frozenset(join[provider]), frozenset(leave[provider]))
+        provider: AggregateDifference(frozenset(join[provider]), frozenset(leave[provider]))
         for provider in sorted(join.keys() | leave.keys())
     }

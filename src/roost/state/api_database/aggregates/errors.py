@@ -3,7 +3,7 @@
     NotFound
     └── NoSuchAggregate     no aggregate has the uuid
     BadRequest
-    └── NoSuchNode          no compute node has the name, or several have it
+    └── UnknownNodeName     no compute node has the name, or several have it
     Conflict
     ├── AggregateChanged    the aggregate is at another generation
     ├── NameTaken           another aggregate has the name
@@ -24,7 +24,7 @@ class NoSuchAggregate(NotFound):
         super().__init__(f"no aggregate {uuid}")
 
 
-class NoSuchNode(BadRequest):
+class UnknownNodeName(BadRequest):
     """No compute node has the name, or several have it."""
 
 

@@ -1,4 +1,4 @@
-"""The host aggregates as they were read last, kept up to date by version."""
+"""A copy of the host aggregates in memory, kept up to date by version."""
 
 from typing import Protocol
 
@@ -7,7 +7,7 @@ from roost.state.api_database.aggregates.store import AggregateChanges
 
 
 class AggregateSource(Protocol):
-    """What is read: see `roost.state.api_database.aggregates.store.AggregateStore.changes`."""
+    """The source of changes: see `roost.state.api_database.aggregates.store.AggregateStore.changes`."""
 
     async def changes(self, after: int | None = None) -> AggregateChanges | None: ...
 
@@ -21,7 +21,7 @@ class KnownAggregates:
         self._version: int | None = None
 
     async def refresh(self) -> AggregateChanges | None:
-        """Read what has changed since the last time; None if nothing has."""
+        """Read and return the changes since the last call; None if there are none."""
         changes = await self._source.changes(self._version)
         if changes is not None:
             for gone in self.by_uuid.keys() - changes.all:

@@ -31,10 +31,10 @@ _ENCODER = msgspec.json.Encoder(order="sorted")
 _METADATA = msgspec.json.Decoder(dict[str, str])
 
 Judge = Callable[[Mapping[str, ZoneChange]], None]
-"""Raises an error if these nodes must not change their availability zone."""
+"""Function that raises an error if the nodes must not change their availability zone so."""
 
 Answer = Callable[[Aggregate], KeyedAnswer | None]
-"""Returns the answer that is kept with a new aggregate, None if none is."""
+"""Function that returns the answer to store with a new aggregate, None for none."""
 
 
 class AggregateCount(NamedTuple):
@@ -45,7 +45,7 @@ class AggregateCount(NamedTuple):
 
 
 class AggregateChanges(NamedTuple):
-    """What has changed up to a version: the aggregates that did, and the uuids of all that there are."""
+    """The changed aggregates up to a version, and the uuids of all present aggregates."""
 
     version: int
     changed: list[Aggregate]
@@ -56,9 +56,9 @@ class AggregateStore:
     """The aggregates, each change of which has a version. Raises `StorageError` if the database cannot be
     used.
 
-    A transaction that changes an aggregate first raises the one version of all, and so waits for those that
-    do the same: two changes never put a node into two zones, and whoever has read a version has read all
-    changes before it. ``clock``: seconds since the epoch, for the events.
+    A transaction that changes an aggregate first raises the common version of all, and so waits for others
+    that do the same: two changes never put a node into two zones, and a reader that has seen a version has
+    seen all changes before it. ``clock``: seconds since the epoch, for the events.
     """
 
     def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
@@ -67,7 +67,7 @@ class AggregateStore:
         self._clock = clock
 
     async def page(self, limit: int, after: str = "", name: str | None = None) -> list[AggregateCount]:
-        """Up to ``limit`` aggregates without their members, in order of uuids, those after one uuid.
+        """Return up to ``limit`` aggregates after a uuid, without their members, in order of uuids.
 
         ``name``: only the aggregate that has it.
         """
@@ -88,17 +88,17 @@ class AggregateStore:
         )
 
     async def find(self, uuid: str) -> Aggregate:
-        """An aggregate. Raises `NoSuchAggregate`."""
+        """Return an aggregate. Raises `NoSuchAggregate`."""
         return await self.database.read(lambda connection: _find(connection, uuid))
 
     async def aggregates_of(self, node: str) -> frozenset[str]:
-        """The aggregates that a node is in now."""
+        """Return the aggregates that a node is in now."""
         return await self.database.read(
             lambda connection: frozenset(connection.execute(_AGGREGATES_OF, {"node": node}).scalars())
         )
 
     async def changes(self, after: int | None = None) -> AggregateChanges | None:
-        """What has changed since a version, None if nothing has; without one, all there is."""
+        """Return the changes since a version, None if there are none; without a version, all aggregates."""
 
         def read(connection: Connection) -> AggregateChanges | None:
             version = read_version(connection)
@@ -113,9 +113,9 @@ class AggregateStore:
         answer: Answer | None = None,
         by: Requester | None = None,
     ) -> list[Aggregate]:
-        """Add aggregates, all or none, and return them as they are kept.
+        """Add aggregates, all or none, and return them as they are stored.
 
-        ``answer``: returns the answer that is kept with the first one. ``by``: who asks for it.
+        ``answer``: returns the answer to store with the first one. ``by``: the requester.
 
         Raises:
             NameTaken: an aggregate has the name.
@@ -148,7 +148,8 @@ class AggregateStore:
     ) -> Aggregate:
         """Change an aggregate and return it. A change of nothing leaves its generation as it is.
 
-        ``change`` has no effect but its result, or an error that is passed on. ``by``: who asks for it.
+        ``change`` returns the new aggregate, without other effects; its errors are passed on. ``by``: the
+        requester.
 
         Raises:
             NoSuchAggregate: there is no such aggregate.
@@ -175,7 +176,7 @@ class AggregateStore:
         return await self.database.write(write)
 
     async def delete(self, uuid: str, by: Requester | None = None) -> None:
-        """Delete an aggregate. ``by``: who asks for it.
+        """Delete an aggregate. ``by``: the requester.
 
         Raises:
             NoSuchAggregate: there is no such aggregate.
@@ -195,12 +196,12 @@ class AggregateStore:
         await self.database.write(write)
 
     async def deleted(self) -> frozenset[str]:
-        """The deleted aggregates that have not been forgotten."""
+        """Return the deleted aggregates that have not been forgotten."""
         query = sa.select(deleted_host_aggregates.c.uuid)
         return await self.database.read(lambda connection: frozenset(connection.execute(query).scalars()))
 
     async def forget(self, deleted: Collection[str]) -> None:
-        """Forget deleted aggregates, which no provider in placement is in any more."""
+        """Forget deleted aggregates that no provider in placement has any more."""
 
         def write(connection: Connection) -> None:
             for some in in_batches(deleted):
@@ -221,7 +222,7 @@ _AGGREGATES_OF = sa.select(host_aggregate_members.c.aggregate_uuid).where(
 
 
 def next_version(connection: Connection) -> int:
-    """The version of the change that a transaction is about to make; the next transaction waits for it."""
+    """Return the version of the change that this transaction makes; the next one waits for its end."""
     column = host_aggregates_version.c.version
     connection.execute(sa.update(host_aggregates_version).values(version=column + 1))
     version: int = connection.execute(sa.select(column)).scalar_one()
@@ -229,15 +230,16 @@ def next_version(connection: Connection) -> int:
 
 
 def read_version(connection: Connection) -> int:
-    """The version of the newest change."""
+    """Return the version of the newest change."""
     version: int = connection.execute(sa.select(host_aggregates_version.c.version)).scalar_one()
     return version
 
 
 def read_changes(connection: Connection, version: int, after: int | None) -> AggregateChanges:
-    """The aggregates that have changed after a version, up to the newest one, which is ``version``.
+    """Return the aggregates that have changed after a version, up to the newest one, which is ``version``.
 
-    All there are without ``after``, and if that is newer than the newest: the database was taken back.
+    Returns all of them without ``after``, or if that is newer than ``version``: the database was restored to
+    an earlier state.
     """
     since = 0 if after is None or after > version else after
     every = frozenset(connection.execute(sa.select(host_aggregates.c.uuid)).scalars())
@@ -247,7 +249,7 @@ def read_changes(connection: Connection, version: int, after: int | None) -> Agg
 
 
 def _change(old: Aggregate, new: Aggregate) -> str:
-    """The change of an aggregate in words."""
+    """Return the change of an aggregate in words."""
     said = []
     if new.name != old.name:
         said.append(f"was named {old.name}")
@@ -304,7 +306,7 @@ def _check_name(connection: Connection, aggregate: Aggregate) -> None:
 
 
 def _zone_changes(connection: Connection, old: Aggregate, new: Aggregate) -> dict[str, ZoneChange]:
-    """What `zone_changes` says, with the zones that the nodes have from other aggregates."""
+    """Return `zone_changes`, with the zones that the nodes have from other aggregates."""
     elsewhere: dict[str, str] = {}
     zones = {
         row.uuid: zone

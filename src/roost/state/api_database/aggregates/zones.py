@@ -1,4 +1,4 @@
-"""Which nodes change their availability zone with a change of an aggregate."""
+"""The nodes whose availability zone a change of an aggregate changes."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -19,14 +19,14 @@ class ZoneChange(NamedTuple):
 
 
 def affected_nodes(old: Aggregate, new: Aggregate) -> frozenset[str]:
-    """The nodes whose zone may change when ``old`` becomes ``new``."""
+    """Return the nodes whose zone may change when ``old`` becomes ``new``."""
     if old.zone != new.zone:
         return old.members | new.members
     return old.members ^ new.members if new.zone is not None else frozenset()
 
 
 def zone_changes(old: Aggregate, new: Aggregate, elsewhere: Mapping[str, str]) -> dict[str, ZoneChange]:
-    """The nodes whose zone changes when ``old`` becomes ``new``, in order of their uuids.
+    """Return the nodes whose zone changes when ``old`` becomes ``new``, in order of their uuids.
 
     ``elsewhere``: the zones that affected nodes have from other aggregates.
 

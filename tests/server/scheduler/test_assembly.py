@@ -8,7 +8,7 @@ from roost.model.inventory import Inventory
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider
 from roost.scheduler.gateways.foreign_groups import no_members
-from roost.server.scheduler import opening
+from roost.server.scheduler import assembly as opening
 from support.ledgers import opened, run
 from support.placement_api import uuid_of
 from support.steps import lines_of

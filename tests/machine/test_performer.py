@@ -11,16 +11,16 @@ from roost.machine import (
     Await,
     Call,
     Clock,
-    Count,
     Draw,
+    Increment,
     Machine,
+    MachineStep,
     Monotonic,
     Performer,
     Read,
     Record,
     Sleep,
     Start,
-    Step,
     Together,
     UnknownService,
     Wake,
@@ -95,7 +95,7 @@ def test_each_step_has_its_answer():
 
     def machine() -> Machine[list[Any]]:
         yield from Record((), ()).do()
-        yield from Count(Counter(), 2.0).do()
+        yield from Increment(Counter(), 2.0).do()
         return [
             (yield from Read("api", Name("a")).do()),
             (yield from Write("cell/c", Name("b")).do()),
@@ -117,7 +117,7 @@ def test_each_step_has_its_answer():
         (Read("away", Name("a")), DatabaseUnavailable),
         (Ask("double", Double(-1)), ValueError),
         (Ask("nobody", Double(1)), UnknownService),
-        (Step(), TypeError),
+        (MachineStep(), TypeError),
     ],
 )
 def test_the_error_of_a_step_is_thrown_in(step: Any, kind: type[Exception]):

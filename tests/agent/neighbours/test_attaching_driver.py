@@ -11,7 +11,7 @@ import pytest
 from roost.agent.attached import Attached
 from roost.agent.errors import BuildFailed
 from roost.agent.neighbours.accelerators import Accelerators
-from roost.agent.neighbours.attaching import AttachingDriver
+from roost.agent.neighbours.attaching_driver import AttachingDriver
 from roost.agent.neighbours.ports import Ports
 from roost.model.assignment import AssignedDevices, Assignment
 from roost.model.instance import Instance

@@ -1,4 +1,4 @@
-"""What both conductors open: placement, and a scheduler in this process or over HTTP."""
+"""Opens the services that both conductors call: placement, and a scheduler in this process or over HTTP."""
 
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
@@ -12,13 +12,16 @@ from roost.placement.service import PlacementService
 from roost.records import RecordQueue
 from roost.scheduler.client import HttpScheduler
 from roost.server.conductor.options import ConductingOptions
-from roost.server.scheduler.opening import open_deciding, open_placement
+from roost.server.scheduler.assembly import open_deciding, open_placement
 from roost.state.cell_database import Cell
 from roost.storage import Database
 
 
-class Asked(NamedTuple):
-    """What a conductor asks. ``ledger``: of this process; None: another service has it."""
+class ConductorServices(NamedTuple):
+    """The services that a conductor calls.
+
+    ``ledger``: the ledger of this process; None: placement is another service, ``http_placement``.
+    """
 
     placement: Placement
     scheduler: SchedulerLike
@@ -32,10 +35,10 @@ async def open_asked(
     records: RecordQueue,
     cells: Iterable[Cell],
     api: Database | None,
-) -> Asked:
+) -> ConductorServices:
     """Open placement and the scheduler.
 
-    ``cells``: whose nodes a scheduler in this process knows. Raises `OperatorError`.
+    ``cells``: a scheduler in this process has the nodes of these cells as hosts. Raises `OperatorError`.
     """
     opened = await open_placement(stack, options.scheduling)
     ledger = opened if isinstance(opened, Ledger) else None
@@ -43,6 +46,6 @@ async def open_asked(
     placement: Placement = PlacementService(opened) if isinstance(opened, Ledger) else opened
     if options.uses_service:
         service = await stack.enter_async_context(HttpScheduler.configured(options.source))
-        return Asked(placement, service, ledger, over_http)
+        return ConductorServices(placement, service, ledger, over_http)
     deciding = await open_deciding(stack, options.scheduling, opened, records, cells, api)
-    return Asked(placement, deciding.scheduler, ledger, over_http)
+    return ConductorServices(placement, deciding.scheduler, ledger, over_http)

@@ -1,4 +1,4 @@
-"""A machine that must not end: it is begun again after an error."""
+"""A machine that is restarted after an error."""
 
 from collections.abc import Callable
 
@@ -6,10 +6,9 @@ from roost.machine.steps import Log, Machine, Sleep
 
 
 def lasting(name: str, begin: Callable[[], Machine[None]], pause: float = 1.0) -> Machine[None]:
-    """Run a machine; after an error, which is a defect, begin it again in ``pause`` seconds.
+    """Run a machine; after an error, which is a defect, restart it in ``pause`` seconds.
 
-    One row that nobody foresaw must not leave a process without a part of its work. Ends when the machine
-    ends.
+    One unexpected row must not stop a part of a process's work for good. Ends when the machine ends.
     """
     while True:
         try:

@@ -1,4 +1,4 @@
-"""A driver whose guests are attached to neighbours: it does that around what another driver does."""
+"""A driver that attaches guests to neighbours (ports, accelerators) around the calls of another driver."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -30,9 +30,9 @@ _log = structlog.get_logger()
 class AttachingDriver:
     """A driver, and the neighbours of its host, in the order in which guests are attached to them.
 
-    ``folder``: where it keeps which instances may be attached: before the first of them is asked, and until
-    the last has let go. What could not be detached at the end of a build is tried again with every build and
-    every end of a guest, and after a start. A `PluggingDriver` is told what its guest is attached to. Raises
+    ``folder``: keeps the list of instances that may be attached: from before the first neighbour is asked
+    until the last one has detached. A detach that failed is tried again with every build and every end of a
+    guest, and after a start. A `PluggingDriver` gets the ports and devices of its guest. Raises
     `StateUnusable`.
     """
 
@@ -106,11 +106,11 @@ class AttachingDriver:
         return any(neighbour.serves(instance) for neighbour in self._neighbours)
 
     def _lock(self, instance: str) -> asyncio.Lock:
-        """What is attached and detached of one instance is done one after the other."""
+        """Return the lock of an instance: its attaching and detaching do not overlap."""
         return self._locks.setdefault(instance, asyncio.Lock())
 
     async def _detach_left(self, but: str | None = None) -> None:
-        """Try once more what has failed; what fails again is tried later."""
+        """Repeat detaches that failed; one that fails again is tried later."""
         for instance in sorted(self._left - {but}):
             try:
                 await self._detach(instance)

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import structlog
 
 from roost.machine import steps
-from roost.machine.steps import Call, Machine, Step, Work
+from roost.machine.steps import Call, Machine, MachineStep, Work
 from roost.machine.wakes import Wakes
 from roost.model.record import RecordSink
 from roost.process.logs import RequestIds, serving
@@ -24,14 +24,14 @@ class Transactor(Protocol):
     """A database; `roost.storage.Database` is one."""
 
     async def read(self, work: Work[T], /) -> T:
-        """Run a work in a transaction that reads one snapshot."""
+        """Run a work in a transaction that reads one snapshot, and return its result."""
 
     async def write(self, work: Work[T], /) -> T:
         """Run a work in a transaction and return its result once it is durable."""
 
 
 Service = Callable[[Call[Any]], Awaitable[Any]]
-"""Answers questions. It refuses a question that it does not know with `UnknownService`."""
+"""Answers questions. Raises `UnknownService` for a question that it does not know."""
 
 
 class UnknownService(Exception):
@@ -43,10 +43,10 @@ class Performer:
     """Runs the machines of one process.
 
     Args:
-        database: the database of a name. An error that it raises is thrown into the machine that asks.
+        database: returns the database of a name. An error that it raises is thrown into the machine.
         services: by name.
-        records: where runs and attempts are put; None: nowhere.
-        wakes: the topics of the process, which code beside machines may wake as well.
+        records: takes runs and attempts; None: they are dropped.
+        wakes: the topics of the process, which other code may wake as well.
         clock: seconds since the epoch.
 
     ``failure`` is the error of the last machine of `start` that ended with one; None if none did.
@@ -69,7 +69,7 @@ class Performer:
         self._records = records
         self.wakes = wakes or Wakes()
         self._sleep = sleep
-        self._at_once: dict[type[Step[Any]], Callable[[Any], object]] = {
+        self._at_once: dict[type[MachineStep[Any]], Callable[[Any], object]] = {
             steps.Monotonic: lambda _: monotonic(),
             steps.Clock: lambda _: clock(),
             steps.Draw: lambda _: draw(),
@@ -77,19 +77,19 @@ class Performer:
             steps.Start: lambda step: self._start(step),
             steps.Log: _log_line,
             steps.Record: self._record,
-            steps.Count: lambda step: step.counter.inc(step.amount),
+            steps.Increment: lambda step: step.counter.inc(step.amount),
         }
         self._running: set[asyncio.Task[Any]] = set()
         self.failure: BaseException | None = None
 
     async def run(self, machine: Machine[T]) -> T:
-        """Run a machine to its end. Raises the error that leaves it. A cancellation closes it."""
+        """Run a machine to its end. Raises the error that leaves it. A cancellation closes the machine."""
         seen: dict[str, int] = {}
         at_once = self._at_once
         try:
             step = next(machine)
             while True:
-                # Most steps wait for nothing, and a coroutine for each would cost more than they do.
+                # Most steps wait for nothing, and a coroutine for each would cost more than the step.
                 perform = at_once.get(type(step))
                 try:
                     answer = await self._perform(step, seen) if perform is None else perform(step)
@@ -121,7 +121,7 @@ class Performer:
             await asyncio.wait(self._running)
 
     async def close(self) -> None:
-        """Close all machines of `start`, at whatever step they are."""
+        """Close all machines of `start`, at any step."""
         while self._running:
             running = list(self._running)
             for task in running:
@@ -134,7 +134,7 @@ class Performer:
             self.failure = error
             _log.error("a machine ended with an error", machine=task.get_name(), exc_info=error)
 
-    async def _perform(self, step: Step[Any], seen: dict[str, int]) -> Any:
+    async def _perform(self, step: MachineStep[Any], seen: dict[str, int]) -> Any:
         match step:
             case steps.Read(database, work):
                 return await self._database(database).read(work)
@@ -157,7 +157,7 @@ class Performer:
 
     async def _together(self, machines: Any) -> list[Any]:
         tasks = [asyncio.ensure_future(self.run(machine)) for machine in machines]
-        # An error that a machine returns is an answer like others: only its task tells it from a raised one.
+        # A machine may return an exception as its answer: only its task tells that from a raised one.
         await asyncio.gather(*tasks, return_exceptions=True)
         return [task.result() for task in tasks]
 

@@ -1,4 +1,4 @@
-"""Opens what a process needs to decide: placement, the cells' nodes, and a scheduler on both."""
+"""Opens placement, the cells' nodes, and a scheduler on both."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.gateways.word_checks import UnconditionalGateway, WordCheckedGateway
 from roost.scheduler.nodes.feed import NodeFeed
-from roost.scheduler.nodes.hosts import Hosts
+from roost.scheduler.nodes.hosts import ServiceHosts
 from roost.scheduler.nodes.operator_words import OperatorWords
 from roost.scheduler.nodes.roots import HttpRoots, LedgerRoots, RootSource
 from roost.scheduler.nodes.table import NodeTable
@@ -43,10 +43,10 @@ _log = structlog.get_logger()
 
 
 class Deciding(NamedTuple):
-    """A scheduler, and the hosts that it chooses from."""
+    """A scheduler, and the hosts that it selects from."""
 
     scheduler: Scheduler
-    hosts: Hosts
+    hosts: ServiceHosts
 
 
 def open_database(stack: AsyncExitStack, url: DatabaseUrl | str, options: SchedulingOptions) -> Database:
@@ -57,7 +57,7 @@ def open_database(stack: AsyncExitStack, url: DatabaseUrl | str, options: Schedu
 
 
 async def open_placement(stack: AsyncExitStack, options: SchedulingOptions) -> Ledger | HttpPlacement:
-    """Open the ledger, or, where none is configured, a placement service over HTTP."""
+    """Open the ledger; if none is configured, connect to a placement service over HTTP."""
     if options.database is None:
         return await stack.enter_async_context(HttpPlacement.configured(options.source))
     return await open_ledger(stack, open_database(stack, options.database, options))
@@ -73,7 +73,7 @@ async def open_ledger(
 
 
 async def open_recording(stack: AsyncExitStack, options: SchedulingOptions) -> RecordQueue:
-    """Open the records, and remove those that are too old from time to time."""
+    """Open the records, and remove expired ones periodically."""
     records = await open_records(open_conf(options.source))
     keep_records(stack, records)
     return records
@@ -85,7 +85,7 @@ def keep_records(
     every_seconds: float = TRIM_SECONDS,
     clock: Callable[[], float] = time.time,
 ) -> None:
-    """Remove records that are too old every so many seconds, and close them with the stack."""
+    """Remove expired records periodically, and close the records with the stack."""
     stack.push_async_callback(records.close)
     run_beside(stack, _trim(records, every_seconds, clock))
     metrics.WAITING_RECORDS.follow(lambda: records.waiting)
@@ -105,9 +105,9 @@ async def open_deciding(
 ) -> Deciding:
     """Open a scheduler and keep its hosts up to date.
 
-    ``cells``: whose nodes are hosts; they may change. ``api``: the API database, which has aggregates and
-    groups and takes the node journal; None: there is none, and no cell is read. ``around``: returns the
-    gateway that the scheduler gets, given its own. ``seeds``: of its runs, by default random ones.
+    ``cells``: the cells whose nodes are hosts; they may change. ``api``: the API database, which has
+    aggregates and groups and takes the node journal; None: there is none, and no cell is read. ``around``:
+    wraps the gateway of the scheduler. ``seeds``: seeds of its runs, by default random ones.
     """
     table = NodeTable()
     feed = None
@@ -126,7 +126,7 @@ async def open_deciding(
     if options.hosts_from_placement:
         of = LedgerRoots if isinstance(placement, Ledger) else HttpRoots
         roots = of(placement, options.placement_hosts_seconds)  # type: ignore[arg-type]
-    hosts = Hosts(table, feed, roots)
+    hosts = ServiceHosts(table, feed, roots)
     await hosts.refresh_all()
     run_for_ever(stack, "hosts", hosts.run(), runtime)
     if isinstance(placement, Ledger):
@@ -145,7 +145,7 @@ def _gateway(placement: Ledger | HttpPlacement, members: Members, words: Operato
     if isinstance(placement, Ledger):
         fleet = placement.known()
         if fleet.has_trees:
-            # Now, and not in the first decision: it takes half a second for thousands of devices.
+            # Prepared now, not in the first decision: it takes half a second for thousands of devices.
             feasibilities(fleet).prepare()
         return LocalGateway(placement)
     return _looking(HttpGateway(placement, members), words)
@@ -156,7 +156,7 @@ def _looking(gateway: UnconditionalGateway, words: OperatorWords | None) -> Gate
 
 
 async def _trim(records: RecordQueue, every_seconds: float, clock: Callable[[], float]) -> None:
-    """Remove records that are older than the options keep, until cancelled."""
+    """Remove records past their retention periodically, until cancelled."""
     while True:
         await asyncio.sleep(every_seconds)
         try:
