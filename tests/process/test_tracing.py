@@ -187,7 +187,7 @@ def test_spans_reach_a_collector_by_otlp(tmp_path: Path) -> None:
     """A collector of the test gets what a process sends, by the options or by OpenTelemetry's variables."""
     code = (
         "import http.server, threading, sys, os\n"
-        "from roost import tracing\n"
+        "from roost.process import tracing\n"
         "got = []\n"
         "class Collector(http.server.BaseHTTPRequestHandler):\n"
         "    def do_POST(self):\n"
@@ -276,7 +276,7 @@ def test_while_tracing_is_off_nothing_of_it_is_imported() -> None:
     code = (
         "import sys\n"
         "import roost.cli.serve, roost.cli.up, roost.server.placement.worker\n"
-        "from roost import tracing\n"
+        "from roost.process import tracing\n"
         "tracing.start(tracing.TracingOptions())\n"
         "with tracing.span('work'), tracing.shared_span('commit', [tracing.here()]): tracing.note({})\n"
         "assert not tracing.headers() and not tracing.is_on()\n"

@@ -16,10 +16,10 @@ from roost.model.node import NodeInstance, NodeReport
 from roost.model.node_event import AggregateRemoved, AggregateSet, MembershipsSet
 from roost.model.operator_word import Subject
 from roost.placement.service import PlacementService
+from roost.scheduler.nodes import journal
 from roost.scheduler.nodes.feed import NodeFeed
 from roost.scheduler.nodes.journal import JournalWriter, PastTable
 from roost.scheduler.nodes.table import NodeTable
-from roost.state.api_database import node_journal
 from roost.state.api_database.aggregates.store import AggregateStore
 from roost.state.api_database.node_events_codec import EventDecoder, EventEncoder
 from roost.state.api_database.node_journal import JournalMissing, NodeJournals
@@ -132,8 +132,8 @@ def test_a_journal_tells_what_the_feed_and_the_scheduler_have_done(tmp_path) -> 
 
 
 def test_what_is_older_than_a_base_is_removed_and_so_are_ended_journals(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(node_journal, "LEAST_BEFORE_BASE", 0)
-    monkeypatch.setattr(node_journal, "TIMES_BASE", 2)
+    monkeypatch.setattr(journal, "LEAST_BEFORE_BASE", 0)
+    monkeypatch.setattr(journal, "TIMES_BASE", 2)
 
     async def run() -> None:
         database = opened(tmp_path)
@@ -235,7 +235,7 @@ def test_batches_that_cannot_be_written_wait_and_a_lost_answer_writes_nothing_tw
 
 
 def test_a_new_journal_begins_where_too_much_waits(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(node_journal, "MOST_WAITING", 0)
+    monkeypatch.setattr(journal, "MOST_WAITING", 0)
 
     async def run() -> None:
         opened(tmp_path)
