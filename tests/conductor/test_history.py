@@ -10,7 +10,7 @@ import pytest
 
 from roost.conductor.http import create_app
 from roost.model.instance import ACTIVE, BuildResult
-from roost.records import RecordQueue, RecordRetention
+from roost.records import RecordQueue, Retention
 from roost.records.backend import open_sql_records
 from roost.state.api_database.past import PRUNED_AT_ONCE, PrunePastMappings
 from roost.state.cell_database.guests import GuestsReported
@@ -30,7 +30,7 @@ NAMES = ("node-", "cell1", "cell2", "no IP", "NoMoreAddresses")
 
 def using(directory: Path, use: Use, queue: RecordQueue | None = None) -> None:
     async def run() -> None:
-        backend = await open_sql_records(f"sqlite:///{directory / 'records.db'}", RecordRetention())
+        backend = await open_sql_records(f"sqlite:///{directory / 'records.db'}", Retention())
         records = queue or RecordQueue(backend, gather_seconds=0.0)
         async with conducting(directory, records) as now:
             app = create_app(

@@ -10,7 +10,7 @@ import pytest
 from roost.conductor import http as conductor
 from roost.conductor.agent_endpoint.sessions import FreeSessions
 from roost.model.visibility import NoRuleOfView, Viewer, has_rule, visible
-from roost.records import RecordQueue, RecordRetention
+from roost.records import RecordQueue, Retention
 from roost.records.backend import open_sql_records
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.api import operations as scheduling
@@ -33,7 +33,7 @@ OF_PROJECTS = [
 
 def using(directory: Path, use: Any) -> None:
     async def run() -> None:
-        backend = await open_sql_records(f"sqlite:///{directory / 'records.db'}", RecordRetention())
+        backend = await open_sql_records(f"sqlite:///{directory / 'records.db'}", Retention())
         records = RecordQueue(backend, gather_seconds=0.0)
         async with conducting(directory, records) as now:
             app = conductor.create_app(

@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from roost.ledger import Ledger
-from roost.ledger.retention import DAY, Retention, keep_trimming
+from roost.ledger.retention import DAY, CommitRetention, keep_trimming
 from roost.placement.commands.names import AddResourceClass
 from roost.storage import DatabaseUnavailable
 from support.ledgers import commits_of, findings_in, opened, run
@@ -36,7 +36,7 @@ class Sleeps:
 
 
 async def trimming(
-    ledgers: list[Ledger], retention: Retention, now: float, use: Callable[[Sleeps], Awaitable[None]]
+    ledgers: list[Ledger], retention: CommitRetention, now: float, use: Callable[[Sleeps], Awaitable[None]]
 ) -> None:
     sleeps = [Sleeps() for _ in ledgers]
     tasks = [
@@ -60,7 +60,7 @@ def test_commits_beyond_the_number_go_and_the_log_says_how_many(place) -> None:
         async with opened(place) as [ledger]:
             kept = await filled(ledger)
             with capture_logs() as logs:
-                await trimming([ledger], Retention(commits=5), 0.0, lambda sleeps: sleeps.one_round())
+                await trimming([ledger], CommitRetention(commits=5), 0.0, lambda sleeps: sleeps.one_round())
             assert commits_of(ledger.database) == kept[-5:]
             assert [(line["event"], line["commits"]) for line in logs] == [
                 ("old commits are removed", len(kept) - 5)
@@ -74,7 +74,7 @@ def test_commits_go_with_their_age_by_the_clock_that_is_given(tmp_path) -> None:
     async def use() -> None:
         async with opened(tmp_path / "api.db") as [ledger]:
             kept = await filled(ledger)
-            retention = Retention(days=7)
+            retention = CommitRetention(days=7)
             await trimming([ledger], retention, 6 * DAY, lambda sleeps: sleeps.one_round())
             assert commits_of(ledger.database) == kept
             await trimming([ledger], retention, 1e12, lambda sleeps: sleeps.one_round())
@@ -88,7 +88,7 @@ def test_several_at_a_time_remove_each_commit_once(place) -> None:
         async with opened(place, 3) as ledgers:
             kept = await filled(ledgers[0])
             with capture_logs() as logs:
-                await trimming(ledgers, Retention(commits=3), 0.0, lambda sleeps: sleeps.one_round())
+                await trimming(ledgers, CommitRetention(commits=3), 0.0, lambda sleeps: sleeps.one_round())
             assert commits_of(ledgers[0].database) == kept[-3:]
             assert sum(line["commits"] for line in logs) == len(kept) - 3
             await ledgers[1].execute(AddResourceClass("CUSTOM_LATER"))
@@ -119,7 +119,7 @@ def test_after_any_failure_the_next_interval_tries_again(
                 await sleeps.one_round()
 
             with capture_logs() as logs:
-                await trimming([ledger], Retention(commits=5), 0.0, two_rounds)
+                await trimming([ledger], CommitRetention(commits=5), 0.0, two_rounds)
             assert ["tries again" in line["event"] for line in logs] == [True, False]
             assert commits_of(ledger.database) == kept[-5:]
 
@@ -130,7 +130,7 @@ def test_an_interval_of_0_removes_nothing(tmp_path) -> None:
     async def use() -> None:
         async with opened(tmp_path / "api.db") as [ledger]:
             kept = await filled(ledger)
-            await keep_trimming(ledger, Retention(commits=1, interval=0.0), lambda: 1e12)
+            await keep_trimming(ledger, CommitRetention(commits=1, interval=0.0), lambda: 1e12)
             assert commits_of(ledger.database) == kept
 
     asyncio.run(use())

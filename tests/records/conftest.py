@@ -9,7 +9,7 @@ import pytest
 
 from roost.model.record import PENDING, REFUSED, Attempt, Run, Step
 from roost.model.spec import Flavor, Image, RequestSpec
-from roost.records import RecordRetention, Records, RunWithAttempts, redacted
+from roost.records import Records, Retention, RunWithAttempts, redacted
 from roost.records.backend import open_sql_records
 from roost.records.jsonl import JsonLinesRecords
 from roost.records.rows import encoded
@@ -92,9 +92,9 @@ def _using_database(url: str) -> Using[T]:
     upgrade_empty(SCHEMA, database)
     asyncio.run(database.close())
 
-    def using(use: Use[T], retention: RecordRetention | None = None) -> T:
+    def using(use: Use[T], retention: Retention | None = None) -> T:
         async def run() -> T:
-            records = await open_sql_records(url, retention or RecordRetention(0, 0))
+            records = await open_sql_records(url, retention or Retention(0, 0))
             try:
                 return await use(records)
             finally:
@@ -115,9 +115,9 @@ def using_sql(database_url: str) -> Using[T]:
 def using_jsonl(tmp_path: Path) -> Using[T]:
     """Runs a function of the records in an event loop; the file stays from one call to the next."""
 
-    def using(use: Use[T], retention: RecordRetention | None = None) -> T:
+    def using(use: Use[T], retention: Retention | None = None) -> T:
         async def run() -> T:
-            records = JsonLinesRecords(tmp_path / "records.jsonl", retention or RecordRetention(0, 0))
+            records = JsonLinesRecords(tmp_path / "records.jsonl", retention or Retention(0, 0))
             try:
                 return await use(records)
             finally:

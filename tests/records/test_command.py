@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from roost.cli.main import main
 from roost.cli.record_sources import Server
 from roost.model.reasons import HostNames, Miss, Reasons, Relaxation, Stage, WeighedHost, WeigherNumber
-from roost.records import RecordRetention, RunWithAttempts, Search
+from roost.records import Retention, RunWithAttempts, Search
 from roost.records.backend import open_sql_records
 from roost.records.jsonl import JsonLinesRecords
 
@@ -48,9 +48,9 @@ def data_dir(request, make, write, tmp_path) -> Path:
 
     async def fill() -> None:
         if request.param == "sql":
-            records = await open_sql_records(f"sqlite:///{tmp_path / 'records.db'}", RecordRetention())
+            records = await open_sql_records(f"sqlite:///{tmp_path / 'records.db'}", Retention())
         else:
-            records = JsonLinesRecords(tmp_path / "records.jsonl", RecordRetention())
+            records = JsonLinesRecords(tmp_path / "records.jsonl", Retention())
         await write(records, [make(1), make(2, tries=0), make(3)])
         await records.close()
 
@@ -100,7 +100,7 @@ def test_reasons_and_weights_are_shown(roost_records, make, write, tmp_path):
     whole = replace(whole, run=replace(whole.run, reasons=found, weighed=(weighed, other)))
 
     async def fill() -> None:
-        records = JsonLinesRecords(tmp_path / "records.jsonl", RecordRetention())
+        records = JsonLinesRecords(tmp_path / "records.jsonl", Retention())
         await write(records, [whole])
         await records.close()
 

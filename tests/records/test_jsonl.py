@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from roost.model.record import Step
-from roost.records import DamagedRecords, RecordRetention, RunWithAttempts, Search
+from roost.records import DamagedRecords, Retention, RunWithAttempts, Search
 from roost.records.jsonl import JsonLinesRecords
 from support.waiting import patience
 
@@ -34,12 +34,12 @@ WRITER = """
 import asyncio, sys
 from pathlib import Path
 from roost.model.record import Attempt, Run
-from roost.records import RecordRetention
+from roost.records import Retention
 from roost.records.jsonl import JsonLinesRecords
 from roost.records.rows import encoded
 
 async def main():
-    records = JsonLinesRecords(Path(sys.argv[1]), RecordRetention(0, 0))
+    records = JsonLinesRecords(Path(sys.argv[1]), Retention(0, 0))
     first = len(await records.last(1_000_000))
     for number in range(first, first + 1_000_000):
         name = f"run-{number}"
@@ -83,7 +83,7 @@ def test_a_file_torn_at_any_byte_holds_whole_records_and_takes_more(make, write,
     old = RunWithAttempts(replace(old.run, spec={"täst": "\n"}), old.attempts)
 
     async def use():
-        records = JsonLinesRecords(path, RecordRetention(0, 0))
+        records = JsonLinesRecords(path, Retention(0, 0))
         await write(records, [old])
         whole = path.read_bytes()
         ends = [place for place, byte in enumerate(whole) if byte == ord("\n")]
@@ -108,13 +108,13 @@ def test_a_damaged_line_is_named_by_its_number_and_never_skipped(using_jsonl, ma
     using_jsonl(lambda records: write(records, [make(1)]))
     with path.open("ab") as file:
         file.write(damage + b"\n")
-    using_jsonl(lambda records: write(records, [make(2), make(100)]), RecordRetention(0, 1))
+    using_jsonl(lambda records: write(records, [make(2), make(100)]), Retention(0, 1))
     before = path.read_bytes()
 
     with pytest.raises(DamagedRecords, match=f"{path}, line 4: not a record"):
         using_jsonl(lambda records: records.last(2))
     with pytest.raises(DamagedRecords, match=f"{path}, line 4: not a record"):
-        using_jsonl(lambda records: records.trim(now=9.0), RecordRetention(0, 1))
+        using_jsonl(lambda records: records.trim(now=9.0), Retention(0, 1))
     assert path.read_bytes() == before
     assert using_jsonl(lambda records: records.last(1)) == [make(100)]
 
@@ -152,7 +152,7 @@ def test_last_reads_only_the_end_of_the_file(using_jsonl, make, write, tmp_path)
 def test_two_users_of_one_file_see_and_keep_each_others_records(make, write, tmp_path):
     async def use():
         path = tmp_path / "records.jsonl"
-        first, second = (JsonLinesRecords(path, RecordRetention(0, 2)) for _ in range(2))
+        first, second = (JsonLinesRecords(path, Retention(0, 2)) for _ in range(2))
         await asyncio.gather(write(first, [make(1)]), write(second, [make(2)]))
         assert await second.trim(now=9.0) == 0
         await write(first, [make(3)])
@@ -170,11 +170,11 @@ CLOSED_WHILE_LOCKED = """
 import asyncio, fcntl, sys
 from pathlib import Path
 from roost.model.record import Attempt
-from roost.records import RecordQueue, RecordRetention
+from roost.records import RecordQueue, Retention
 from roost.records.jsonl import JsonLinesRecords
 
 async def main():
-    queue = RecordQueue(JsonLinesRecords(path, RecordRetention()), close_seconds=0.05)
+    queue = RecordQueue(JsonLinesRecords(path, Retention()), close_seconds=0.05)
     fcntl.flock(other, fcntl.LOCK_EX)
     queue.put([], [Attempt(run="run-1", request_id="r", instance="i", at=1.5, host="h", cell="c",
                            weight=1.0, result="pending")])

@@ -11,7 +11,7 @@ from roost.model.reasons import Reasons, WeighedHost, WeigherNumber
 from roost.model.record import BUILT, FAILED, Asked, PluginVersion, RunReasons, Settings
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import Destination, Selection
-from roost.records import RecordRefused, RecordRetention, RunWithAttempts, Search
+from roost.records import RecordRefused, Retention, RunWithAttempts, Search
 from roost.records.rows import encoded
 
 DAY = 86_400
@@ -149,7 +149,7 @@ def test_records_that_are_written_again_are_recorded_once(using, make, write):
         )
 
     # Of the last two runs that were recorded neither is surplus.
-    everything, found, gone = using(use, RecordRetention(days=0, runs=3))
+    everything, found, gone = using(use, Retention(days=0, runs=3))
     assert sorted(everything, key=lambda one: one.run.id) == [first, second, third]
     assert found == [second]
     assert gone == 0
@@ -163,7 +163,7 @@ def test_runs_are_returned_in_the_order_in_which_they_were_recorded(using, make,
         before = await records.last(9), await records.last(2)
         return *before, await records.trim(now=9.0), await records.last(9)
 
-    everything, two, gone, left = using(use, RecordRetention(days=0, runs=3))
+    everything, two, gone, left = using(use, Retention(days=0, runs=3))
     assert (everything, two) == (made[::-1], made[:1:-1])
     assert (gone, left) == (1, made[:0:-1])
 
@@ -231,13 +231,13 @@ def test_a_run_without_finite_times_is_refused(using, make):
 @pytest.mark.parametrize(
     ("retention", "kept"),
     [
-        (RecordRetention(days=0, runs=0), [5, 4, 3, 2, 1, 0]),
-        (RecordRetention(days=3, runs=0), [5, 4, 3, 2]),
-        (RecordRetention(days=0, runs=3), [5, 4, 3]),
-        (RecordRetention(days=3, runs=5), [5, 4, 3, 2]),
-        (RecordRetention(days=3, runs=1), [5]),
-        (RecordRetention(days=0.5, runs=2), [5]),
-        (RecordRetention(days=0.001, runs=0), []),
+        (Retention(days=0, runs=0), [5, 4, 3, 2, 1, 0]),
+        (Retention(days=3, runs=0), [5, 4, 3, 2]),
+        (Retention(days=0, runs=3), [5, 4, 3]),
+        (Retention(days=3, runs=5), [5, 4, 3, 2]),
+        (Retention(days=3, runs=1), [5]),
+        (Retention(days=0.5, runs=2), [5]),
+        (Retention(days=0.001, runs=0), []),
     ],
 )
 def test_trim_keeps_what_is_both_young_enough_and_among_the_newest(using, make, write, retention, kept):
@@ -263,7 +263,7 @@ def test_trim_keeps_the_right_number_of_runs_that_started_together(using, make, 
         await write(records, made)
         return await records.trim(now=2.0), await records.last(9)
 
-    assert using(use, RecordRetention(days=0, runs=2)) == (4, made[:3:-1])
+    assert using(use, Retention(days=0, runs=2)) == (4, made[:3:-1])
 
 
 def test_an_attempt_that_comes_after_its_run_was_trimmed_harms_nothing(using, make, write):
@@ -276,7 +276,7 @@ def test_an_attempt_that_comes_after_its_run_was_trimmed_harms_nothing(using, ma
         assert await records.trim(now=2 * DAY) == 0
         return await records.last(9)
 
-    assert using(use, RecordRetention(days=1, runs=0)) == [new]
+    assert using(use, Retention(days=1, runs=0)) == [new]
 
 
 def test_a_run_is_found_by_the_id_that_the_client_gave_its_request(using, make, write):

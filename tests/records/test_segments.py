@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from roost.model.record import Settings
-from roost.records import DamagedRecords, RecordRetention, RecordsUnavailable, Search, segments
+from roost.records import DamagedRecords, RecordsUnavailable, Retention, Search, segments
 from roost.records.archive import archive, restore
 from roost.records.jsonl import JsonLinesRecords
 from roost.records.rows import encoded
@@ -92,11 +92,11 @@ def test_lines_of_a_run_may_be_in_several_segments(using_jsonl, make, path):
 @pytest.mark.parametrize(
     ("retention", "kept"),
     [
-        (RecordRetention(3, 0), 3),
-        (RecordRetention(0, 2), 2),
-        (RecordRetention(3, 1), 1),
-        (RecordRetention(1, 2), 1),
-        (RecordRetention(0, 0), 6),
+        (Retention(3, 0), 3),
+        (Retention(0, 2), 2),
+        (Retention(3, 1), 1),
+        (Retention(1, 2), 1),
+        (Retention(0, 0), 6),
     ],
 )
 def test_a_trim_removes_whole_segments_and_reads_only_the_one_in_use(
@@ -135,7 +135,7 @@ def test_a_trim_of_the_segment_in_use_leaves_the_ends_of_older_runs(
         assert await records.trim(now=5.5 * DAY) == 1
         return await records.last(9)
 
-    assert using_jsonl(use, RecordRetention(2, 0)) == [new, first]
+    assert using_jsonl(use, Retention(2, 0)) == [new, first]
     assert len(closed(path)) == 1
 
 
@@ -168,13 +168,13 @@ def test_each_segment_has_the_settings_of_its_runs(make, path):
     runs = [msgspec.structs.replace(make(number).run, settings=settings) for number in range(6)]
 
     async def use():
-        users = [JsonLinesRecords(path, RecordRetention(0, 2)) for _ in range(2)]
+        users = [JsonLinesRecords(path, Retention(0, 2)) for _ in range(2)]
         for number, run in enumerate(runs):
             await users[number // 2 % 2].write([encoded(run)], [])
         assert await users[0].trim(now=9.0) == 4
         for user in users:
             await user.close()
-        fresh = JsonLinesRecords(path, RecordRetention(0, 2))
+        fresh = JsonLinesRecords(path, Retention(0, 2))
         found = await fresh.last(9)
         await fresh.close()
         return [each.run for each in found]
@@ -187,8 +187,8 @@ def test_a_reader_goes_on_while_segments_are_closed_and_removed(make, write, pat
 
     async def use():
         reader, writer = (
-            JsonLinesRecords(path, RecordRetention(0, 0)),
-            JsonLinesRecords(path, RecordRetention(0, 3)),
+            JsonLinesRecords(path, Retention(0, 0)),
+            JsonLinesRecords(path, Retention(0, 3)),
         )
         await write(writer, made[:1])
         lines = Segments(path)

@@ -12,7 +12,7 @@ from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from sqlalchemy.engine import Connection
 
-from roost.records import RecordRetention, RecordsUnavailable
+from roost.records import RecordsUnavailable, Retention
 from roost.records import sql as sql_module
 from roost.records.backend import open_sql_records
 from roost.records.tables import SCHEMA, attempts, metadata, run_instances, runs
@@ -60,7 +60,7 @@ def test_trim_leaves_nothing_of_a_run_behind(using_sql, database_url, make, writ
         await records.trim(now=0.0)
         return gone
 
-    assert using_sql(use, RecordRetention(days=0, runs=1)) == 6
+    assert using_sql(use, Retention(days=0, runs=1)) == 6
     assert table_sizes(database_url) == {"runs": 1, "run_instances": 4, "attempts": 3}
 
 
@@ -172,7 +172,7 @@ def test_migrations_lead_to_the_tables(tmp_path):
 )
 def test_a_database_that_cannot_be_opened_is_named(url, says):
     with pytest.raises(RecordsUnavailable, match=says) as refused:
-        asyncio.run(open_sql_records(url, RecordRetention()))
+        asyncio.run(open_sql_records(url, Retention()))
     assert "hunter2" not in str(refused.value)
 
 
@@ -180,7 +180,7 @@ def test_a_file_that_is_no_database_is_named(tmp_path):
     path = tmp_path / "records.sqlite"
     path.write_text("no database " * 100)
     with pytest.raises(RecordsUnavailable, match=f"{path}: .*file is not a database"):
-        asyncio.run(open_sql_records(f"sqlite:///{path}", RecordRetention()))
+        asyncio.run(open_sql_records(f"sqlite:///{path}", Retention()))
 
 
 def test_tables_of_a_newer_roost_are_left_alone(using_sql, database_url):

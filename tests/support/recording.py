@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from roost.model.record import Attempt, Run, RunReasons
-from roost.records import RecordRefused, RecordRetention, RecordsUnavailable, RunWithAttempts
+from roost.records import RecordRefused, RecordsUnavailable, Retention, RunWithAttempts
 from roost.records.jsonl import JsonLinesRecords
 from roost.records.records import Records
 from roost.records.rows import EncodedRun, run_with_attempts
@@ -64,5 +64,5 @@ class Backend:
 def failing_backend(how: str) -> Records:
     """Return a backend that never writes; ``how`` is one of `FAULTS`."""
     if how == "disk full":
-        return JsonLinesRecords(Path("/dev/full"), RecordRetention())
+        return JsonLinesRecords(Path("/dev/full"), Retention())
     return Backend(how, works=False)

@@ -10,7 +10,7 @@ from roost.model.aggregate import Aggregate
 from roost.model.instance import BuildRequest
 from roost.model.inventory import Inventory
 from roost.model.spec import Flavor, Image, RequestedDestination, RequestSpec, ServerGroup
-from roost.records import RecordRetention, RunWithAttempts
+from roost.records import Retention, RunWithAttempts
 from roost.records.backend import open_sql_records
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replay import DecisionReplay, NotReproducible, Replayed, in_order
@@ -133,7 +133,7 @@ async def redecided(
     chosen: list[str] | None = None,
 ) -> tuple[list[Replayed], Counter[str]]:
     """The decisions of a data directory made again, and why others cannot be."""
-    records = await open_sql_records(f"sqlite:///{path / 'records.db'}", RecordRetention(0, 0))
+    records = await open_sql_records(f"sqlite:///{path / 'records.db'}", Retention(0, 0))
     api = Database(f"sqlite:///{path / 'api.db'}", read_only=True)
     try:
         runs: list[RunWithAttempts] = await records.last(100_000)

@@ -10,7 +10,7 @@ import httpx
 from roost.ledger import Ledger
 from roost.ledger.holdings import held_by_all
 from roost.placement.service import PlacementService
-from roost.records import RecordQueue, RecordRetention
+from roost.records import RecordQueue, Retention
 from roost.records.backend import open_sql_records
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.api.app import create_app
@@ -58,7 +58,7 @@ async def scheduling(
 ) -> AsyncIterator[SchedulingApi]:
     """The operations on a scheduler of the cloud. ``gateway``: by default that of the ledger itself."""
     async with filled(folder / "roost.db", cloud) as ledger:
-        records = RecordQueue(await open_sql_records(f"sqlite:///{folder / 'records.db'}", RecordRetention()))
+        records = RecordQueue(await open_sql_records(f"sqlite:///{folder / 'records.db'}", Retention()))
         chosen = options or SchedulerOptions()
         scheduler = Scheduler(gateway or LocalGateway(ledger), cloud.table(), records, chosen, lambda: NOW)
         service = SchedulerService(scheduler, records, chosen, ledger, placement=PlacementService(ledger))

@@ -15,7 +15,7 @@ from roost.model.inventory import Inventory
 from roost.model.spec import Flavor, RequestSpec
 from roost.records.backend import open_sql_records
 from roost.records.queue import RecordQueue
-from roost.records.records import RecordRetention
+from roost.records.records import Retention
 from roost.scheduler import SchedulerOptions
 from roost.server.all_in_one import System, SystemLayout, SystemOptions, uniform_layout
 from roost.server.all_in_one.config import in_directory, read_system_options
@@ -34,7 +34,7 @@ async def opened_system(
     **options: object,
 ) -> AsyncIterator[System]:
     """Open the system in a directory, which is set up if it is new, and close it at the end."""
-    backend = await open_sql_records(f"sqlite:///{directory / 'records.db'}", RecordRetention())
+    backend = await open_sql_records(f"sqlite:///{directory / 'records.db'}", Retention())
     script = Script(failures=(FailureRule(failure_rate, reason),) if failure_rate else ())
     choices = options_in(directory, script=script, **options)
     system = await System.open(directory, layout, RecordQueue(backend), choices, clock)
@@ -49,7 +49,7 @@ def options_in(
     *,
     scheduler: SchedulerOptions | None = None,
     max_attempts: int | None = None,
-    retention: ledger.Retention | None = None,
+    retention: ledger.CommitRetention | None = None,
     sharing_providers: tuple[str, ...] = (),
     **others: object,
 ) -> SystemOptions:

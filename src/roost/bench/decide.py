@@ -25,7 +25,7 @@ from roost.fleet import Fleet
 from roost.ledger import Ledger, State, keep_what_is_loaded
 from roost.model.record import Attempt, Run, RunReasons
 from roost.model.spec import Flavor, RequestSpec
-from roost.records import RecordQueue, RecordRetention
+from roost.records import RecordQueue, Retention
 from roost.records.backend import open_sql_records
 from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import Decide, LocalGateway
@@ -258,9 +258,7 @@ async def _decide(
     ``refusing``: one further task is refused repeatedly.
     """
     database = Database(url)
-    queue = (
-        None if records_url is None else RecordQueue(await open_sql_records(records_url, RecordRetention()))
-    )
+    queue = None if records_url is None else RecordQueue(await open_sql_records(records_url, Retention()))
     ledger = await Ledger.open(database)
     gateway = LocalGateway(ledger)
     options = SchedulerOptions(explain_seconds=60.0)

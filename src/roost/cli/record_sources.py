@@ -12,7 +12,7 @@ from oslo_config import cfg
 from roost.cli.connection import ServiceConnection
 from roost.model.errors import OperatorError
 from roost.model.transport_faults import fault_of
-from roost.records import RecordRetention, RunWithAttempts, Search, SearchableRecords
+from roost.records import Retention, RunWithAttempts, Search, SearchableRecords
 from roost.records.archive import find_in_archive
 from roost.records.backend import open_sql_records
 from roost.records.jsonl import JsonLinesRecords
@@ -26,7 +26,7 @@ ANSWER_SECONDS = 60.0
 
 LARGEST_PAGE = 1000
 
-FOREVER = RecordRetention(0, 0)
+FOREVER = Retention(0, 0)
 
 
 class RecordSource(Protocol):

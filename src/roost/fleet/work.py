@@ -1,8 +1,8 @@
 """The work of an operation, counted in units, so that its cost is limited without a clock.
 
-An operation that reads the fleet, a query or a decision, has one `WorkBudget`. The fleet's `Meter` holds it while
-the operation is computed, and all computations on the fleet spend from it. So no function passes a budget on,
-and none escapes the budget that its caller has set.
+An operation that reads the fleet, a query or a decision, has one `WorkBudget`. The fleet's `Meter` holds it
+while the operation is computed, and all computations on the fleet spend from it. So no function passes a
+budget on, and none escapes the budget that its caller has set.
 
 A *unit* is about half a microsecond of Python on a current processor: an option that a search tries, a
 provider of a candidate, or a score of providers in vector operations. All memory that a computation takes

@@ -1,4 +1,4 @@
-"""Retention: limits of age and number of kept commits, and the task that removes older ones."""
+"""CommitRetention: limits of age and number of kept commits, and the task that removes older ones."""
 
 import asyncio
 import random
@@ -43,7 +43,7 @@ OPTIONS = [
 _LOG = structlog.get_logger()
 
 
-class Retention(msgspec.Struct, frozen=True):
+class CommitRetention(msgspec.Struct, frozen=True):
     """The commits that are kept: the newest ``commits`` that are at most ``days`` old.
 
     ``interval``: seconds between two removals of all others; 0: they are not removed.
@@ -54,15 +54,15 @@ class Retention(msgspec.Struct, frozen=True):
     interval: float = 60.0
 
 
-def retention_from(conf: cfg.ConfigOpts) -> Retention:
+def retention_from(conf: cfg.ConfigOpts) -> CommitRetention:
     """Return the retention of a configuration in which `OPTIONS` are registered."""
     group = conf[GROUP]
-    return Retention(group.keep_commits, group.keep_days, group.trim_interval)
+    return CommitRetention(group.keep_commits, group.keep_days, group.trim_interval)
 
 
 async def keep_trimming(
     ledger: Ledger,
-    retention: Retention,
+    retention: CommitRetention,
     clock: Callable[[], float],
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:

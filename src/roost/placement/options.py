@@ -7,7 +7,7 @@ from oslo_config import cfg
 
 from roost.ledger.retention import GROUP as LEDGER
 from roost.ledger.retention import OPTIONS as LEDGER_OPTIONS
-from roost.ledger.retention import Retention, retention_from
+from roost.ledger.retention import CommitRetention, retention_from
 from roost.placement.unsupported import describe_unsupported
 from roost.process.logs import LogOptions
 from roost.process.logs.options import OPTIONS as LOG_OPTIONS
@@ -204,7 +204,7 @@ class PlacementOptions(msgspec.Struct, frozen=True):
     database: DatabaseUrl | str | None = None
     upgrade_database: bool = False
     answer_seconds: float = ANSWER_SECONDS
-    retention: Retention = Retention()
+    retention: CommitRetention = CommitRetention()
     logs: LogOptions = LogOptions()
     limits: Limits = Limits()
     tracing: TracingOptions = TracingOptions()

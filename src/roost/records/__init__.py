@@ -32,7 +32,7 @@ from roost.records.errors import (
 )
 from roost.records.options import register_options
 from roost.records.queue import RecordQueue
-from roost.records.records import RecordRetention, Records, SearchableRecords
+from roost.records.records import Records, Retention, SearchableRecords
 from roost.records.redact import redacted, spec_of
 from roost.records.rows import RunWithAttempts
 from roost.records.search import Search
@@ -41,10 +41,10 @@ __all__ = [
     "DamagedRecords",
     "RecordQueue",
     "RecordRefused",
-    "RecordRetention",
     "Records",
     "RecordsError",
     "RecordsUnavailable",
+    "Retention",
     "RunWithAttempts",
     "Search",
     "SearchableRecords",

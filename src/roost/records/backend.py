@@ -9,7 +9,7 @@ from roost.records.errors import RecordsError, RecordsUnavailable
 from roost.records.jsonl import JsonLinesRecords
 from roost.records.options import register_options
 from roost.records.queue import RecordQueue
-from roost.records.records import RecordRetention, Records
+from roost.records.records import Records, Retention
 from roost.records.sql import SqlRecords, cause
 from roost.storage import Database, DatabaseUrl, StorageError
 
@@ -23,7 +23,7 @@ async def open_records(conf: cfg.ConfigOpts) -> RecordQueue:
     register_options(conf)
     try:
         backend, url, path = conf.records.backend, conf.records.connection, Path(conf.records.path)
-        retention = RecordRetention(conf.records.retention_days, conf.records.retention_runs)
+        retention = Retention(conf.records.retention_days, conf.records.retention_runs)
         limit = conf.records.queue_limit
     except (cfg.ConfigFileValueError, ValueError) as error:
         raise RecordsUnavailable(f"cannot open records, options [records]: {error}") from error
@@ -35,7 +35,7 @@ async def open_records(conf: cfg.ConfigOpts) -> RecordQueue:
     return RecordQueue(records, limit)
 
 
-async def open_sql_records(url: DatabaseUrl | str, retention: RecordRetention) -> SqlRecords:
+async def open_sql_records(url: DatabaseUrl | str, retention: Retention) -> SqlRecords:
     """Open records in the database at a SQLAlchemy URL.
 
     Raises:

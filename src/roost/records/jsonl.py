@@ -14,7 +14,7 @@ from roost.model.record import Attempt, RunReasons, Settings
 from roost.process.lane import Lane
 from roost.records.errors import DamagedRecords
 from roost.records.jsonl_reader import JsonLine, JsonlReader, ReadRun
-from roost.records.records import SECONDS_PER_DAY, RecordRetention, check
+from roost.records.records import SECONDS_PER_DAY, Retention, check
 from roost.records.rows import EncodedRun, RunWithAttempts, run_with_attempts
 from roost.records.search import Search
 from roost.records.segments import SegmentPlace, Segments
@@ -33,7 +33,7 @@ class JsonLinesRecords:
         RecordsUnavailable: the file cannot be opened.
     """
 
-    def __init__(self, path: Path, retention: RecordRetention) -> None:
+    def __init__(self, path: Path, retention: Retention) -> None:
         self.retention = retention
         self._file = Segments(path)
         self._settings: dict[str, Settings] = {}

@@ -16,7 +16,7 @@ BEFORE_ALL = -1e18
 """Seconds since the epoch, before the start of any run. Finite, because MariaDB has no infinity."""
 
 
-class RecordRetention(msgspec.Struct, frozen=True):
+class Retention(msgspec.Struct, frozen=True):
     """The retention of runs: those of the last ``days`` days are kept, and of these the last ``runs``.
 
     0 sets no limit.

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyErro
 
 from roost.model.record import Attempt, RunReasons
 from roost.records.errors import RecordRefused, RecordsUnavailable, UnknownRun
-from roost.records.records import RecordRetention, check
+from roost.records.records import Retention, check
 from roost.records.rows import (
     NO_REASONS,
     EncodedRun,
@@ -51,7 +51,7 @@ class SqlRecords:
         RecordsUnavailable: the tables are missing or belong to another version of Roost.
     """
 
-    def __init__(self, database: Database, retention: RecordRetention) -> None:
+    def __init__(self, database: Database, retention: Retention) -> None:
         self.retention = retention
         self._database = database
         self._settings: set[str] = set()

@@ -35,9 +35,9 @@ from roost.scheduler.explain.explanations import Explanations, refusal_reason
 from roost.scheduler.explain.scenario import check
 from roost.scheduler.explain.supposition import Supposition
 from roost.scheduler.gateways import Decided, Gateway
+from roost.scheduler.nodes import NodeTable
 from roost.scheduler.nodes.operator_words import OperatorWords, TakenWords
 from roost.scheduler.nodes.outstanding import taken_by
-from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins import plugins as found
 from roost.scheduler.plugins.declarations import key_of
@@ -104,11 +104,11 @@ class Scheduler:
         from roost.model.inventory import Inventory
         from roost.model.spec import Flavor, RequestSpec
         from roost.placement.service import PlacementService
-        from roost.records import RecordQueue, RecordRetention
+        from roost.records import RecordQueue, Retention
         from roost.records.backend import open_sql_records
         from roost.scheduler import NoValidHost, Scheduler
         from roost.scheduler.gateways.local import LocalGateway
-        from roost.scheduler.nodes.table import NodeTable
+        from roost.scheduler.nodes import NodeTable
         from roost.storage import Database
 
         HOSTS = {
@@ -129,7 +129,7 @@ class Scheduler:
 
             now = time.time()
             reports = [NodeReport(host=name, node=HOSTS[name], cell="cell1", last_seen=now) for name in HOSTS]
-            records = RecordQueue(await open_sql_records("sqlite:///records.db", RecordRetention()))
+            records = RecordQueue(await open_sql_records("sqlite:///records.db", Retention()))
             gateway = LocalGateway(ledger)
             scheduler = Scheduler(gateway, NodeTable(reports), records)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from roost.ledger import Ledger
-from roost.records import RecordQueue, RecordRetention
+from roost.records import RecordQueue, Retention
 from roost.records.backend import open_sql_records
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.gateways import Gateway
@@ -84,9 +84,7 @@ async def worked_on_hardware(
         ledgers = await stack.enter_async_context(opened(Place("sqlite", (url,)), 2))
         SCHEMA.prepare(api)
         await fill(ledgers[0], hardware_cloud(NODES, numa_model))
-        records = RecordQueue(
-            await open_sql_records(f"sqlite:///{path / 'records.db'}", RecordRetention(0, 0))
-        )
+        records = RecordQueue(await open_sql_records(f"sqlite:///{path / 'records.db'}", Retention(0, 0)))
         gateways: list[Gateway] = [
             HttpGateway(await stack.enter_async_context(over_http(each))) if wire else LocalGateway(each)
             for each in ledgers

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from roost.ledger.past_fleet import PastFleet
 from roost.ledger.tables import commits
 from roost.model.spec import Flavor
-from roost.records import RecordRetention, RunWithAttempts, spec_of
+from roost.records import Retention, RunWithAttempts, spec_of
 from roost.records.backend import open_sql_records
 from roost.scheduler.replay import DecisionReplay, NotReproducible, Replayed
 from roost.scheduler.replay.changed import Changes
@@ -42,7 +42,7 @@ def workload(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def recorded(path: Path) -> list[RunWithAttempts]:
-    records = await open_sql_records(f"sqlite:///{path / 'records.db'}", RecordRetention(0, 0))
+    records = await open_sql_records(f"sqlite:///{path / 'records.db'}", Retention(0, 0))
     try:
         return await records.last(1_000)
     finally:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.ledger.retention import Retention
+from roost.ledger.retention import CommitRetention
 from roost.model.instance import ACTIVE
 from roost.model.record import BUILT, FAILED, REFUSED, Attempt
 from roost.records import DamagedRecords, RecordQueue
@@ -15,7 +15,7 @@ from support.recording import FAULTS, failing_backend
 from support.systems import SMALL, differences, opened_system, options_in, states, wanted
 from support.waiting import patience
 
-KEEP_COMMITS = Retention(interval=0.0)
+KEEP_COMMITS = CommitRetention(interval=0.0)
 """Old commits are not removed. Old records are, all the same."""
 
 

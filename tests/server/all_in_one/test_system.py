@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from roost.conductor.hosts.cells import CellRegistry
-from roost.ledger.retention import Retention
+from roost.ledger.retention import CommitRetention
 from roost.model.errors import OperatorError
 from roost.model.instance import ACTIVE, ERROR
 from roost.model.inventory import Inventory
@@ -126,7 +126,7 @@ def test_part_that_dies_is_noticed(tmp_path, monkeypatch) -> None:
 
 def test_trimming_outlives_an_outage(tmp_path, monkeypatch) -> None:
     async def run() -> None:
-        async with opened_system(tmp_path, retention=Retention(interval=0.01)) as system:
+        async with opened_system(tmp_path, retention=CommitRetention(interval=0.01)) as system:
             calls = []
 
             async def fail(keep: int, older_than: float, pause: float) -> int:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from roost.conductor.aggregates.host_aggregates import HostAggregates
 from roost.conductor.words.words import Words
-from roost.ledger.retention import Retention
+from roost.ledger.retention import CommitRetention
 from roost.model.aggregate import HostAggregate
 from roost.model.node import NodeInstance, NodeReport
 from roost.model.node_event import AggregateRemoved, AggregateSet, MembershipsSet
@@ -32,7 +32,7 @@ from support.tables import seen_in
 from support.upgrading import upgrade_empty
 
 NOW = 1_000.0
-KEEP_ALL = Retention(interval=0)
+KEEP_ALL = CommitRetention(interval=0)
 
 
 def node(name: str, **more: object) -> NodeReport:

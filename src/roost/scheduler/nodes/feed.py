@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import structlog
 from msgspec.structs import replace
 
-from roost.ledger.retention import DAY, Retention
+from roost.ledger.retention import DAY, CommitRetention
 from roost.model.instance import ASSIGNED, ON_ITS_HOST, STARTING
 from roost.model.node_event import NodeEvent
 from roost.model.operator_word import Subject
@@ -78,7 +78,7 @@ class NodeFeed:
         *,
         journal: Database | None = None,
         source: WordSource | None = None,
-        retention: Retention = Retention(),  # noqa: B008 - it is frozen
+        retention: CommitRetention = CommitRetention(),  # noqa: B008 - it is frozen
         down_seconds: float = 60.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
