@@ -388,5 +388,5 @@ def test_filters_and_weighers_that_read_keys_declare_them() -> None:
     for folder in ("filters", "weighers"):
         for path in (SOURCE / "scheduler" / folder).glob("*.py"):
             text = path.read_text()
-            if reading.search(text):
+            if path.stem != "__init__" and reading.search(text):
                 assert re.search(r"\breads\b", text), path
