@@ -53,7 +53,7 @@ def test_a_seed_gives_the_same_schedule_again():
 
 def unknown_is_failure(state: Any, event: Any, now: float) -> Any:
     if isinstance(event, steps.AppendUnknown):
-        event = steps.Failed(DatabaseUnavailable("taken for not written"))
+        event = steps.EffectFailed(DatabaseUnavailable("taken for not written"))
     return transition(state, event, now)
 
 

@@ -217,7 +217,7 @@ class _Batch:
                 event = yield from self._perform(effect)
             except (DatabaseUnavailable, Integrity) as error:
                 process.replica.discard()
-                event = steps.Failed(error)
+                event = steps.EffectFailed(error)
 
     def _perform(self, effect: Any) -> Process:
         process, replica = self.process, self.process.replica
