@@ -25,7 +25,7 @@ from support.waiting import Deadline
 
 CLIENTS = 3
 UP = ("--hosts", "12", "--cells", "3", "--failure-rate", "0.2", "--build-seconds", "0.02")
-UNSETTLED = {"scheduling", "assigned", "failed", "deleting", "destroyed"}
+SETTLED = {"active", "error"}
 
 
 class Books:
@@ -165,7 +165,7 @@ def settled(http: httpx.Client, seconds: float = 30.0) -> dict[str, Any]:
     until = Deadline(seconds)
     while True:
         shown = every_instance(http)
-        if not any(each["state"] in UNSETTLED for each in shown):
+        if all(each["state"] in SETTLED for each in shown):
             return {each["uuid"]: each for each in shown}
         assert not until.passed, Counter(each["state"] for each in shown)
         time.sleep(0.1)
@@ -214,7 +214,7 @@ def check_instances(books: Books, shown: dict[str, Any]) -> None:
     assert books.wanted <= shown.keys(), "acknowledged instances are lost"
     assert not books.deleted & shown.keys(), "deleted instances are still there"
     states = Counter(each["state"] for each in shown.values())
-    assert states.keys() <= {"active", "error"}
+    assert states.keys() <= SETTLED
     for each in shown.values():
         if each["state"] == "error":
             assert each["reason"], each
