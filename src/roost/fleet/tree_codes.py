@@ -38,15 +38,22 @@ class _Code:
 class TreeCodes:
     """The codes assigned so far, each with the solution of its trees if it was needed.
 
-    ``searches`` counts the solutions that were computed.
+    Nothing may be asked before the first `begin_anew`. ``searches`` counts the solutions that were computed.
     """
+
+    _codes: list[_Code]
+    _known: dict[tuple[int, int], int]
+    _solutions: dict[object, TreeSolution]
+    _with_pool: defaultdict[int, list[int]]
+    _forms_bits: dict[int, FormBits]
+    _at_sets: list[PositionBits]
+    _pool_bits: dict[int, int]
 
     def __init__(self, fleet: Fleet, terms: QueryTerms, forms: TreeForms) -> None:
         self._fleet = fleet
         self._terms = terms
         self._forms = forms
         self.searches = 0
-        self.begin_anew()
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -54,11 +61,11 @@ class TreeCodes:
     def begin_anew(self) -> None:
         """Forget all codes, because the forms of trees are numbered anew."""
         self._codes = [_Code(-1, 0)]
-        self._known: dict[tuple[int, int], int] = {}
-        self._solutions: dict[object, TreeSolution] = {}
-        self._with_pool: defaultdict[int, list[int]] = defaultdict(list)
-        self._forms_bits: dict[int, FormBits] = {}
-        self._at_sets: list[PositionBits] = []
+        self._known = {}
+        self._solutions = {}
+        self._with_pool = defaultdict(list)
+        self._forms_bits = {}
+        self._at_sets = []
         pools, at = self._forms.pools.rows, self._terms.pool
         self._fleet.meter.spend_once(len(pools) * (1 + at.cost // _CONDITIONS))
         self._pool_bits = {pool: at.of_pool(pool) for pool in pools}
