@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from roost.conductor import deletions as deleting
+from roost.conductor import deletions
 from roost.conductor.instance_types import InstancesQuery
 from roost.conductor.instance_views import InstanceViews
 from roost.conductor.request_worker import FAILED_SECONDS
@@ -193,7 +193,7 @@ def test_what_has_arrived_is_adopted_by_the_next_owner(tmp_path, monkeypatch) ->
 
 
 def test_many_deletions_are_taken_over_some_at_a_time(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(deleting, "AT_ONCE", 2)
+    monkeypatch.setattr(deletions, "AT_ONCE", 2)
 
     async def work(now: Conductors, other: SuperConductor) -> None:
         await now.super.accept(request(5))

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from roost.records import RecordsUnavailable
-from roost.records import line_reader as line_reading
+from roost.records import RecordsUnavailable, line_reader
 from roost.records import lines as lines_module
 from roost.records.line_reader import count_lines, line_number, lines_backwards, lines_forwards
 from roost.records.lines import LineFile
@@ -91,7 +90,7 @@ def test_lines_read_alike_in_both_directions_whatever_the_block(tmp_path_factory
     path = tmp_path_factory.mktemp("lines") / "lines"
     path.write_bytes(b"".join(line + b"\n" for line in lines))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line_reading, "BLOCK", block)
+        patch.setattr(line_reader, "BLOCK", block)
         assert read(path) == lines
 
 

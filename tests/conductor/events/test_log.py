@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy.engine import Connection
 
-from roost.state.api_database import events as store
+from roost.state.api_database import events
 from roost.state.api_database.event_types import CloudEvent
 from roost.state.api_database.events import (
     EventFilter,
@@ -121,7 +121,7 @@ def test_what_several_observe_is_one_event(place: Place) -> None:
 
 
 def test_old_events_are_pruned_and_positions_stay(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(store, "LOOKED_AT_ONCE", 3)
+    monkeypatch.setattr(events, "LOOKED_AT_ONCE", 3)
     database = Database(f"sqlite:///{tmp_path}/api.db")
     upgrade_empty(SCHEMA, database)
     append(database, *(event(f"h{number}", float(number)) for number in range(10)))
@@ -146,5 +146,5 @@ def test_details_are_bounded_and_hide_secrets(tmp_path) -> None:
     [found] = after(database, None).events
     assert found.detail is not None
     assert "hunter2" not in found.detail
-    assert len(found.detail) <= store.MOST_OF_DETAIL
+    assert len(found.detail) <= events.MOST_OF_DETAIL
     asyncio.run(database.close())

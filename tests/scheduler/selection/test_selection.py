@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from roost.fleet.columns import Bools
 from roost.model.spec import ServerGroup
 from roost.scheduler.candidates.candidate_source import HostView
-from roost.scheduler.pool import fresh_pool as offered_field
+from roost.scheduler.pool import fresh_pool
 from roost.scheduler.pool.weights import HostWeights
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from roost.scheduler.selection.outcome import Claim
@@ -322,7 +322,7 @@ def test_choices_are_those_of_weighing_all_hosts_again_for_each_instance(
         return outcome.destinations, outcome.tries, outcome.refusal, claims
 
     quick = run()
-    with patch.object(offered_field, "HostWeights", Afresh):
+    with patch.object(fresh_pool, "HostWeights", Afresh):
         assert run() == quick
 
 
