@@ -68,16 +68,14 @@ def is_conditional(group: RequestGroup) -> bool:
     )
 
 
+# A provider holds few names, and a query may name hundreds: the look is at what is held.
+
+
 def has_trait(fleet: Fleet, names: Set[str], row: int) -> bool:
     """Return whether a provider has at least one of some traits."""
-    return _meet(names, fleet.traits_of(row))
+    return not names.isdisjoint(fleet.traits_of(row))
 
 
 def is_in_aggregate(fleet: Fleet, names: Set[str], row: int) -> bool:
     """Return whether a provider is in at least one of some aggregates."""
-    return _meet(names, fleet.aggregates_of(row))
-
-
-def _meet(names: Set[str], held: tuple[str, ...]) -> bool:
-    """Return whether one of the names is held. A provider holds a few, and a query may name hundreds."""
-    return not names.isdisjoint(held)
+    return not names.isdisjoint(fleet.aggregates_of(row))
