@@ -56,14 +56,12 @@ def options_in(
     """Return the options of a system in a directory. None: as without a configuration."""
     options = read_system_options(in_directory(Source(), directory), **others)
     if scheduler is not None:
-        options = options.deciding_by(scheduler)
-    conducting = replace(options.conducting, sharing_providers=sharing_providers)
+        options = replace(options, scheduler=scheduler)
     if max_attempts is not None:
-        conducting = replace(conducting, max_attempts=max_attempts)
+        options = replace(options, max_attempts=max_attempts)
     if retention is not None:
-        http = replace(conducting.http, retention=retention)
-        conducting = replace(conducting, scheduling=replace(conducting.scheduling, http=http))
-    return replace(options, conducting=conducting)
+        options = replace(options, retention=retention)
+    return replace(options, sharing_providers=sharing_providers)
 
 
 def wanted(request_id: str, count: int = 1, vcpus: int = 1) -> BuildRequest:

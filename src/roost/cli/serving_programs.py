@@ -12,16 +12,16 @@ from roost.cli.listen_options import ListenOptions, listening_at
 from roost.cli.options import config_files, metrics_host, metrics_port, no_authentication, settings
 from roost.cli.placement_config import placement_source
 from roost.cli.workers import MIB, with_workers
-from roost.placement.options import proxy_warnings, read_options
+from roost.placement.options import PlacementOptions, proxy_warnings, read_options
 from roost.process.logs import configure_logs
 from roost.process.metrics.switch import exposed
-from roost.server.scheduler.program import Program, ProgramKind, ProgramOptions, serve
+from roost.server.scheduler.program import Program, ProgramKind, serve
 from roost.server.workers.database_wait import prepare_unless_away
 from roost.server.workers.listeners import listen
 from roost.server.workers.supervision import SupervisionRules
 from roost.web.auth import Source
 
-Options = TypeVar("Options", bound=ProgramOptions)
+Options = TypeVar("Options", bound=PlacementOptions)
 
 
 class ServingOptions(NamedTuple):

@@ -159,14 +159,13 @@ def up(
         seed=seed,
     )
 
-    http = options.conducting.http
-    if http.auth_strategy == "noauth2":
+    if options.auth_strategy == "noauth2":
         check_exposure(listening.host, allowed=insecure)
-    check_options(options.conducting)
-    print_warnings(proxy_warnings(http))
-    configure_logs(http.logs)
+    check_options(options)
+    print_warnings(proxy_warnings(options))
+    configure_logs(options.logs)
     listeners = listen(listening.address, 1)
-    profile = _profile(listening, http.auth_strategy)
+    profile = _profile(listening, options.auth_strategy)
 
     async def open_(layout: SystemLayout, stack: AsyncExitStack) -> System:
         records = await open_system_records(source, data_dir)
@@ -175,11 +174,11 @@ def up(
         return system
 
     async def run(layout: SystemLayout, metrics: Path | None) -> None:
-        tracing.start(http.tracing)
+        tracing.start(options.tracing)
         try:
             async with counted(metrics), AsyncExitStack() as stack:
                 watch = stack.enter_context(watching())
-                system = await _open_when_there(stack, partial(open_, layout), options.conducting)
+                system = await _open_when_there(stack, partial(open_, layout), options)
                 report_of(system).on_signal()
                 keep_what_is_loaded()
 

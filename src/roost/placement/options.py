@@ -212,6 +212,11 @@ class PlacementOptions(msgspec.Struct, frozen=True):
     health: HealthOptions = HealthOptions()
     source: Source | None = None
 
+    @property
+    def databases(self) -> dict[str, DatabaseUrl | str | None]:
+        """The URLs of databases, by the name of the option; they change only with a restart."""
+        return {"[placement_database] connection": self.database}
+
 
 def read_options(source: Source | str | None = None) -> PlacementOptions:
     """Read the options. ``source``: a source, the path of a file, or None for the environment alone.

@@ -145,13 +145,13 @@ def replay(
     warn_of_options(config_file)
     script = Script(failures=(FailureRule(rate),) if rate else (), seed=seed)
     options = read_system_options(source, script=script, seed=seed)
-    configure_logs(options.conducting.http.logs)
-    scheduler = options.conducting.scheduling.scheduler
+    configure_logs(options.logs)
+    scheduler = options.scheduler
     if fragmentation and directory is not None:
         scheduler = _by_fragmentation(scheduler, directory, into)
     # A replay counts refusals by their plain reason, and measures decisions.
     scheduler = msgspec.structs.replace(scheduler, explain_seconds=0.0)
-    options = options.deciding_by(scheduler)
+    options = msgspec.structs.replace(options, scheduler=scheduler)
     parameters = {
         "workload": workload.name,
         "bins": str(len(workload.bins)),
@@ -159,7 +159,7 @@ def replay(
         "instances": str(workload.instances),
         "cells": str(cells),
         "failure rate": str(rate),
-        "max attempts": str(options.conducting.max_attempts),
+        "max attempts": str(options.max_attempts),
         "weighers": ", ".join(scheduler.weighers),
         "inflated": str(inflate),
         "seed": str(seed),

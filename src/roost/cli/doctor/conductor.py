@@ -32,7 +32,7 @@ def check_conductor(deployment: Deployment) -> Iterator[DoctorVerdict]:
 def check_databases(deployment: Deployment) -> Iterator[DoctorVerdict]:
     """Check the API database and the cells': they answer, have this program's tables, and the right time."""
     options = _options(deployment)
-    api_url = options.scheduling.api_database
+    api_url = options.api_database
     if deployment.cell is not None:
         yield from check_cell(deployment, CellMapping(deployment.cell, section_of(deployment.cell)))
     if api_url is None:

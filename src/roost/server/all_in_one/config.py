@@ -5,7 +5,7 @@ Options are read from files; the environment (``OS_<GROUP>__<OPTION>``) override
 
 from pathlib import Path
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from roost.model.errors import OperatorError
 from roost.placement.unsupported import groups_in
@@ -24,7 +24,7 @@ def in_directory(source: Source, directory: Path) -> Source:
 
     Databases that the source does not name are files in the directory. Tokens are checked only if it says so.
     """
-    return replace(
+    return structs.replace(
         source,
         defaults=(
             *_databases(directory),
@@ -36,7 +36,9 @@ def in_directory(source: Source, directory: Path) -> Source:
 
 def only_in_directory(source: Source, directory: Path) -> Source:
     """Return the source with its own records database, and with all other databases in a data directory."""
-    return replace(source, settings=(*source.settings, *_databases(directory)), defaults=_records(directory))
+    return structs.replace(
+        source, settings=(*source.settings, *_databases(directory)), defaults=_records(directory)
+    )
 
 
 def configured_cells(source: Source) -> tuple[str, ...]:
@@ -53,7 +55,7 @@ def read_system_options(source: Source, configured: tuple[str, ...] = (), **othe
     `OperatorError` for a file or value that cannot be used.
     """
     return SystemOptions(
-        conducting=read_conducting_options(source),
+        **structs.asdict(read_conducting_options(source)),
         configured=frozenset(configured),
         **others,  # type: ignore[arg-type]
     )

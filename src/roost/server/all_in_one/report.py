@@ -22,5 +22,5 @@ def report_of(system: System) -> ProcessReport:
             **msgspec.structs.asdict(system.ledger.status()),
         }
 
-    options = partial(shown_options, system.options.conducting)
+    options = partial(shown_options, system.options)
     return ProcessReport(asyncio.get_running_loop(), options, {"system": describe})

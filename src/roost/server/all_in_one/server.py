@@ -42,13 +42,12 @@ async def serve(
     ``listeners``: sockets of one slot. ``on_ready`` is called once requests are served. ``drain_seconds``:
     seconds that requests under way may take after the signal.
     """
-    options = system.options.conducting
-    http = options.http
-    health = conducting_health("api database", system.api, CONDUCTOR, system.asked, http)
+    options = system.options
+    health = conducting_health("api database", system.api, CONDUCTOR, system.asked, options)
     async with AsyncExitStack() as stack:
         application, v1 = _application(stack, system, health)
-        cut_clients_that_do_not_read(listeners.sockets[0], http.limits)
-        server = EmbeddedServer(application, listeners.sockets[0], tls, server_settings(http.limits))
+        cut_clients_that_do_not_read(listeners.sockets[0], options.limits)
+        server = EmbeddedServer(application, listeners.sockets[0], tls, server_settings(options.limits))
         await _serve(system, server, v1, health, on_ready, drain_seconds)
 
 
@@ -101,17 +100,17 @@ def _application(stack: AsyncExitStack, system: System, health: Health) -> tuple
     Below ``/v1`` the conductor and the scheduler have their own paths, and `V1` has the others. All other
     paths are Placement's.
     """
-    options = system.options.conducting
-    authenticator = open_authenticator(options.http)
+    options = system.options
+    authenticator = open_authenticator(options)
     documented = (*conductor_http.OPERATIONS, *SCHEDULING, *DOCUMENTED)
-    placement, v1 = open_api(stack, system.ledger, options.http, documented)
+    placement, v1 = open_api(stack, system.ledger, options, documented)
     conductor = conductor_application(system.conducting, options, authenticator, documented=False)
     answers = SchedulerAnswers(system.ledger.database)
     stack.push_async_callback(answers.close)
     scheduling = scheduling_application(
         system.deciding,
         system.records,
-        options.scheduling,
+        options,
         system.ledger,
         authenticator,
         answers,
@@ -125,4 +124,4 @@ def _application(stack: AsyncExitStack, system: System, health: Health) -> tuple
         },
         placement,
     )
-    return with_edge(services, system.ledger, options.http, health), v1
+    return with_edge(services, system.ledger, options, health), v1

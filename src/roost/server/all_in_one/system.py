@@ -7,10 +7,8 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-import msgspec
 import sqlalchemy as sa
 import structlog
-from msgspec.structs import replace
 
 from roost.agent.drivers.simulated import Script, SimulatedDriver
 from roost.agent.host import AgentTimes
@@ -24,7 +22,7 @@ from roost.model.errors import OperatorError
 from roost.model.instance import ACTIVE, ERROR
 from roost.placement.service import PlacementService
 from roost.records import RecordQueue
-from roost.scheduler import Scheduler, SchedulerOptions
+from roost.scheduler import Scheduler
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.scheduler import seeds_from
@@ -59,26 +57,20 @@ JOIN_SECONDS = 1.0
 _log = structlog.get_logger()
 
 
-class SystemOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of a system.
+class SystemOptions(ConductingOptions, frozen=True, kw_only=True):
+    """The options of a system, with those of all services.
 
-    ``conducting``: the options of all services. ``configured``: the cells, cell0 among them, whose databases
-    the configuration names; the databases of other cells are files in the data directory. ``script``: the
-    behaviour of the simulated hosts. ``seed``: seeds all random numbers. ``heartbeat_seconds``: the longest
-    wait of a host's poll. ``trim_records_seconds``: seconds between two removals of old records.
+    ``configured``: the cells, cell0 among them, whose databases the configuration names; the databases of
+    other cells are files in the data directory. ``script``: the behaviour of the simulated hosts. ``seed``:
+    seeds all random numbers. ``heartbeat_seconds``: the longest wait of a host's poll.
+    ``trim_records_seconds``: seconds between two removals of old records.
     """
 
-    conducting: ConductingOptions
     configured: frozenset[str] = frozenset()
     script: Script = Script()
     seed: int = 0
     heartbeat_seconds: float = 10.0
     trim_records_seconds: float = 60.0
-
-    def deciding_by(self, scheduler: SchedulerOptions) -> "SystemOptions":
-        """Return the options with these options of the scheduler."""
-        scheduling = replace(self.conducting.scheduling, scheduler=scheduler)
-        return replace(self, conducting=replace(self.conducting, scheduling=scheduling))
 
 
 class System:
@@ -196,15 +188,14 @@ class System:
         return self._broken
 
     async def _open(self) -> None:
-        stack, options, runtime = self._stack, self.options.conducting, self._runtime
-        scheduling = options.scheduling
-        assert scheduling.api_database is not None and scheduling.database is not None
+        stack, options, runtime = self._stack, self.options, self._runtime
+        assert options.api_database is not None and options.database is not None
         keep_records(stack, self.records, self.options.trim_records_seconds, runtime.clock)
         keep_layout(self.directory, self.layout)
-        self.api = api = open_database(stack, scheduling.api_database, scheduling)
+        self.api = api = open_database(stack, options.api_database, options)
         # One database object for both: two writers on one SQLite file would wait for each other.
-        shared = scheduling.database == scheduling.api_database
-        placement_database = api if shared else open_database(stack, scheduling.database, scheduling)
+        shared = options.database == options.api_database
+        placement_database = api if shared else open_database(stack, options.database, options)
         self.ledger = await open_ledger(stack, placement_database, runtime.clock)
         self.placement = PlacementService(self.ledger)
         CONDUCTOR.prepare(api)
@@ -221,7 +212,7 @@ class System:
         await mirror.heal()
         self.deciding = await open_deciding(
             stack,
-            scheduling,
+            options,
             self.ledger,
             self.records,
             self.cells.values(),
@@ -237,7 +228,7 @@ class System:
             open_cell_conductor(
                 stack, options, cell, self.asked, self.records, runtime, alone=self._owns(cell.database)
             )
-        run_beside(stack, keep_trimming(self.ledger, options.http.retention, runtime.clock))
+        run_beside(stack, keep_trimming(self.ledger, options.retention, runtime.clock))
         self.conducting = await open_super_conductor(
             stack,
             options,
@@ -295,7 +286,7 @@ class System:
         seconds, cell = self.options.heartbeat_seconds, self.cells[name]
         agents = open_agents(
             self._stack,
-            self.options.conducting,
+            self.options,
             cell,
             self.placement,
             self.records,

@@ -40,12 +40,12 @@ async def open_asked(
 
     ``cells``: a scheduler in this process has the nodes of these cells as hosts. Raises `OperatorError`.
     """
-    opened = await open_placement(stack, options.scheduling)
+    opened = await open_placement(stack, options)
     ledger = opened if isinstance(opened, Ledger) else None
     over_http = None if isinstance(opened, Ledger) else opened
     placement: Placement = PlacementService(opened) if isinstance(opened, Ledger) else opened
     if options.uses_service:
         service = await stack.enter_async_context(HttpScheduler.configured(options.source))
         return ConductorServices(placement, service, ledger, over_http)
-    deciding = await open_deciding(stack, options.scheduling, opened, records, cells, api)
+    deciding = await open_deciding(stack, options, opened, records, cells, api)
     return ConductorServices(placement, deciding.scheduler, ledger, over_http)

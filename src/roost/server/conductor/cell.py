@@ -20,24 +20,22 @@ from roost.web.auth.rules import PolicyRules
 
 async def open_cell(options: ConductingOptions, stack: AsyncExitStack) -> ServedApplication:
     """Open the cell's conductor and the endpoint of its agents. Raises `OperatorError`."""
-    http = options.http
-    scheduling = options.scheduling
     assert options.cell is not None and options.cell_database is not None
     api = None
-    if options.api_database is not None:
-        api = open_database(stack, options.api_database, scheduling)
-    records = await open_recording(stack, scheduling)
-    database = open_database(stack, options.cell_database, scheduling)
+    if options.needed_api_database is not None:
+        api = open_database(stack, options.needed_api_database, options)
+    records = await open_recording(stack, options)
+    database = open_database(stack, options.cell_database, options)
     cell = Cell(options.cell, database, records=records)
     asked = await open_asked(stack, options, records, [cell], api)
     open_cell_conductor(stack, options, cell, asked, records)
     agents = open_agents(stack, options, cell, asked.placement, records, api=api)
-    rules = PolicyRules(default_rules(), options.source, http.enforce_new_defaults)
+    rules = PolicyRules(default_rules(), options.source, options.enforce_new_defaults)
     application = create_app(agents, HostTokens(cell), rules)
-    health = conducting_health(f"cell {cell.name}", database, CELL, asked, http)
+    health = conducting_health(f"cell {cell.name}", database, CELL, asked, options)
     databases = [database] if asked.ledger is None else [database, asked.ledger.database]
     return ServedApplication(
-        with_edge(application, asked.ledger, http, health, uncounted=(POLL,)),
+        with_edge(application, asked.ledger, options, health, uncounted=(POLL,)),
         health,
         sections={"cell": partial(_describe, cell)},
         databases=databases,

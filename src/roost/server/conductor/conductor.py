@@ -35,10 +35,9 @@ from roost.storage import Database, DatabaseUnavailable
 
 async def open_conductor(options: ConductingOptions, stack: AsyncExitStack) -> ServedApplication:
     """Open the super conductor and its API. Raises `OperatorError`."""
-    http = options.http
-    assert options.scheduling.api_database is not None
-    api = open_database(stack, options.scheduling.api_database, options.scheduling)
-    records = await open_recording(stack, options.scheduling)
+    assert options.api_database is not None
+    api = open_database(stack, options.api_database, options)
+    records = await open_recording(stack, options)
     CONDUCTOR.prepare(api)
     await _know_cell0(api, options)
     cells = await open_cells(stack, options, api, records)
@@ -49,11 +48,11 @@ async def open_conductor(options: ConductingOptions, stack: AsyncExitStack) -> S
     if CELL0 in cells:
         # cell0 has no hosts and no process of its own, but deletions of its instances must be finished.
         open_cell_conductor(stack, options, cells[CELL0], asked, records)
-    application = conductor_application(conducting, options, open_authenticator(http), documented=True)
-    health = conducting_health("api database", api, CONDUCTOR, asked, http)
+    application = conductor_application(conducting, options, open_authenticator(options), documented=True)
+    health = conducting_health("api database", api, CONDUCTOR, asked, options)
     databases = [api] if asked.ledger is None else [api, asked.ledger.database]
     return ServedApplication(
-        with_edge(application, asked.ledger, http, health),
+        with_edge(application, asked.ledger, options, health),
         health,
         sections={"conductor": partial(_describe, conducting.conductor, cells)},
         databases=databases,

@@ -13,7 +13,6 @@ from roost.conductor.options import OPTIONS as CONDUCTOR_OPTIONS
 from roost.conductor.options import audit_options_from, offer_limits_from, time_limits_from
 from roost.conductor.time_limits import TimeLimits
 from roost.model.errors import OperatorError
-from roost.placement.options import PlacementOptions
 from roost.process.report import masked_options
 from roost.server.scheduler.options import SchedulingOptions, read_scheduling_options
 from roost.server.scheduler.options import shown_options as shown_scheduling
@@ -26,17 +25,15 @@ from roost.web.auth.source import refused_value
 _NO_API_DATABASE: Final = "no database of the conductors: set connection in [api_database]"
 
 
-class ConductingOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration of a conductor.
+class ConductingOptions(SchedulingOptions, frozen=True, kw_only=True):
+    """The configuration of a conductor, with the options of placement, the API database and the scheduler.
 
-    ``scheduling``: options of placement, the API database and the scheduler. ``uses_service``: the scheduler
-    is another service, called over HTTP. ``max_attempts``: hosts tried for an instance at most.
-    ``sharing_providers``: names of the sharing providers that agents may write. ``offers``: limits of the
-    inventories that agents may report. ``cell``: the cell of a cell's conductor, and ``cell_database`` the
-    URL of its database; None: these are options of the super conductor.
+    ``uses_service``: the scheduler is another service, called over HTTP. ``max_attempts``: hosts tried for an
+    instance at most. ``sharing_providers``: names of the sharing providers that agents may write. ``offers``:
+    limits of the inventories that agents may report. ``cell``: the cell of a cell's conductor, and
+    ``cell_database`` the URL of its database; None: these are options of the super conductor.
     """
 
-    scheduling: SchedulingOptions
     uses_service: bool
     max_attempts: int
     time_limits: TimeLimits
@@ -47,27 +44,16 @@ class ConductingOptions(msgspec.Struct, frozen=True, kw_only=True):
     cell_database: DatabaseUrl | str | None = None
 
     @property
-    def http(self) -> PlacementOptions:
-        """The options that all services share."""
-        return self.scheduling.http
-
-    @property
-    def source(self) -> Source:
-        """The source that the options were read from."""
-        return self.scheduling.source
-
-    @property
-    def api_database(self) -> DatabaseUrl | str | None:
+    def needed_api_database(self) -> DatabaseUrl | str | None:
         """The URL of the API database; None if the process needs none.
 
         The conductor of a cell needs it only for a scheduler of its own.
         """
-        return None if self.cell is not None and self.uses_service else self.scheduling.api_database
+        return None if self.cell is not None and self.uses_service else self.api_database
 
     @property
     def databases(self) -> dict[str, DatabaseUrl | str | None]:
-        """The URLs of databases, by the name of the option; they change only with a restart."""
-        urls = dict(self.scheduling.databases)
+        urls = super().databases
         if self.cell is not None:
             urls[f"[{section_of(self.cell)}] connection"] = self.cell_database
         return urls
@@ -94,7 +80,7 @@ def read_conducting_options(source: Source, cell: str | None = None) -> Conducti
     if scheduling.api_database is None and not (cell is not None and uses_service):
         raise OperatorError(_NO_API_DATABASE)
     return ConductingOptions(
-        scheduling=scheduling,
+        **msgspec.structs.asdict(scheduling),
         uses_service=uses_service,
         max_attempts=max_attempts,
         time_limits=limits,
@@ -114,4 +100,4 @@ def shown_options(options: ConductingOptions) -> dict[str, object]:
         groups[section_of(options.cell)] = CELL_OPTIONS
     for group, of_group in groups.items():
         options.source.register(conf, group, of_group)
-    return {**shown_scheduling(options.scheduling), **masked_options(conf, groups)}
+    return {**shown_scheduling(options), **masked_options(conf, groups)}

@@ -57,7 +57,7 @@ async def open_cells(
     Raises `StorageError` of the API database.
     """
     cells = OpenCells(
-        api, options.source, records, answer_seconds=options.http.answer_seconds, clock=runtime.clock
+        api, options.source, records, answer_seconds=options.answer_seconds, clock=runtime.clock
     )
     stack.push_async_callback(cells.close)
     await cells.refresh()
@@ -177,7 +177,7 @@ def conductor_application(
 
     Raises `OperatorError` for a policy file that cannot be used.
     """
-    rules = PolicyRules(conductor_http.default_rules(), options.source, options.http.enforce_new_defaults)
+    rules = PolicyRules(conductor_http.default_rules(), options.source, options.enforce_new_defaults)
     return conductor_http.create_app(
         conducting.conductor,
         conducting.requests,
@@ -186,7 +186,7 @@ def conductor_application(
         conducting.placement,
         authenticator,
         rules,
-        options.http,
+        options,
         records=conducting.records,
         neighbours=conducting.neighbours,
         documented=documented,

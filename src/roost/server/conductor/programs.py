@@ -19,10 +19,10 @@ from roost.web.auth.rules import PolicyRules
 
 def check_options(options: ConductingOptions) -> None:
     """Check that the options of tokens, policies and other services work. Raises `OperatorError`."""
-    open_authenticator(options.http)
-    PolicyRules(default_rules(), options.source, options.http.enforce_new_defaults)
-    tracing.check(options.http.tracing)
-    if options.scheduling.database is None:
+    open_authenticator(options)
+    PolicyRules(default_rules(), options.source, options.enforce_new_defaults)
+    tracing.check(options.tracing)
+    if options.database is None:
         HttpPlacement.configured(options.source)
     if options.uses_service:
         HttpScheduler.configured(options.source)
@@ -30,10 +30,10 @@ def check_options(options: ConductingOptions) -> None:
 
 def prepare(options: ConductingOptions) -> None:
     """Create the tables of empty SQLite files, and check those of other databases. Raises `StorageError`."""
-    if options.scheduling.database is not None:
-        prepare_database(options.scheduling.database, options.http.upgrade_database)
-    if options.api_database is not None:
-        prepare_database(options.api_database, schema=CONDUCTOR)
+    if options.database is not None:
+        prepare_database(options.database, options.upgrade_database)
+    if options.needed_api_database is not None:
+        prepare_database(options.needed_api_database, schema=CONDUCTOR)
     if options.cell_database is not None:
         prepare_database(options.cell_database, schema=CELL)
 

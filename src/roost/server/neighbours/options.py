@@ -1,6 +1,6 @@
 """The options of `roost neighbours`, in group ``neighbours``."""
 
-import msgspec
+from msgspec import structs
 from oslo_config import cfg
 
 from roost.placement.options import PlacementOptions, read_options
@@ -23,19 +23,14 @@ OPTIONS = [
 ]
 
 
-class NeighbourOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of the service.
+class NeighbourOptions(PlacementOptions, frozen=True, kw_only=True):
+    """The options of the service, with those that all services share. ``database``: the URL of its own."""
 
-    ``http``: the options that all services share, as of tokens, policy, limits and logs. ``database``: a URL.
-    """
-
-    http: PlacementOptions
     source: Source
     database: DatabaseUrl | str
 
     @property
     def databases(self) -> dict[str, DatabaseUrl | str | None]:
-        """The URLs of databases, by the name of the option; they change only with a restart."""
         return {"[neighbours] connection": self.database}
 
 
@@ -48,11 +43,11 @@ def read_neighbour_options(source: Source, database: str | None = None) -> Neigh
     except (cfg.Error, ValueError) as error:
         raise refused_value(error) from error
     assert url is not None  # the option has a default
-    return NeighbourOptions(http=read_options(source), source=source, database=url)
+    return NeighbourOptions(**structs.asdict(structs.replace(read_options(source), database=url)))
 
 
 def shown_options(options: NeighbourOptions) -> dict[str, object]:
     """Return all options with their values, secrets masked, for the report of a process."""
     conf = options.source.open()
     options.source.register(conf, GROUP, OPTIONS)
-    return {**shown_http_options(options.http), **masked_options(conf, {GROUP: OPTIONS})}
+    return {**shown_http_options(options), **masked_options(conf, {GROUP: OPTIONS})}

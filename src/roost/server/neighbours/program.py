@@ -32,29 +32,29 @@ def neighbours_kind(database: str | None) -> ProgramKind[NeighbourOptions]:
 
 
 def _check(options: NeighbourOptions) -> None:
-    open_authenticator(options.http)
+    open_authenticator(options)
     _rules(options)
-    tracing.check(options.http.tracing)
+    tracing.check(options.tracing)
 
 
 def _prepare(options: NeighbourOptions) -> None:
-    prepare_database(options.database, options.http.upgrade_database, SCHEMA)
+    prepare_database(options.database, options.upgrade_database, SCHEMA)
 
 
 async def _open(options: NeighbourOptions, stack: AsyncExitStack) -> ServedApplication:
-    database = Database(options.database, answer_seconds=options.http.answer_seconds)
+    database = Database(options.database, answer_seconds=options.answer_seconds)
     stack.push_async_callback(database.close)
     application = create_app(
-        NeighbourService(database), open_authenticator(options.http), _rules(options), options.http
+        NeighbourService(database), open_authenticator(options), _rules(options), options
     )
-    checks = (HealthCheck("database", partial(_look, database), _judge), *keystone_checks(options.http))
-    health = Health(checks, options.http.health)
-    edge = with_edge(application, None, options.http, health)
+    checks = (HealthCheck("database", partial(_look, database), _judge), *keystone_checks(options))
+    health = Health(checks, options.health)
+    edge = with_edge(application, None, options, health)
     return ServedApplication(edge, health, sections={}, databases=(database,))
 
 
 def _rules(options: NeighbourOptions) -> PolicyRules:
-    return PolicyRules(default_rules(), options.source, options.http.enforce_new_defaults)
+    return PolicyRules(default_rules(), options.source, options.enforce_new_defaults)
 
 
 async def _look(database: Database) -> None:

@@ -51,7 +51,7 @@ class Deciding(NamedTuple):
 
 def open_database(stack: AsyncExitStack, url: DatabaseUrl | str, options: SchedulingOptions) -> Database:
     """Open a database. Raises `StorageError`."""
-    database = Database(url, answer_seconds=options.http.answer_seconds)
+    database = Database(url, answer_seconds=options.answer_seconds)
     stack.push_async_callback(database.close)
     return database
 
@@ -117,7 +117,7 @@ async def open_deciding(
             table,
             journal=api,
             source=WordStore(api),
-            retention=options.http.retention,
+            retention=options.retention,
             down_seconds=options.scheduler.service_down_time,
             clock=runtime.clock,
         )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 from oslo_config import cfg
 
 from roost.model.errors import OperatorError
@@ -41,29 +42,22 @@ OPTIONS = [
 ]
 
 
-class SchedulingOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration of the scheduler as a service.
+class SchedulingOptions(PlacementOptions, frozen=True, kw_only=True):
+    """The configuration of the scheduler as a service, with the options that all services share.
 
-    ``http``: the options that all services share, as of tokens, policy, limits and logs. ``database``: the
-    URL of the ledger; None: placement is reached over HTTP. ``api_database``: the URL of the conductors'
-    database; None: there is none.
+    ``database``: the URL of the ledger; None: placement is reached over HTTP. ``api_database``: the URL of
+    the conductors' database; None: there is none.
     """
 
-    http: PlacementOptions
-    scheduler: SchedulerOptions
     source: Source
-    database: DatabaseUrl | str | None = None
+    scheduler: SchedulerOptions
     api_database: DatabaseUrl | str | None = None
     hosts_from_placement: bool = False
     placement_hosts_seconds: float = 5.0
 
     @property
     def databases(self) -> dict[str, DatabaseUrl | str | None]:
-        """The URLs of databases, by the name of the option; they change only with a restart."""
-        return {
-            "[placement_database] connection": self.database,
-            "[api_database] connection": self.api_database,
-        }
+        return {**super().databases, "[api_database] connection": self.api_database}
 
 
 def open_conf(source: Source) -> cfg.ConfigOpts:
@@ -85,14 +79,12 @@ def read_scheduling_options(
     Raises `OperatorError` for a file that cannot be read, for a wrong value, and, with ``hosts_needed``, if
     no source of hosts is configured.
     """
-    http = read_options(source)
+    shared = read_options(source)
     conf = open_conf(source)
     try:
         options = SchedulingOptions(
-            http=http,
+            **msgspec.structs.asdict(replace(shared, database=database or shared.database)),
             scheduler=options_from(conf),
-            source=source,
-            database=database or http.database,
             api_database=configured_url(conf[API_DATABASE].connection, source, API_DATABASE),
             hosts_from_placement=conf[GROUP].hosts_from_placement,
             placement_hosts_seconds=conf[GROUP].placement_hosts_seconds,
@@ -116,4 +108,4 @@ def shown_options(options: SchedulingOptions) -> dict[str, object]:
         RECORDS: RECORD_OPTIONS,
         API_DATABASE: API_DATABASE_OPTIONS,
     }
-    return {**shown_http_options(options.http), **masked_options(open_conf(options.source), groups)}
+    return {**shown_http_options(options), **masked_options(open_conf(options.source), groups)}

@@ -1,12 +1,12 @@
 """A program under a supervisor that serves HTTP with options of files, and its kinds."""
 
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions
@@ -20,25 +20,9 @@ from roost.server.workers.supervision import Cause, SupervisionRules
 from roost.server.workers.supervisor import Hooks, Report, Supervisor
 from roost.server.workers.tls import Tls
 from roost.server.workers.worker import ServedApplication, Worker, run_worker
-from roost.storage import DatabaseUrl
 from roost.web.auth import Source
 
-
-class ProgramOptions(Protocol):
-    """The options of a program. ``http``: those that all services share. ``source``: where all were read."""
-
-    @property
-    def http(self) -> PlacementOptions: ...
-
-    @property
-    def source(self) -> Source: ...
-
-    @property
-    def databases(self) -> Mapping[str, DatabaseUrl | str | None]:
-        """The URLs of databases, by the name of the option; they change only with a restart."""
-
-
-Options = TypeVar("Options", bound=ProgramOptions)
+Options = TypeVar("Options", bound=PlacementOptions)
 
 
 @dataclass(frozen=True)
@@ -83,13 +67,13 @@ class Program(Generic[Options]):
         def make(report: Report) -> Worker:
             return ProgramWorker(self, report, cause)
 
-        http = self.options.http
+        options = self.options
         run_worker(
             make,
             listener,
             report,
-            logs=http.logs,
-            limits=http.limits,
+            logs=options.logs,
+            limits=options.limits,
             tls=self.tls,
             rules=self.rules,
             beats=beats,
@@ -98,12 +82,12 @@ class Program(Generic[Options]):
     def check(self) -> None:
         """Check that the options work, before any process starts. Raises `OperatorError`."""
         self.kind.check(self.options)
-        if self.options.http.auth_strategy == "noauth2":
+        if self.options.auth_strategy == "noauth2":
             check_exposure(self.host, self.insecure)
 
     def reread(self) -> "Program[Options]":
         """Return the program with the options read again. Raises `OperatorError` if one is wrong."""
-        options = self.kind.read(self.options.source)
+        options = self.kind.read(self.options.source or Source())
         changed = replace(self, options=options)
         changed.check()
         if self.tls is not None:
@@ -112,9 +96,9 @@ class Program(Generic[Options]):
             if url != self.options.databases.get(name):
                 raise OperatorError(f"{name} changes only when the service is restarted")
         try:
-            configure_logs(options.http.logs)
+            configure_logs(options.logs)
         except OperatorError:
-            configure_logs(self.options.http.logs)
+            configure_logs(self.options.logs)
             raise
         return changed
 
@@ -126,7 +110,7 @@ class ProgramWorker(Worker, Generic[Options]):
         self, program: Program[Options], report: Callable[[str | None], None], cause: Cause = "start"
     ) -> None:
         super().__init__(
-            program.options.http.tracing,
+            program.options.tracing,
             partial(program.kind.shown, program.options),
             report,
             program.metrics,
@@ -135,7 +119,7 @@ class ProgramWorker(Worker, Generic[Options]):
             waiting_for(
                 program.options.databases.values(),
                 partial(program.kind.prepare, program.options),
-                program.options.http,
+                program.options,
             ),
         )
         self._program = program
@@ -149,6 +133,6 @@ def serve(listeners: Listeners, program: Program[Options], on_ready: Callable[[]
 
     ``on_ready`` is called once all workers can serve. Raises `OperatorError` if one cannot.
     """
-    configure_logs(program.options.http.logs)
+    configure_logs(program.options.logs)
     state = ProcessReport(options=lambda: program.kind.shown(program.options))
     Supervisor(listeners, program, program.rules, Hooks(on_ready, on_report=state.log)).run()

@@ -47,7 +47,7 @@ async def open_scheduler(options: SchedulingOptions, stack: AsyncExitStack) -> S
             api,
             options.source,
             without=frozenset((CELL0,)),
-            answer_seconds=options.http.answer_seconds,
+            answer_seconds=options.answer_seconds,
         )
         stack.push_async_callback(opened.close)
         await opened.refresh()
@@ -58,11 +58,11 @@ async def open_scheduler(options: SchedulingOptions, stack: AsyncExitStack) -> S
     answers = SchedulerAnswers(api)
     stack.push_async_callback(answers.close)
     application = scheduling_application(
-        deciding, records, options, placement, open_authenticator(options.http), answers, documented=True
+        deciding, records, options, placement, open_authenticator(options), answers, documented=True
     )
-    health = scheduling_health(placement, deciding.hosts, options.http)
+    health = scheduling_health(placement, deciding.hosts, options)
     return ServedApplication(
-        with_edge(application, ledger, options.http, health),
+        with_edge(application, ledger, options, health),
         health,
         sections={"scheduler": partial(_describe, placement, deciding.hosts)},
         databases=() if ledger is None else (ledger.database,),
@@ -95,8 +95,8 @@ def scheduling_application(
         deciding.hosts.refresh,
         placement=PlacementService(placement) if isinstance(placement, Ledger) else placement,
     )
-    rules = PolicyRules(default_rules(), options.source, options.http.enforce_new_defaults)
-    return create_app(service, authenticator, rules, options.http, answers=answers, documented=documented)
+    rules = PolicyRules(default_rules(), options.source, options.enforce_new_defaults)
+    return create_app(service, authenticator, rules, options, answers=answers, documented=documented)
 
 
 def _describe(placement: Ledger | HttpPlacement, hosts: ServiceHosts) -> dict[str, object]:

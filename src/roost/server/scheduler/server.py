@@ -16,9 +16,9 @@ from roost.web.auth.rules import PolicyRules
 
 def check_options(options: SchedulingOptions) -> None:
     """Check that the options of tokens, policies and placement work. Raises `OperatorError`."""
-    open_authenticator(options.http)
-    PolicyRules(default_rules(), options.source, options.http.enforce_new_defaults)
-    tracing.check(options.http.tracing)
+    open_authenticator(options)
+    PolicyRules(default_rules(), options.source, options.enforce_new_defaults)
+    tracing.check(options.tracing)
     if options.database is None:
         HttpPlacement.configured(options.source)
 
@@ -26,7 +26,7 @@ def check_options(options: SchedulingOptions) -> None:
 def prepare(options: SchedulingOptions) -> None:
     """Create the tables of the ledger in an empty SQLite file, or check them. Raises `StorageError`."""
     if options.database is not None:
-        prepare_database(options.database, options.http.upgrade_database)
+        prepare_database(options.database, options.upgrade_database)
 
 
 def _read(database: str | None, source: Source) -> SchedulingOptions:
