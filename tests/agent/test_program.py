@@ -19,8 +19,7 @@ from roost.agent.persistent_state import (
 )
 from roost.agent.program import read_tokens
 from roost.model.errors import OperatorError
-from roost.web.auth import Source
-from roost.web.auth.source import Setting
+from roost.process.option_source import Setting, Source
 from support.cells import instance
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING or find_spec("roost.agent"):
     from roost.agent.errors import BuildFailed
     from roost.agent.hardware import Hardware
     from roost.agent.provider_tree import ProviderTree
-    from roost.web.auth import Source
+    from roost.process.option_source import Source
 else:
     # The earlier Roost with which a rolling upgrade begins has these elsewhere.
     from roost.auth import Source

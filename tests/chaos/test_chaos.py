@@ -18,7 +18,7 @@ from chaos.load import Load, User
 from chaos.weather import Weather
 from roost.bench.server_process import ServerProcess
 from roost.cli.verification import verify_database
-from roost.web.auth import Source
+from roost.process.option_source import Source
 from support.databases import Servers
 from support.seeds import nightly_seed
 from support.servers import Galera

@@ -12,14 +12,13 @@ from roost.cli.configuration import SYSTEM_GROUPS, options_without_effect
 from roost.cli.read_groups import READ_GROUPS, unread
 from roost.model.errors import OperatorError
 from roost.placement.options import read_options, shown_options
+from roost.process.option_source import Setting, Source
 from roost.server.all_in_one.config import in_directory
 from roost.server.conductor.options import read_conducting_options
 from roost.server.conductor.programs import cell_kind, conductor_kind
 from roost.server.neighbours.program import neighbours_kind
 from roost.server.scheduler.options import read_scheduling_options
 from roost.server.scheduler.server import scheduler_kind
-from roost.web.auth import Source
-from roost.web.auth.source import Setting
 from support.processes import free_port, run_roost
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"

@@ -6,8 +6,7 @@ import pytest
 
 from roost.cli.databases import DatabaseChoice
 from roost.model.errors import OperatorError
-from roost.web.auth import Source
-from roost.web.auth.source import Setting
+from roost.process.option_source import Setting, Source
 from support.processes import run_roost
 
 FILE = """

@@ -9,14 +9,13 @@ from roost.conductor.hosts.cells import CellRegistry
 from roost.conductor.hosts.watch import ServiceWatch
 from roost.conductor.words.words import Words
 from roost.placement.service import PlacementService
+from roost.process.option_source import Setting, Source
 from roost.state.api_database.cell_mappings import CELL0, CellMapping, MapCells
 from roost.state.api_database.host_errors import CellInUse, NoSuchCell
 from roost.state.api_database.open_cells import OpenCells
 from roost.state.api_database.requests import Requests
 from roost.state.cell_database.disabled import AddHost
 from roost.storage import Database
-from roost.web.auth import Source
-from roost.web.auth.source import Setting
 from roost.web.errors import BadRequest, Conflict
 from support.ledgers import opened as opened_ledger
 

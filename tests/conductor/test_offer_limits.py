@@ -11,8 +11,8 @@ from roost.conductor.agent_endpoint.relay import ProviderRelay
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
 from roost.model.node import NodeReport
+from roost.process.option_source import Source
 from roost.server.conductor.options import read_conducting_options
-from roost.web.auth import Source
 from support.conducting import conducting
 
 LIMITS = OfferLimits(ratio=16.0, totals={"VCPU": 64, "CUSTOM_GPU": 4})

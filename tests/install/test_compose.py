@@ -14,7 +14,7 @@ import yaml
 
 from roost.cli.configuration import options_without_effect
 from roost.cli.main import roost_command
-from roost.web.auth import Source
+from roost.process.option_source import Source
 from support.serving import Serving
 from support.waiting import patience
 

@@ -7,9 +7,8 @@ import pytest
 from roost.cli.configuration import options_without_effect
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions, read_options
+from roost.process.option_source import Setting, Source
 from roost.storage import DatabaseUrl
-from roost.web.auth import Source
-from roost.web.auth.source import Setting
 
 FILE = """
 [DEFAULT]

@@ -10,11 +10,11 @@ from roost.bench.postgresql import PostgreSQL
 from roost.cli.verification import verify_database
 from roost.ledger.holdings import held_by_all
 from roost.ledger.tables import SCHEMA as LEDGER
+from roost.process.option_source import Source
 from roost.records.tables import SCHEMA as RECORDS
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database.tables import SCHEMA as CELL
 from roost.storage import Database
-from roost.web.auth import Source
 from support.forked import Forked
 from support.programs import write_config
 from support.serving import ENVIRONMENT

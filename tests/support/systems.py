@@ -13,13 +13,13 @@ from roost.ledger import retention as ledger
 from roost.model.instance import BuildRequest
 from roost.model.inventory import Inventory
 from roost.model.spec import Flavor, RequestSpec
+from roost.process.option_source import Source
 from roost.records.backend import open_sql_records
 from roost.records.queue import RecordQueue
 from roost.records.records import Retention
 from roost.scheduler import SchedulerOptions
 from roost.server.all_in_one import System, SystemLayout, SystemOptions, uniform_layout
 from roost.server.all_in_one.config import in_directory, read_system_options
-from roost.web.auth import Source
 
 SMALL = uniform_layout(6, 2, {"VCPU": Inventory(4)})
 

@@ -23,12 +23,11 @@ from roost.model.errors import OperatorError
 from roost.process.logs import LogOptions
 from roost.process.logs.options import OPTIONS as LOG_OPTIONS
 from roost.process.logs.options import log_options_from
+from roost.process.option_source import Source, refused_value
 from roost.process.tracing import TracingOptions
 from roost.process.tracing.options import GROUP as TRACING
 from roost.process.tracing.options import OPTIONS as TRACING_OPTIONS
 from roost.process.tracing.options import tracing_options_from
-from roost.web.auth import Source
-from roost.web.auth.source import refused_value
 
 FILES_OF_A_HOST = 8
 """File descriptors that a host needs: its lock, its connections, a file that is written."""

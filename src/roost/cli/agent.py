@@ -22,8 +22,8 @@ from roost.process import tracing
 from roost.process.logs import configure_logs
 from roost.process.loop_watch import watching
 from roost.process.metrics.switch import counted, exposed
+from roost.process.option_source import Source
 from roost.server.workers.notify import Notifier
-from roost.web.auth import Source
 
 _FILE = click.Path(path_type=Path)
 

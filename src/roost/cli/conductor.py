@@ -3,8 +3,8 @@
 import click
 
 from roost.cli.serving_programs import ServingOptions, serve_program, serving_at
+from roost.process.option_source import Source
 from roost.server.conductor.programs import conductor_kind
-from roost.web.auth import Source
 
 PORT = 8780
 

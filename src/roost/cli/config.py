@@ -11,8 +11,7 @@ from roost.cli.command_group import CommandGroup
 from roost.cli.configuration import CLIENTS, system_options
 from roost.cli.output import document_as_json, print_json
 from roost.placement.options import GROUPS
-from roost.web.auth import Source
-from roost.web.auth.source import Setting
+from roost.process.option_source import Setting, Source
 
 _WIDTH = 100
 """Characters of a line of a sample file."""

@@ -11,7 +11,7 @@ from roost.cli.read_groups import check_settings
 from roost.model.errors import OperatorError
 from roost.placement.options import GROUPS, unsupported_options
 from roost.placement.unsupported import groups_in
-from roost.web.auth import Source
+from roost.process.option_source import Source
 
 SYSTEM_GROUPS = {
     "agent": "roost.agent.options",

@@ -12,16 +12,14 @@ from roost.cli.options import config_files, settings
 from roost.cli.placement_config import placement_source
 from roost.model.errors import OperatorError
 from roost.placement.options import read_options
+from roost.process.option_source import MAIN_DATABASE, Source, refused_value
 from roost.records.options import GROUP as RECORDS
 from roost.records.options import OPTIONS as RECORD_OPTIONS
 from roost.server.neighbours.options import GROUP as NEIGHBOURS
 from roost.server.neighbours.options import OPTIONS as NEIGHBOUR_OPTIONS
 from roost.state.api_database.api_database import GROUP as API_DATABASE
 from roost.state.api_database.cell_mappings import CELL0, OPTIONS, section_of
-from roost.state.database_option import configured_url
-from roost.storage import DatabaseUrl
-from roost.web.auth import Source
-from roost.web.auth.source import MAIN_DATABASE, refused_value
+from roost.storage import DatabaseUrl, configured_url
 
 _ROLES = {MAIN_DATABASE: "api", API_DATABASE: "api", RECORDS: "records", NEIGHBOURS: "neighbours"}
 """The role of the database of each section. All other sections are those of cells."""

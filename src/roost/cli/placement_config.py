@@ -3,8 +3,7 @@
 import os
 from pathlib import Path
 
-from roost.web.auth import Source
-from roost.web.auth.source import Setting
+from roost.process.option_source import Setting, Source
 
 
 def placement_source(config_files: tuple[str, ...], settings: tuple[str, ...]) -> Source:

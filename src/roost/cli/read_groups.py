@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Set
 
 from roost.model.errors import OperatorError
+from roost.process.option_source import Source
 from roost.state.api_database.cell_mappings import CELL0, section_of
-from roost.web.auth import Source
 
 _SERVES: Set[str] = {
     "DEFAULT", "api", "cors", "healthcheck", "keystone_authtoken", "ledger", "oslo_middleware", "oslo_policy",

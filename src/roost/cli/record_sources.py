@@ -12,14 +12,14 @@ from oslo_config import cfg
 from roost.cli.connection import ServiceConnection
 from roost.model.errors import OperatorError
 from roost.model.transport_faults import fault_of
+from roost.process.option_source import Source as OptionSource
+from roost.process.option_source import refused_value
 from roost.records import Retention, RunWithAttempts, Search, SearchableRecords
 from roost.records.archive import find_in_archive
 from roost.records.backend import open_sql_records
 from roost.records.jsonl import JsonLinesRecords
 from roost.records.options import GROUP, OPTIONS
 from roost.storage import DatabaseMisconfigured, as_url
-from roost.web.auth import Source as OptionSource
-from roost.web.auth.source import refused_value
 
 ANSWER_SECONDS = 60.0
 """Seconds that a server has for a response."""

@@ -21,6 +21,7 @@ from roost.ledger.past_fleet import PastFleet
 from roost.model.errors import OperatorError
 from roost.model.record import Step
 from roost.model.spec import Destination
+from roost.process.option_source import Source
 from roost.records import RunWithAttempts, Search, SearchableRecords, spec_of
 from roost.records.backend import open_sql_records
 from roost.scheduler.replay import DecisionDifference, DecisionReplay, NotReproducible, Replayed, in_order
@@ -29,7 +30,6 @@ from roost.scheduler.replay.flavors import flavor_from
 from roost.server.scheduler.options import read_scheduling_options
 from roost.state.api_database.node_journal import NodeJournals
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseUrl
-from roost.web.auth import Source
 
 
 class ReplayedDecision(msgspec.Struct, frozen=True, kw_only=True):

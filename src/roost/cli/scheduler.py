@@ -4,8 +4,8 @@ import click
 
 from roost.cli.options import placement_database
 from roost.cli.serving_programs import ServingOptions, serve_program, serving_at
+from roost.process.option_source import Source
 from roost.server.scheduler.server import scheduler_kind
-from roost.web.auth import Source
 
 PORT = 8779
 

@@ -11,12 +11,12 @@ from roost.model.errors import OperatorError
 from roost.placement.options import proxy_warnings, read_options
 from roost.process.logs import configure_logs
 from roost.process.metrics.switch import exposed
+from roost.process.option_source import Source
 from roost.server.placement.server import PlacementProgram, check_exposure, check_options, prepare_database
 from roost.server.placement.server import serve as serve_placement
 from roost.server.workers.database_wait import prepare_unless_away
 from roost.server.workers.listeners import listen
 from roost.storage import DatabaseUrl
-from roost.web.auth import Source
 
 
 @click.command(

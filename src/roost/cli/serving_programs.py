@@ -15,11 +15,11 @@ from roost.cli.workers import MIB, with_workers
 from roost.placement.options import PlacementOptions, proxy_warnings, read_options
 from roost.process.logs import configure_logs
 from roost.process.metrics.switch import exposed
+from roost.process.option_source import Source
 from roost.server.scheduler.program import Program, ProgramKind, serve
 from roost.server.workers.database_wait import prepare_unless_away
 from roost.server.workers.listeners import listen
 from roost.server.workers.supervision import SupervisionRules
-from roost.web.auth import Source
 
 Options = TypeVar("Options", bound=PlacementOptions)
 

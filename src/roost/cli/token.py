@@ -12,7 +12,7 @@ from roost.cli.output import action_as_json, as_json, print_json, print_table
 from roost.cli.placement_config import placement_source
 from roost.model.errors import OperatorError
 from roost.placement.options import read_options
-from roost.web.auth import Source
+from roost.process.option_source import Source
 from roost.web.auth.rules import PolicyRules
 from roost.web.auth.service_tokens import add_token, read_tokens, revoke_token
 

@@ -14,12 +14,12 @@ from roost.ledger.history import Progress, no_progress
 from roost.ledger.tables import allocations, commits
 from roost.ledger.verify import verify as verify_ledger
 from roost.model.errors import OperatorError
+from roost.process.option_source import Source
 from roost.records.tables import SCHEMA as RECORDS
 from roost.state.api_database.api_database import api_database_url
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database.tables import SCHEMA as CELL
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseUrl
-from roost.web.auth import Source
 
 KINDS = {CELL: "a cell's database", RECORDS: "a records database", CONDUCTOR: "a conductor's database"}
 """Schema -> name of a database without a ledger in error messages."""

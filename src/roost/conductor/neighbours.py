@@ -22,10 +22,10 @@ from roost.fleet.hardware.pci_ports import ON_DEVICES, VnicType
 from roost.model.device_profiles import PROFILE
 from roost.model.pci import NumaPolicy
 from roost.model.request import RequestGroup
+from roost.process.option_source import Source
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.request.accelerator_options import profiles_from
 from roost.scheduler.request.demand.accelerators import profile_groups
-from roost.web.auth import Source
 from roost.web.auth.json_service import JsonService, ServiceAway, ServiceRefused
 from roost.web.errors import BadRequest, Conflict, Unavailable
 

@@ -13,7 +13,8 @@ from oslo_policy.policy import DeprecatedRule, RuleDefault
 
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions
-from roost.web.auth import Authenticator, NoAuth, Source
+from roost.process.option_source import Source
+from roost.web.auth import Authenticator, NoAuth
 from roost.web.auth.rules import PolicyRules
 from roost.web.auth.token_file import TokenFile
 from roost.web.policy import Policy

@@ -12,15 +12,13 @@ from roost.placement.unsupported import describe_unsupported
 from roost.process.logs import LogOptions
 from roost.process.logs.options import OPTIONS as LOG_OPTIONS
 from roost.process.logs.options import log_options_from
+from roost.process.option_source import MAIN_DATABASE, Source, option_names, refused_value
 from roost.process.report import masked_options
 from roost.process.tracing import TracingOptions
 from roost.process.tracing.options import GROUP as TRACING
 from roost.process.tracing.options import OPTIONS as TRACING_OPTIONS
 from roost.process.tracing.options import tracing_options_from
-from roost.state.database_option import configured_url
-from roost.storage import ANSWER_SECONDS, DatabaseUrl
-from roost.web.auth import Source
-from roost.web.auth.source import MAIN_DATABASE, option_names, refused_value
+from roost.storage import ANSWER_SECONDS, DatabaseUrl, configured_url
 from roost.web.cors import CorsOptions
 from roost.web.forwarded import Proxies
 from roost.web.health import GROUP as HEALTHCHECK

@@ -5,8 +5,8 @@ from functools import partial
 
 from roost.ledger import SCHEMA, Ledger
 from roost.placement.options import PlacementOptions
+from roost.process.option_source import Source
 from roost.storage import DatabaseFull, DatabaseReadOnly, StorageError, check_writes
-from roost.web.auth import Source
 from roost.web.health import Health, HealthCheck, HealthOptions, NoAnswer
 
 KEYSTONE_SECONDS = 10.0

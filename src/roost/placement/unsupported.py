@@ -8,8 +8,7 @@ from difflib import get_close_matches
 from oslo_config import cfg
 
 from roost.model.errors import OperatorError
-from roost.web.auth import Source
-from roost.web.auth.source import variable
+from roost.process.option_source import Source, variable
 
 _FORMAT = "lines have one format, with all of it; use_json = true gives JSON"
 _ROTATION = "another program rotates the file, such as logrotate; a file that was moved is opened anew"

@@ -3,5 +3,4 @@
 api_database     requests, cells, aggregates, server groups, mappings, operators' words, node journals, events
 cell_database    the instances, hosts and nodes of one cell
 leases           the leases of processes, under which they own work
-database_option  the URL of a database as an option gives it
 """

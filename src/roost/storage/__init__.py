@@ -1,7 +1,7 @@
 """Databases: connections, reads and writes off the event loop, schemas.
 
 database            one database: threads of short reads, of long reads and of writes
-database_url        the URL of a database, which never prints its secrets
+database_url        the URL of a database, as an option gives it, which never prints its secrets
 refused_writes      checks whether a full database takes writes again, and makes room for them
 group_commit        writes that wait at the same time share a transaction
 batches             writes of one type that wait at the same time share their statements
@@ -18,7 +18,7 @@ errors              the tree of this room's errors
 """
 
 from roost.storage.database import Database
-from roost.storage.database_url import DatabaseUrl, as_url
+from roost.storage.database_url import DatabaseUrl, as_url, configured_url
 from roost.storage.driver_errors import driver_message, is_duplicate_key, table_refusing
 from roost.storage.engine import ANSWER_SECONDS, COMMAND_ANSWER_SECONDS
 from roost.storage.errors import (
@@ -64,6 +64,7 @@ __all__ = [
     "StorageError",
     "as_url",
     "check_writes",
+    "configured_url",
     "deferred_exists",
     "driver_message",
     "identity_table",

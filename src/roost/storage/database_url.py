@@ -8,6 +8,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from roost.model.secrets import HIDDEN, PLAIN_QUERY, safe_url
+from roost.process.option_source import Source
 from roost.storage.errors import DatabaseMisconfigured
 
 DRIVERS = ("sqlite", "postgresql+psycopg", "mysql+pymysql", "mariadb+pymysql")
@@ -80,6 +81,20 @@ class DatabaseUrl:
 def as_url(url: DatabaseUrl | str) -> DatabaseUrl:
     """Return a URL as it is, or parse a text. Raises `DatabaseMisconfigured`."""
     return url if isinstance(url, DatabaseUrl) else DatabaseUrl(url)
+
+
+def configured_url(text: str | None, source: Source, group: str) -> DatabaseUrl | None:
+    """Return the URL of the option ``connection`` of a group; None if it is not set.
+
+    Raises:
+        DatabaseMisconfigured: the text is no URL of a database.
+    """
+    if text is None:
+        return None
+    try:
+        return DatabaseUrl(text, source.given_by(group, "connection"))
+    except DatabaseMisconfigured as error:
+        raise DatabaseMisconfigured(f"configuration: [{group}] connection: {error}") from None
 
 
 def _parsed(text: str) -> URL:

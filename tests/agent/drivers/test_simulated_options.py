@@ -7,8 +7,7 @@ import pytest
 from roost.agent.drivers.simulated_options import simulated_drivers
 from roost.agent.provider_tree import ProviderTree
 from roost.model.errors import OperatorError
-from roost.web.auth import Source
-from roost.web.auth.source import Setting
+from roost.process.option_source import Setting, Source
 
 
 def source(*settings: str) -> Source:

@@ -15,11 +15,10 @@ from roost.cli.doctor.check import Deployment, DoctorFinding, run_checks
 from roost.cli.doctor.machine import is_served
 from roost.cli.listen_options import ListenOptions
 from roost.ledger import SCHEMA
+from roost.process.option_source import Setting, Source
 from roost.server.workers.listeners import Address, UnixAddress
 from roost.server.workers.tls import Tls
 from roost.storage import Database
-from roost.web.auth import Source
-from roost.web.auth.source import Setting
 from support.certificates import issue, make_authority
 from support.databases import Place
 from support.forked import run_forked

@@ -12,8 +12,8 @@ from roost.cli.doctor.database import judge_mariadb, judge_postgresql
 from roost.cli.doctor.machine import judge_space
 from roost.cli.listen_options import ListenOptions
 from roost.model.errors import OperatorError
+from roost.process.option_source import Source
 from roost.server.workers.listeners import Address
-from roost.web.auth import Source
 
 POSTGRESQL = {
     "fsync": "on",

@@ -13,8 +13,7 @@ from roost.bench.loopback import free_port
 from roost.cli.agent import agent as agent_command
 from roost.cli.doctor import agent
 from roost.cli.doctor.check import run_checks
-from roost.web.auth import Source
-from roost.web.auth.source import Setting
+from roost.process.option_source import Setting, Source
 
 
 def found(folder: Path, endpoint: str, *settings: str, **named: object) -> dict[str, list[tuple[str, str]]]:

@@ -8,14 +8,13 @@ from roost.cli.doctor import conductor, configuration
 from roost.cli.doctor.check import Deployment, DoctorVerdict, run_checks
 from roost.cli.listen_options import ListenOptions
 from roost.model.node import NodeReport
+from roost.process.option_source import Setting, Source
 from roost.server.workers.listeners import Address
 from roost.state.api_database.cell_mappings import CellMapping, MapCells
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA as CELL
 from roost.state.cell_database.node_reports import KeepReports
 from roost.storage import Database, Schema
-from roost.web.auth import Source
-from roost.web.auth.source import Setting
 from support.programs import write_config
 
 

@@ -11,6 +11,7 @@ from roost.cli.doctor import scheduler
 from roost.cli.doctor.check import Deployment, run_checks
 from roost.cli.listen_options import ListenOptions
 from roost.placement.client import HttpPlacement
+from roost.process.option_source import Setting, Source
 from roost.records.tables import SCHEMA as RECORDS
 from roost.scheduler.nodes.journal import JournalWriter
 from roost.scheduler.nodes.table import NodeTable
@@ -19,9 +20,7 @@ from roost.state.api_database.requests import Requests
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA as CELL
 from roost.storage import Database
-from roost.web.auth import Source
 from roost.web.auth.credentials import FixedCredentials
-from roost.web.auth.source import Setting
 from support.serving import Serving
 
 ALONE = "scheduler.hosts_from_placement=true"

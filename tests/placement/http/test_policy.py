@@ -10,7 +10,8 @@ from oslo_policy import opts, policy
 from placement import policies
 from roost.placement.access import PREFIX, RULES, default_rules, open_policy
 from roost.placement.options import PlacementOptions
-from roost.web.auth import Identity, Source
+from roost.process.option_source import Source
+from roost.web.auth import Identity
 from roost.web.errors import Forbidden
 from roost.web.policy import Policy
 

@@ -13,8 +13,7 @@ from roost.model.errors import OperatorError
 from roost.placement.options import read_options, unsupported_options
 from roost.process.logs import ACCESS_LOGGER, LogOptions, configure_logs, logging_config
 from roost.process.logs.configuration import QUIET
-from roost.web.auth import Source
-from roost.web.auth.source import Setting
+from roost.process.option_source import Setting, Source
 from support.waiting import patience
 
 WRITER = """

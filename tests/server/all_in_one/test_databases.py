@@ -9,6 +9,7 @@ import pytest
 from roost.ledger import SCHEMA as LEDGER
 from roost.model.instance import ACTIVE
 from roost.model.inventory import Inventory
+from roost.process.option_source import Source
 from roost.server.all_in_one import System, SystemOptions, uniform_layout
 from roost.server.all_in_one.config import (
     configured_cells,
@@ -19,7 +20,6 @@ from roost.server.all_in_one.config import (
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA as CELL
 from roost.storage import Database
-from roost.web.auth import Source
 from support.databases import Servers
 from support.systems import states, wanted
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import structlog
 
+from roost.process.option_source import Source
 from roost.state.api_database.cell_mappings import CellMapping, KnowCell, MapCells, section_of
 from roost.state.api_database.open_cells import OpenCells
 from roost.state.api_database.tables import SCHEMA
 from roost.storage import Database, DatabaseUnavailable
-from roost.web.auth import Source
 
 
 def test_cells_come_move_and_go(tmp_path: Path) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from roost.bench.loopback import free_port
+from roost.process.option_source import Source
 from roost.server.conductor.options import read_conducting_options
 from roost.server.conductor.programs import prepare
 from roost.storage import DatabaseUnavailable
-from roost.web.auth import Source
 from support.processes import run_roost
 from support.programs import Program, write_config
 from support.serving import SECONDS

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.web.auth import Source
+from roost.process.option_source import Source
 from support.keystone import PASSWORD, Keystone
 
 

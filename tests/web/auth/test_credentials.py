@@ -18,7 +18,7 @@ from keystoneauth1.session import Session
 from roost.model.errors import OperatorError
 from roost.placement.client import HttpPlacement
 from roost.placement.errors import PlacementError
-from roost.web.auth import Source
+from roost.process.option_source import Source
 from roost.web.auth.credentials import Access
 from roost.web.auth.keystone_credentials import KeystoneCredentials, read_client_options
 from support.keystone import PASSWORD, Keystone

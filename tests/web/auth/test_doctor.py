@@ -6,8 +6,8 @@ from roost.bench.loopback import free_port
 from roost.cli.doctor.check import Deployment, DoctorCheck, DoctorFinding, run_checks
 from roost.cli.doctor.configuration import check_tokens
 from roost.cli.listen_options import ListenOptions
+from roost.process.option_source import Source
 from roost.server.workers.listeners import Address
-from roost.web.auth import Source
 from support.keystone import PASSWORD, Keystone
 from web.auth.conftest import configure
 

@@ -13,7 +13,8 @@ import pytest
 
 from roost.bench.loopback import free_port
 from roost.model.errors import OperatorError
-from roost.web.auth import Identity, IdentityUnavailable, Source
+from roost.process.option_source import Source
+from roost.web.auth import Identity, IdentityUnavailable
 from roost.web.auth import keystone as keystone_module
 from roost.web.auth.keystone import Keystone as Tokens
 from support.keystone import LOCK, Keystone

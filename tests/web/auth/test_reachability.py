@@ -11,7 +11,8 @@ import pytest
 
 from roost.bench.loopback import free_port
 from roost.model.errors import OperatorError
-from roost.web.auth import IdentityUnavailable, Source
+from roost.process.option_source import Source
+from roost.web.auth import IdentityUnavailable
 from roost.web.auth.reachability import Reachability
 from web.auth.conftest import configure
 from web.auth.test_keystone import silent_server

@@ -10,7 +10,8 @@ from oslo_policy.policy import Enforcer, RuleDefault
 from structlog.testing import capture_logs
 
 from roost.model.errors import OperatorError
-from roost.web.auth import Identity, Source
+from roost.process.option_source import Source
+from roost.web.auth import Identity
 from roost.web.auth import rules as rules_module
 from roost.web.auth.rules import PolicyRules
 

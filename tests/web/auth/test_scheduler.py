@@ -15,13 +15,13 @@ from roost.ledger.holdings import held_by_all
 from roost.ledger.tables import SCHEMA as LEDGER
 from roost.model.spec import Destination
 from roost.placement.errors import ConcurrentUpdate
+from roost.process.option_source import Source
 from roost.records.tables import SCHEMA as RECORDS
 from roost.scheduler import NoValidHost
 from roost.scheduler.client import HttpScheduler
 from roost.scheduler.client.http import GROUP, SERVICE_TYPE
 from roost.scheduler.errors import SchedulerRefused
 from roost.storage import Database
-from roost.web.auth import Source
 from roost.web.auth.credentials import FixedCredentials
 from roost.web.auth.keystone_credentials import read_client_options
 from support.certificates import issue, make_authority

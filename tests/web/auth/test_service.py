@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from roost.bench.loopback import free_port
-from roost.web.auth import Source
+from roost.process.option_source import Source
 from support.keystone import Keystone
 from support.placement_api import Api
 from web.auth.conftest import configure

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from roost.agent.drivers import Driver
 from roost.model.errors import OperatorError
-from roost.web.auth import Source
+from roost.process.option_source import Source
 
 ENTRY_POINTS = "roost.agent.drivers"
 """The group of entry points. Each is a `DriverKind`."""

@@ -17,7 +17,7 @@ from roost.agent.drivers.simulated_parts import numa_topology, pci_device_pools
 from roost.agent.drivers.simulated_profiles import read_profile
 from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
-from roost.web.auth import Source
+from roost.process.option_source import Source
 
 GROUP = "simulated"
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from roost.agent.neighbours import Neighbour
 from roost.agent.neighbours.accelerators import Accelerators
 from roost.agent.neighbours.ports import Ports
-from roost.web.auth import Source
+from roost.process.option_source import Source
 from roost.web.auth.json_service import JsonService
 
 

@@ -27,6 +27,7 @@ from roost.cli.progress import ProgressMeter, no_progress, progress
 from roost.cli.verification import verdict, verify_database
 from roost.ledger import keep_what_is_loaded
 from roost.process.logs import configure_logs
+from roost.process.option_source import Source
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.weighers.fragmentation import FragmentationOptions, FragmentationWeigher
 from roost.server.all_in_one import System
@@ -34,7 +35,6 @@ from roost.server.all_in_one.config import only_in_directory, open_system_record
 from roost.server.all_in_one.lock import locked
 from roost.server.all_in_one.report import report_of
 from roost.server.all_in_one.system import API_DB
-from roost.web.auth import Source
 from roost.web.auth.credentials import FixedCredentials
 
 AZURE_HOSTS = 820

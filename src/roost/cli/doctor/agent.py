@@ -25,7 +25,7 @@ from roost.cli.doctor.check import ANSWER_SECONDS, DoctorCheck, DoctorVerdict, N
 from roost.cli.doctor.configuration import judge_files
 from roost.model.provider_names import provider_uuid
 from roost.model.transport_faults import fault_of
-from roost.web.auth import Source
+from roost.process.option_source import Source
 
 TRIED = 20
 """Most hosts whose tokens are tried."""

@@ -11,9 +11,9 @@ import msgspec
 from roost.cli.listen_options import ListenOptions
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions, read_options
+from roost.process.option_source import Source
 from roost.process.report import masked
 from roost.storage import Database, DatabaseMisconfigured, DatabaseUrl, as_url
-from roost.web.auth import Source
 
 Level = Literal["ok", "warn", "fail", "skip"]
 

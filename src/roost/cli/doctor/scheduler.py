@@ -17,6 +17,7 @@ from roost.model.transport_faults import fault_of
 from roost.placement.client import HttpPlacement
 from roost.placement.client.transport import OLDEST, is_older
 from roost.placement.errors import PlacementError
+from roost.process.option_source import refused_value
 from roost.records.tables import SCHEMA as RECORDS_SCHEMA
 from roost.server.scheduler.options import SchedulingOptions, open_conf, read_scheduling_options
 from roost.server.scheduler.server import check_options as check_scheduling
@@ -29,7 +30,6 @@ from roost.state.cell_database.hosts import RefusedHosts
 from roost.storage import Database, SchemaTooOld
 from roost.storage.schema import Schema
 from roost.web.auth import IdentityUnavailable
-from roost.web.auth.source import refused_value
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
 """The uuid of no provider: a request for it shows whether the token is accepted."""

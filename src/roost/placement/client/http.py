@@ -51,7 +51,7 @@ from roost.placement.errors import (
     PlacementError,
 )
 from roost.placement.interface import AllocationRequest, Provider, ProviderSummary
-from roost.web.auth import Source
+from roost.process.option_source import Source
 from roost.web.auth.caller import Caller
 from roost.web.auth.credentials import Credentials
 from roost.web.query import LARGEST_PAGE

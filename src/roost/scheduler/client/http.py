@@ -11,6 +11,7 @@ import msgspec
 from roost.model.spec import Destination, RequestSpec, Selection
 from roost.model.unread import UnreadKey
 from roost.placement.errors import ConcurrentUpdate
+from roost.process.option_source import Source
 from roost.scheduler.api.destinations import LONGEST_REASON
 from roost.scheduler.api.wire.answers import CheckedRequest, ShownDestinations, ShownReplacement
 from roost.scheduler.client.errors import Moving, error_of, is_in_work
@@ -20,7 +21,7 @@ from roost.scheduler.scheduler import NO_GENERATIONS
 from roost.scheduler.selection.claim_result import named
 from roost.scheduler.selection.outcome import ClaimAttempt
 from roost.scheduler.selection.replacement import Replacement
-from roost.web.auth import IdentityUnavailable, Source
+from roost.web.auth import IdentityUnavailable
 from roost.web.auth.caller import Caller
 from roost.web.auth.credentials import Credentials
 from roost.web.idempotency import HEADER

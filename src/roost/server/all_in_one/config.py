@@ -10,13 +10,12 @@ from msgspec import structs
 from roost.model.errors import OperatorError
 from roost.placement.unsupported import groups_in
 from roost.process.durable_file import why_no_directory
+from roost.process.option_source import Setting, Source
 from roost.records import RecordQueue, open_records
 from roost.server.all_in_one.system import API_DB, SystemOptions
 from roost.server.conductor.options import read_conducting_options
 from roost.server.scheduler.options import open_conf
 from roost.state.api_database.cell_mappings import CELL0, OPTIONS, section_of
-from roost.web.auth import Source
-from roost.web.auth.source import Setting
 
 
 def in_directory(source: Source, directory: Path) -> Source:

@@ -13,14 +13,13 @@ from roost.conductor.options import OPTIONS as CONDUCTOR_OPTIONS
 from roost.conductor.options import audit_options_from, offer_limits_from, time_limits_from
 from roost.conductor.time_limits import TimeLimits
 from roost.model.errors import OperatorError
+from roost.process.option_source import Source, refused_value
 from roost.process.report import masked_options
 from roost.server.scheduler.options import SchedulingOptions, read_scheduling_options
 from roost.server.scheduler.options import shown_options as shown_scheduling
 from roost.state.api_database.cell_mappings import OPTIONS as CELL_OPTIONS
 from roost.state.api_database.cell_mappings import CellMapping, section_of, url_of
 from roost.storage import DatabaseUrl
-from roost.web.auth import Source
-from roost.web.auth.source import refused_value
 
 _NO_API_DATABASE: Final = "no database of the conductors: set connection in [api_database]"
 

@@ -5,11 +5,9 @@ from oslo_config import cfg
 
 from roost.placement.options import PlacementOptions, read_options
 from roost.placement.options import shown_options as shown_http_options
+from roost.process.option_source import Source, refused_value
 from roost.process.report import masked_options
-from roost.state.database_option import configured_url
-from roost.storage import DatabaseUrl
-from roost.web.auth import Source
-from roost.web.auth.source import refused_value
+from roost.storage import DatabaseUrl, configured_url
 
 GROUP = "neighbours"
 

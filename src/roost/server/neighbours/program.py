@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from roost.placement.access import open_authenticator
 from roost.placement.readiness import keystone_checks
 from roost.process import tracing
+from roost.process.option_source import Source
 from roost.server.neighbours.app import create_app, default_rules
 from roost.server.neighbours.handlers import NeighbourService
 from roost.server.neighbours.options import NeighbourOptions, read_neighbour_options, shown_options
@@ -17,7 +18,6 @@ from roost.server.placement.server import prepare_database
 from roost.server.scheduler.program import ProgramKind
 from roost.server.workers.worker import ServedApplication
 from roost.storage import Database
-from roost.web.auth import Source
 from roost.web.auth.rules import PolicyRules
 from roost.web.health import Health, HealthCheck, NoAnswer
 

@@ -10,6 +10,7 @@ from oslo_config import cfg
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions, read_options
 from roost.placement.options import shown_options as shown_http_options
+from roost.process.option_source import Source, refused_value
 from roost.process.report import masked_options
 from roost.records.options import GROUP as RECORDS
 from roost.records.options import OPTIONS as RECORD_OPTIONS
@@ -18,10 +19,7 @@ from roost.scheduler.options import all_options as scheduler_options
 from roost.scheduler.options import options_from
 from roost.state.api_database.api_database import GROUP as API_DATABASE
 from roost.state.api_database.api_database import OPTIONS as API_DATABASE_OPTIONS
-from roost.state.database_option import configured_url
-from roost.storage import DatabaseUrl
-from roost.web.auth import Source
-from roost.web.auth.source import refused_value
+from roost.storage import DatabaseUrl, configured_url
 
 GROUP: Final = "scheduler"
 

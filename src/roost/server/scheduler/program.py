@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions
 from roost.process.logs import configure_logs
+from roost.process.option_source import Source
 from roost.process.report import ProcessReport
 from roost.server.placement.edge import waiting_for
 from roost.server.placement.server import check_exposure
@@ -20,7 +21,6 @@ from roost.server.workers.supervision import Cause, SupervisionRules
 from roost.server.workers.supervisor import Hooks, Report, Supervisor
 from roost.server.workers.tls import Tls
 from roost.server.workers.worker import ServedApplication, Worker, run_worker
-from roost.web.auth import Source
 
 Options = TypeVar("Options", bound=PlacementOptions)
 

@@ -5,12 +5,12 @@ from functools import partial
 from roost.placement.access import open_authenticator
 from roost.placement.client import HttpPlacement
 from roost.process import tracing
+from roost.process.option_source import Source
 from roost.scheduler.api.app import default_rules
 from roost.server.placement.server import prepare_database
 from roost.server.scheduler.options import SchedulingOptions, read_scheduling_options, shown_options
 from roost.server.scheduler.program import ProgramKind
 from roost.server.scheduler.served import open_scheduler
-from roost.web.auth import Source
 from roost.web.auth.rules import PolicyRules
 
 

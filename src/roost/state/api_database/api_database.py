@@ -2,9 +2,8 @@
 
 from oslo_config import cfg
 
-from roost.state.database_option import configured_url
-from roost.storage import DatabaseUrl
-from roost.web.auth import Source
+from roost.process.option_source import Source
+from roost.storage import DatabaseUrl, configured_url
 
 GROUP = "api_database"
 

@@ -13,10 +13,9 @@ from oslo_config import cfg
 from sqlalchemy.engine import Connection
 
 from roost.model.errors import OperatorError
+from roost.process.option_source import Source
 from roost.state.api_database.tables import cell_mappings
-from roost.state.database_option import configured_url
-from roost.storage import DatabaseUnavailable, DatabaseUrl, insert_missing
-from roost.web.auth import Source
+from roost.storage import DatabaseUnavailable, DatabaseUrl, configured_url, insert_missing
 
 CELL0: Final = "cell0"
 """The cell without hosts that keeps instances which could not be placed."""

@@ -8,10 +8,10 @@ import structlog
 
 from roost.model.errors import OperatorError
 from roost.model.record import RecordSink
+from roost.process.option_source import Source
 from roost.state.api_database.cell_mappings import CellMapping, mapped_cells, url_of
 from roost.state.cell_database import Cell
 from roost.storage import ANSWER_SECONDS, Database, StorageError
-from roost.web.auth import Source
 
 EVERY_SECONDS = 2.0
 """Seconds between two reads of the cells' mappings."""

@@ -1,6 +1,5 @@
 """Authentication of requests, decisions by policy rules, and the tokens of this process.
 
-    source                the sources of options: files, environment variables, the command line
     identity              the user, project and roles of a request
     authenticator         the interface that finds the identity of a request, and its errors
     noauth                the authenticator for development: it believes every token
@@ -22,7 +21,6 @@ identity may act. Nothing else in Roost decides about access.
 from roost.web.auth.authenticator import Authenticator, AuthError, IdentityUnavailable
 from roost.web.auth.identity import NOBODY, Identity
 from roost.web.auth.noauth import NoAuth
-from roost.web.auth.source import Source
 
 __all__ = [
     "NOBODY",
@@ -31,5 +29,4 @@ __all__ = [
     "Identity",
     "IdentityUnavailable",
     "NoAuth",
-    "Source",
 ]

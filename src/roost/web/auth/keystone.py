@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 
 from roost.process.logs.outages import OutageLines
+from roost.process.option_source import Source
 from roost.web.auth.authenticator import IdentityUnavailable
 from roost.web.auth.identity import Identity
-from roost.web.auth.source import Source
 from roost.web.auth.token_check import TOKEN_HEADERS, TokenCheck, TokenRequest, ValidatedToken
 
 THREADS = 8

@@ -6,8 +6,8 @@ from keystoneauth1 import exceptions, loading
 from keystoneauth1.session import Session
 
 from roost.model.errors import OperatorError
+from roost.process.option_source import Source
 from roost.web.auth.authenticator import IdentityUnavailable
-from roost.web.auth.source import Source
 from roost.web.auth.token_check import GROUP, known_options
 
 _SERVER_ERRORS = 500

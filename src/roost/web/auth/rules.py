@@ -14,8 +14,8 @@ from oslo_policy import _checks, opts, policy
 
 from roost.model.errors import OperatorError
 from roost.process.logs import collected_messages
+from roost.process.option_source import Source
 from roost.web.auth.identity import Identity
-from roost.web.auth.source import Source
 
 _log = structlog.get_logger()
 

@@ -16,7 +16,7 @@ from roost.agent.drivers.libvirt.view import AUTO
 from roost.agent.errors import ComputeError, UnusableOptions
 from roost.model.errors import OperatorError
 from roost.process.durable_file import why_no_directory
-from roost.web.auth import Source
+from roost.process.option_source import Source
 
 GROUP = "libvirt"
 

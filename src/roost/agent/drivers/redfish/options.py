@@ -7,7 +7,7 @@ from oslo_config import cfg
 
 from roost.agent.drivers.driver_loader import MakeDriver
 from roost.model.errors import OperatorError
-from roost.web.auth import Source
+from roost.process.option_source import Source
 
 GROUP = "redfish"
 
