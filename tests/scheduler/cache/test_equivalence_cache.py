@@ -19,13 +19,12 @@ from roost.placement.commands.providers import CreateProvider, DeleteProvider, U
 from roost.placement.commands.traits_and_aggregates import SetTraits
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.cache import equivalence_cache as cache_module
-from roost.scheduler.cache import plugin_parts
+from roost.scheduler.cache import plugin_roles
 from roost.scheduler.cache.equivalence_cache import EquivalenceCache
 from roost.scheduler.cache.equivalence_class import EquivalenceClass
-from roost.scheduler.cache.host_entry import Rooms
+from roost.scheduler.cache.host_columns import CachedTotals, Rooms
 from roost.scheduler.cache.host_index import HostIndex
 from roost.scheduler.cache.narrowed import Narrowed
-from roost.scheduler.cache.totals import CachedTotals
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.looks import Looks
@@ -160,7 +159,7 @@ def test_a_class_is_narrowed_where_a_host_that_is_left_out_has_the_greatest_numb
     assert narrowed.call_count == 1
 
 
-@pytest.mark.parametrize("projects", [2, plugin_parts.MOST_KEYS + 5])
+@pytest.mark.parametrize("projects", [2, plugin_roles.MOST_KEYS + 5])
 def test_filter_is_asked_once_for_each_project_and_classes_stay_few(place: Place, projects: int) -> None:
     class OfProjects(Counting):
         looks_at = Looks.REPORT
@@ -177,9 +176,9 @@ def test_filter_is_asked_once_for_each_project_and_classes_stay_few(place: Place
                 pool = cache.pool(place.fleet, place.request(asked), place.table)
                 assert pool is not None
                 assert pool.ready()[-1].left == 2
-    assert made.call_count <= plugin_parts.MOST_KEYS + 1
+    assert made.call_count <= plugin_roles.MOST_KEYS + 1
     # Those asked as part of a class are asked once more when their masks are cached by themselves.
-    assert len(plugin.seen) <= projects + plugin_parts.MOST_KEYS
+    assert len(plugin.seen) <= projects + plugin_roles.MOST_KEYS
 
 
 def test_trees_and_sharing_providers_are_kept_and_only_what_was_touched_is_judged_again(place: Place) -> None:

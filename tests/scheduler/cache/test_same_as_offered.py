@@ -17,9 +17,9 @@ from roost.model.spec import Flavor, RequestSpec
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.cache import (
     equivalence_class,
+    host_columns,
     host_index,
-    layout,
-    plugin_parts,
+    plugin_roles,
     score_index,
     stage_mask,
     value_range,
@@ -37,7 +37,7 @@ def tiny(request: pytest.FixtureRequest) -> Iterator[None]:
     """Blocks of two hosts, so that there are several; and what is for many is done for few."""
     one_by_one = 48 if request.param == "one by one" else 0
     with (
-        patch.object(layout, "SMALLEST_BLOCK", 2),
+        patch.object(host_columns, "SMALLEST_BLOCK", 2),
         patch.object(equivalence_class, "ONE_BY_ONE", one_by_one),
         patch.object(host_index, "ONE_BY_ONE", one_by_one),
         patch.object(score_index, "AT_ONCE", 4),
@@ -45,7 +45,7 @@ def tiny(request: pytest.FixtureRequest) -> Iterator[None]:
         patch.object(value_range, "ONE_BY_ONE", one_by_one // 24),
         patch.object(stage_mask, "ONE_BY_ONE", one_by_one // 24),
         patch.object(score_index, "FEW", 1 + one_by_one // 12),
-        patch.object(plugin_parts, "MOST_KEYS", 1 + one_by_one),
+        patch.object(plugin_roles, "MOST_KEYS", 1 + one_by_one),
     ):
         yield
 

@@ -10,12 +10,12 @@ from roost.model.request import CandidateQuery
 from roost.scheduler.cache.cached_pool import CachedPool
 from roost.scheduler.cache.equivalence_class import EquivalenceClass
 from roost.scheduler.cache.excluded_hosts import ClassWithoutHosts, class_without_hosts
-from roost.scheduler.cache.flat_feasibility import by_roots_alone
+from roost.scheduler.cache.feasibility import by_roots_alone
 from roost.scheduler.cache.host_index import HostIndex
 from roost.scheduler.cache.narrowed import Narrowed
-from roost.scheduler.cache.own_columns import OwnColumns
-from roost.scheduler.cache.plugin_parts import Parts, PluginParts
+from roost.scheduler.cache.plugin_roles import Parts, PluginParts
 from roost.scheduler.cache.verdicts import Verdicts
+from roost.scheduler.cache.weigher_columns import OwnColumns
 from roost.scheduler.candidates.candidate_order import CandidateOrder
 from roost.scheduler.errors import CannotWeigh, SchedulerFault
 from roost.scheduler.nodes.table import NodeTable

@@ -6,9 +6,9 @@ import numpy as np
 
 from roost.fleet.columns import Bools
 from roost.model.record import Step
-from roost.scheduler.cache.any_feasibility import feasibility_of
+from roost.scheduler.cache.feasibility import feasibility_of
 from roost.scheduler.cache.host_index import HostIndex, put_mask
-from roost.scheduler.cache.roles import FilterRole, Role
+from roost.scheduler.cache.plugin_roles import FilterRole, Role
 from roost.scheduler.cache.score_index import ScoreIndex, Stages, Touched
 from roost.scheduler.cache.value_range import ValueRange
 from roost.scheduler.candidates.candidate_source import HostView

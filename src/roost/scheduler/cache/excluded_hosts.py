@@ -16,7 +16,7 @@ from roost.model.record import Step
 from roost.scheduler.cache.equivalence_class import EquivalenceClass
 from roost.scheduler.cache.host_index import HostIndex
 from roost.scheduler.cache.narrowed import Narrowed
-from roost.scheduler.cache.roles import FilterRole, Role
+from roost.scheduler.cache.plugin_roles import FilterRole, Role
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.declarations import names_hosts
 from roost.scheduler.plugins.plugin_calls import ask_named

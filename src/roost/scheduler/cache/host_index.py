@@ -9,11 +9,9 @@ from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Float64, Rows, grown
 from roost.fleet.invalidation_log import InvalidationLog
 from roost.model.allocation import Candidate
-from roost.scheduler.cache.block_scores import BlockScores
-from roost.scheduler.cache.host_entry import HostEntry, Rooms
-from roost.scheduler.cache.layout import PlaceLayout
-from roost.scheduler.cache.roles import is_cacheable
-from roost.scheduler.cache.totals import CachedTotals, rows_at
+from roost.scheduler.cache.host_columns import CachedTotals, HostEntry, PlaceLayout, Rooms, rows_at
+from roost.scheduler.cache.plugin_roles import is_cacheable
+from roost.scheduler.cache.weights import BlockScores
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.declarations import free_of_class, is_keyed, looks_at, looks_at_trees, minval_of

@@ -16,10 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from roost.fleet.columns import Bools, Float64, Int64
-from roost.scheduler.cache.block_scores import Weighed
-from roost.scheduler.cache.columns import WeigherColumns
-from roost.scheduler.cache.scales import Scale, most_of_blocks, weigh_blocks, weigh_one, weigher_numbers
 from roost.scheduler.cache.value_range import ValueRange, value_range_of_few
+from roost.scheduler.cache.weigher_columns import WeigherColumns
+from roost.scheduler.cache.weights import (
+    Scale,
+    Weighed,
+    most_of_blocks,
+    weigh_blocks,
+    weigh_one,
+    weigher_numbers,
+)
 from roost.scheduler.pool.host_pool import Numbers
 
 Stages = npt.NDArray[np.uint8]

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roost.fleet.columns import Bools, Float64, Int64
-from roost.scheduler.cache.columns import WeigherColumns
+from roost.scheduler.cache.weigher_columns import WeigherColumns
 
 ONE_BY_ONE = 6
 """Blocks that are searched before all bounds are tightened. Mostly the first or second has the number."""

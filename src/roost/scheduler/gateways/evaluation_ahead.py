@@ -13,7 +13,7 @@ from typing import Final
 from roost.fleet.feasibility import feasibilities
 from roost.ledger import Ledger
 from roost.model.request import CandidateQuery
-from roost.scheduler.cache.flat_feasibility import by_roots_alone
+from roost.scheduler.cache.feasibility import by_roots_alone
 
 UNITS: Final = 20_000
 """Units of work of one part: some 10 ms."""

@@ -1,14 +1,57 @@
 """The roles of all filters and weighers in a request, by the keys that they return for it."""
 
 from collections.abc import Callable, Hashable, Sequence
+from enum import Enum
 from typing import NamedTuple
 
-from roost.scheduler.cache.roles import FilterRole, Role, is_cacheable
 from roost.scheduler.errors import SchedulerError
-from roost.scheduler.plugins.declarations import depends_on_claims, in_order, is_keyed
+from roost.scheduler.plugins.declarations import (
+    depends_on_claims,
+    has_domain,
+    in_order,
+    is_keyed,
+    looks_at,
+    names_hosts,
+)
+from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugin_calls import ask_key
 from roost.scheduler.plugins.plugins import Filter, Weigher
 from roost.scheduler.request.scheduling_request import SchedulingRequest
+
+
+class Role(Enum):
+    """The role of a filter in one request."""
+
+    SILENT = "silent"
+    """The filter does not apply."""
+    CACHED = "cached"
+    """Its results are part of the equivalence class."""
+    VARIED = "varied"
+    """Its masks are cached by a key with too many values for a class each, such as a project."""
+    ASKED = "asked"
+    """The filter is asked for this request."""
+
+
+class FilterRole(NamedTuple):
+    """A filter with its role in one request. ``again``: it is applied after each claim, too."""
+
+    plugin: Filter
+    role: Role
+    key: Hashable
+    again: bool
+
+
+def is_cacheable(plugin: Filter | Weigher) -> bool:
+    """Return whether a plugin's result for a host is valid until the host changes.
+
+    Other plugins are asked at each decision. So is a weigher that looks at the request: a column of numbers
+    for each of its keys would take as much memory as an equivalence class.
+    """
+    looks = looks_at(plugin)
+    if looks is None or Looks.MEMBERS in looks or has_domain(plugin) or names_hosts(plugin):
+        return False
+    return not (is_keyed(plugin) and hasattr(plugin, "raw"))
+
 
 MOST_KEYS = 32
 """Keys of one filter that distinguish equivalence classes. The masks of a filter with more keys are in

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.scheduler.cache.layout import PlaceLayout
+from roost.scheduler.cache.host_columns import PlaceLayout
 
 
 @given(st.lists(st.integers(0, 3), max_size=200), st.randoms(use_true_random=False))

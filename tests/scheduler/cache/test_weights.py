@@ -5,9 +5,8 @@ import pytest
 
 from roost.fleet.columns import Float64
 from roost.fleet.invalidation_log import InvalidationLog
-from roost.scheduler.cache.block_scores import MOST, BlockScores
-from roost.scheduler.cache.layout import PlaceLayout
-from roost.scheduler.cache.scales import Scale, weigh_one
+from roost.scheduler.cache.host_columns import PlaceLayout
+from roost.scheduler.cache.weights import MOST, BlockScores, Scale, weigh_one
 
 HOSTS = 100
 
