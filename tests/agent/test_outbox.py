@@ -8,7 +8,7 @@ from roost.agent.outbox import Outbox
 from roost.agent.protocol.questions import Poll
 from roost.agent.protocol.types import Build, Destroyed, SessionKey
 from roost.agent.workload import AgentWorkload
-from roost.machine import Await, Monotonic
+from roost.machine import Await, Monotonic, Start
 from roost.model.instance import BuildResult
 from support.cells import instance
 
@@ -27,8 +27,9 @@ def outbox(work: AgentWorkload) -> Outbox:
 
 def begin(work: AgentWorkload, uuid: str) -> None:
     """Begin a build; nothing of it is done."""
-    for _ in work.take(Build(instance(uuid), 60.0), asked=0.0, counter=1):
-        pass
+    for step in work.take(Build(instance(uuid), 60.0), asked=0.0, counter=1).__await__():
+        if isinstance(step, Start):
+            step.machine.__await__().close()
 
 
 def done(work: AgentWorkload, uuid: str) -> BuildResult:
@@ -58,7 +59,7 @@ def test_what_the_waiting_poll_has_brought_is_not_brought_again(work: AgentWorkl
 
 
 def step(machine: Any, answer: Any, kind: type) -> Any:
-    asked = next(machine) if answer is None else machine.send(answer)
+    asked = machine.send(answer)
     assert isinstance(asked, kind)
     return asked
 
@@ -95,4 +96,4 @@ def test_the_poll_does_not_wait_where_things_take_longer(work: AgentWorkload, ou
     work.took = 2 * SECONDS
     begin(work, "i")
     outbox.begins("i")
-    assert list(outbox.gather()) == []
+    assert list(outbox.gather().__await__()) == []

@@ -24,7 +24,7 @@ def judged(
     machine = judge.judge(session, [report(node) for node in nodes])
     done: list[str] = []
     try:
-        step = next(machine)
+        step = machine.send(None)
         while True:
             done.append(type(step).__name__)
             assert isinstance(step, Read | Ask)

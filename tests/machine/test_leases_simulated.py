@@ -13,7 +13,7 @@ from machine.simulation.loop import Loop
 from machine.simulation.network import BrokenPromise, Network
 from machine.simulation.process import Process
 from machine.simulation.weather import CALM, Weather
-from roost.machine import Await, Clock, Machine, Monotonic, Sleep, Write
+from roost.machine import Await, Clock, Monotonic, Sleep, Write
 from roost.state.api_database.tables import SCHEMA
 from roost.state.leases import (
     FREED,
@@ -73,17 +73,17 @@ class Owners(msgspec.Struct, frozen=True):
         return {row.name: row.owner for row in connection.execute(sa.select(PIECES))}
 
 
-def work(tenure: Tenure, owned: dict[str, str]) -> Machine[None]:
+async def work(tenure: Tenure, owned: dict[str, str]) -> None:
     """Take pieces for ever. ``owned``: name -> the nonce under which this process took it."""
     while True:
         holder = tenure.holder
-        if tenure.holds((yield from Monotonic().do())):
+        if tenure.holds(await Monotonic()):
             try:
-                for name in (yield from Write("api", TakePieces(holder)).do()):
+                for name in await Write("api", TakePieces(holder)):
                     owned[name] = holder
             except StorageError:
-                yield from Sleep(1.0).do()
-        yield from Await(FREED, 1.0).do()
+                await Sleep(1.0)
+        await Await(FREED, 1.0)
 
 
 class RenewByClock(msgspec.Struct, frozen=True):
@@ -108,14 +108,14 @@ class ExpireByClock(msgspec.Struct, frozen=True):
         connection.execute(old.values(holder="", epoch=leases.c.epoch + 1))
 
 
-def expire_by_clock() -> Machine[None]:
+async def expire_by_clock() -> None:
     """Take leases by the clock, for ever."""
     while True:
         try:
-            yield from Write("api", ExpireByClock((yield from Clock().do()))).do()
+            await Write("api", ExpireByClock(await Clock()))
         except StorageError:
-            yield from Sleep(1.0).do()
-        yield from Sleep(TIMES.look).do()
+            await Sleep(1.0)
+        await Sleep(TIMES.look)
 
 
 class World:

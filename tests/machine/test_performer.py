@@ -93,16 +93,16 @@ def test_each_step_has_its_answer():
         def inc(self, amount: float = 1.0) -> None:
             counted.append(amount)
 
-    def machine() -> Machine[list[Any]]:
-        yield from Record((), ()).do()
-        yield from Increment(Counter(), 2.0).do()
+    async def machine() -> list[Any]:
+        await Record((), ())
+        await Increment(Counter(), 2.0)
         return [
-            (yield from Read("api", Name("a")).do()),
-            (yield from Write("cell/c", Name("b")).do()),
-            (yield from Ask("double", Double(4)).do()),
-            (yield from Monotonic().do()),
-            (yield from Clock().do()),
-            (yield from Draw().do()),
+            await Read("api", Name("a")),
+            await Write("cell/c", Name("b")),
+            await Ask("double", Double(4)),
+            await Monotonic(),
+            await Clock(),
+            await Draw(),
         ]
 
     answers = perform(machine(), records=sink, clock=lambda: 7.0, monotonic=lambda: 3.0, draw=lambda: "nonce")
@@ -121,11 +121,11 @@ def test_each_step_has_its_answer():
     ],
 )
 def test_the_error_of_a_step_is_thrown_in(step: Any, kind: type[Exception]):
-    def machine() -> Machine[str]:
+    async def machine() -> str:
         try:
-            yield step
+            await step
         except kind:
-            return (yield from Read("api", Name("on")).do())
+            return await Read("api", Name("on"))
         return "no error"
 
     assert perform(machine()) == "read api on"
@@ -133,20 +133,20 @@ def test_the_error_of_a_step_is_thrown_in(step: Any, kind: type[Exception]):
 
 def test_an_error_that_is_not_caught_leaves_the_machine():
     with pytest.raises(ValueError, match="negative"):
-        perform(Ask("double", Double(-1)).do())
+        perform(Ask("double", Double(-1)))
 
 
 def test_machines_run_together_all_to_their_end():
     ended = []
 
-    def machine(number: int) -> Machine[int]:
-        doubled = yield from Ask("double", Double(number)).do()
-        yield from Sleep(0.0).do()
+    async def machine(number: int) -> int:
+        doubled = await Ask("double", Double(number))
+        await Sleep(0.0)
         ended.append(number)
         return doubled
 
-    def all_of(*numbers: int) -> Machine[list[int]]:
-        return (yield from Together([machine(number) for number in numbers]).do())
+    async def all_of(*numbers: int) -> list[int]:
+        return await Together([machine(number) for number in numbers])
 
     assert perform(all_of(1, 2, 3)) == [2, 4, 6]
     ended.clear()
@@ -158,15 +158,15 @@ def test_machines_run_together_all_to_their_end():
 def test_a_machine_is_closed_after_its_time():
     closed = []
 
-    def slow() -> Machine[None]:
+    async def slow() -> None:
         try:
-            yield from Sleep(60.0).do()
+            await Sleep(60.0)
         finally:
             closed.append(True)
 
-    def machine() -> Machine[str]:
+    async def machine() -> str:
         try:
-            yield from Within(0.0, slow()).do()
+            await Within(0.0, slow())
         except TimeoutError:
             return "late"
         return "in time"
@@ -180,13 +180,13 @@ def test_a_wake_between_a_look_and_the_wait_is_not_missed():
         performer = make()
         answers: list[bool] = []
 
-        def waiting() -> Machine[None]:
-            answers.append((yield from Await("work", 60.0).do()))  # at once: it was never awaited
+        async def waiting() -> None:
+            answers.append(await Await("work", 60.0))  # at once: it was never awaited
             performer.wakes.wake("work")
-            answers.append((yield from Await("work", 60.0).do()))  # at once: woken since
-            answers.append((yield from Await("work", 0.0).do()))  # nothing since
-            yield from Start("waker", Wake("work").do()).do()
-            answers.append((yield from Await("work", 60.0).do()))
+            answers.append(await Await("work", 60.0))  # at once: woken since
+            answers.append(await Await("work", 0.0))  # nothing since
+            await Start("waker", Wake("work"))
+            answers.append(await Await("work", 60.0))
 
         performer.wakes.wake("work")
         await performer.run(waiting())
@@ -200,14 +200,14 @@ def test_started_machines_end_with_the_performer_and_a_failure_is_kept():
         performer = make()
         closed = []
 
-        def endless() -> Machine[None]:
+        async def endless() -> None:
             try:
                 while True:
-                    yield from Await("never", 60.0).do()
+                    await Await("never", 60.0)
             finally:
                 closed.append(True)
 
-        failing = performer.start("failing", Ask("double", Double(-1)).do())
+        failing = performer.start("failing", Ask("double", Double(-1)))
         performer.start("endless", endless())
         await asyncio.wait([failing])
         await asyncio.sleep(0)
@@ -222,10 +222,10 @@ def test_a_machine_that_must_not_end_is_begun_again_after_an_error():
     begun: list[int] = []
     slept: list[float] = []
 
-    def work() -> Machine[None]:
+    async def work() -> None:
         begun.append(len(begun))
         if len(begun) < 3:
-            yield from Ask("double", Double(-1)).do()
+            await Ask("double", Double(-1))
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
@@ -235,12 +235,12 @@ def test_a_machine_that_must_not_end_is_begun_again_after_an_error():
 
 
 def test_an_error_that_a_machine_returns_is_its_answer() -> None:
-    def gives() -> Machine[Exception]:
-        yield from Monotonic().do()
+    async def gives() -> Exception:
+        await Monotonic()
         return ValueError("an answer")
 
-    def machine() -> Machine[list[str]]:
-        answers = yield from Together([gives(), gives()]).do()
+    async def machine() -> list[str]:
+        answers = await Together([gives(), gives()])
         return [str(each) for each in answers]
 
     assert perform(machine()) == ["an answer", "an answer"]

@@ -92,8 +92,8 @@ class Echoing:
         return ConnectionError("unknown" if unknown else "refused")
 
 
-def _slowly(text: str) -> Machine[str]:
-    yield from Sleep(1.0).do()
+async def _slowly(text: str) -> str:
+    await Sleep(1.0)
     return text
 
 
@@ -137,13 +137,13 @@ def world() -> Iterator[World]:
 def test_a_machine_reads_writes_and_asks(world):
     world.network.services["echo"] = Echoing()
 
-    def machine() -> Machine[list[Any]]:
-        began = yield from Monotonic().do()
-        added = yield from Write("api", Add("n", 3)).do()
-        read = yield from Read("api", Value("n")).do()
-        echoed = yield from Ask("echo", Echo("hello")).do()
-        yield from Sleep(5.0).do()
-        took = (yield from Monotonic().do()) - began
+    async def machine() -> list[Any]:
+        began = await Monotonic()
+        added = await Write("api", Add("n", 3))
+        read = await Read("api", Value("n"))
+        echoed = await Ask("echo", Echo("hello"))
+        await Sleep(5.0)
+        took = await Monotonic() - began
         return [added, read, echoed, took > 5.0]
 
     world.run(machine())
@@ -157,7 +157,7 @@ def test_a_work_that_raises_writes_nothing(world):
             super().__call__(connection)
             raise ValueError("no")
 
-    world.run(Write("api", AddAndFail("n")).do())
+    world.run(Write("api", AddAndFail("n")))
     world.pass_time()
     assert [type(each) for each in world.answers] == [ValueError]
     assert world.value == 0
@@ -176,7 +176,7 @@ def test_writes_have_the_outcomes_that_real_ones_have(weather, errors, written):
     for seed in range(20):
         world = World(seed)
         world.network.weather = weather
-        world.run(Write("api", Add("n")).do())
+        world.run(Write("api", Add("n")))
         world.pass_time()
         assert {type(each) for each in world.answers} == errors
         seen.add(world.value)
@@ -187,7 +187,7 @@ def test_writes_have_the_outcomes_that_real_ones_have(weather, errors, written):
 def test_a_question_that_is_doubled_is_carried_out_twice_and_answered_once(world):
     service = world.network.services["echo"] = Echoing()
     world.network.weather = Weather(doubled=1.0)
-    world.run(Ask("echo", Echo("a")).do())
+    world.run(Ask("echo", Echo("a")))
     world.pass_time()
     assert (service.asked, world.answers) == (["a", "a"], ["a"])
 
@@ -195,12 +195,12 @@ def test_a_question_that_is_doubled_is_carried_out_twice_and_answered_once(world
 def test_a_service_that_crashes_leaves_its_asker_in_doubt(world):
     server = world.process("server")
     world.network.services["echo"] = Echoing(server)
-    world.run(Ask("echo", Echo("a")).do())
+    world.run(Ask("echo", Echo("a")))
     world.pass_time(0.5)
     server.crash()
     world.pass_time()
     assert [str(each) for each in world.answers] == ["unknown"]
-    world.run(Ask("echo", Echo("a")).do())
+    world.run(Ask("echo", Echo("a")))
     world.pass_time()
     assert [str(each) for each in world.answers] == ["unknown", "refused"]
 
@@ -227,8 +227,8 @@ def test_a_work_that_would_repeat_itself_is_not_run_again(world):
 def test_who_is_cut_off_reaches_nothing(world):
     world.network.services["echo"] = Echoing()
     world.network.cut |= {("p", "api"), ("p", "echo")}
-    world.run(Write("api", Add("n")).do())
-    world.run(Ask("echo", Echo("a")).do())
+    world.run(Write("api", Add("n")))
+    world.run(Ask("echo", Echo("a")))
     world.pass_time()
     assert {type(each) for each in world.answers} == {DatabaseUnavailable, ConnectionError}
     assert world.value == 0
@@ -238,8 +238,8 @@ def test_what_a_process_sent_before_it_crashed_arrives(world):
     process = world.process()
     after = []
 
-    def machine() -> Machine[None]:
-        yield from Write("api", Add("n")).do()
+    async def machine() -> None:
+        await Write("api", Add("n"))
         after.append(True)
 
     world.run(machine(), process)
@@ -253,10 +253,10 @@ def test_a_stopped_process_goes_on_with_old_answers(world):
     process = world.process()
     clocks = []
 
-    def machine() -> Machine[None]:
-        clocks.append((yield from Monotonic().do()))
-        yield from Sleep(1.0).do()
-        clocks.append((yield from Monotonic().do()))
+    async def machine() -> None:
+        clocks.append(await Monotonic())
+        await Sleep(1.0)
+        clocks.append(await Monotonic())
 
     world.run(machine(), process)
     world.pass_time(0.5)
@@ -272,8 +272,8 @@ def test_wall_clocks_may_be_off_and_monotonic_ones_have_their_own_origin(world):
     one, other = world.process("one"), world.process("other")
     other.offset = 3600.0
     for process in (one, other):
-        world.run(Clock().do(), process)
-        world.run(Monotonic().do(), process)
+        world.run(Clock(), process)
+        world.run(Monotonic(), process)
     world.pass_time()
     assert world.answers[2] - world.answers[0] == 3600.0
     assert world.answers[1] != world.answers[3]
@@ -282,13 +282,13 @@ def test_wall_clocks_may_be_off_and_monotonic_ones_have_their_own_origin(world):
 def test_topics_wake_and_time_out(world):
     process = world.process()
 
-    def machine() -> Machine[list[bool]]:
-        answers = [(yield from Await("t", 9.0).do())]
-        answers.append((yield from Await("t", 9.0).do()))
-        yield from Start("waker", Wake("t").do()).do()
-        answers.append((yield from Await("t", 9.0).do()))
-        yield from Wake("t").do()
-        answers.append((yield from Await("t", 9.0).do()))
+    async def machine() -> list[bool]:
+        answers = [await Await("t", 9.0)]
+        answers.append(await Await("t", 9.0))
+        await Start("waker", Wake("t"))
+        answers.append(await Await("t", 9.0))
+        await Wake("t")
+        answers.append(await Await("t", 9.0))
         return answers
 
     world.run(machine(), process)
@@ -299,19 +299,19 @@ def test_topics_wake_and_time_out(world):
 def test_machines_together_and_within_a_time(world):
     closed = []
 
-    def slow(seconds: float) -> Machine[float]:
+    async def slow(seconds: float) -> float:
         try:
-            yield from Sleep(seconds).do()
+            await Sleep(seconds)
         except GeneratorExit:
             closed.append(seconds)
             raise
         return seconds
 
-    def machine() -> Machine[list[Any]]:
-        answers: list[Any] = [(yield from Together([slow(2.0), slow(1.0)]).do())]
-        answers.append((yield from Within(5.0, slow(1.0)).do()))
+    async def machine() -> list[Any]:
+        answers: list[Any] = [await Together([slow(2.0), slow(1.0)])]
+        answers.append(await Within(5.0, slow(1.0)))
         try:
-            yield from Within(5.0, Together([slow(60.0)]).do()).do()
+            await Within(5.0, Together([slow(60.0)]))
         except TimeoutError:
             answers.append("late")
         return answers
@@ -333,8 +333,8 @@ def test_a_standby_lacks_the_last_transactions(world):
 
 
 def test_an_error_that_leaves_a_started_machine_breaks_a_promise(world):
-    def failing() -> Machine[None]:
-        yield from Sleep(1.0).do()
+    async def failing() -> None:
+        await Sleep(1.0)
         raise ValueError("mine")
 
     world.process().run("failing", failing())

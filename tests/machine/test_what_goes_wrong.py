@@ -17,7 +17,7 @@ from roost.conductor.questions import (
     ClaimAlternate,
     SelectDestinations,
 )
-from roost.machine import Machine, Monotonic, Read, Sleep
+from roost.machine import Monotonic, Read, Sleep
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, FAILED, LOST
 from roost.state.api_database.build_requests import FinishRequest
 from roost.state.api_database.liveness import ObservedLiveness
@@ -257,16 +257,16 @@ def test_a_build_that_hangs_does_not_keep_its_instance_from_being_deleted():
         cloud.finish()
 
 
-def judge(liveness: ObservedLiveness) -> Machine[None]:
+async def judge(liveness: ObservedLiveness) -> None:
     """Look every second which hosts of a cell are up, as the feed of the scheduler does."""
     while True:
-        began = yield from Monotonic().do()
+        began = await Monotonic()
         try:
-            signs = yield from Read("cell/c1", ReadSigns()).do()
-            liveness.look(signs.sessions, signs.owing, began, (yield from Monotonic().do()))
+            signs = await Read("cell/c1", ReadSigns())
+            liveness.look(signs.sessions, signs.owing, began, await Monotonic())
         except StorageError:
-            liveness.away((yield from Monotonic().do()))
-        yield from Sleep(1.0).do()
+            liveness.away(await Monotonic())
+        await Sleep(1.0)
 
 
 def test_clocks_of_hosts_that_are_off_hide_no_host_and_an_outage_hides_none_either():

@@ -45,15 +45,16 @@ class ProviderWorld:
     def run(self, machine: Machine[Any], most: int | None = None) -> Any:
         """Run a machine; after ``most`` steps its process dies, and None is returned."""
         answer: Any = None
+        steps = machine.__await__()
         try:
-            step = next(machine)
+            step = steps.send(None)
             while most is None or most > 0:
                 most = None if most is None else most - 1
                 answer = self._answer(step)
-                step = machine.send(answer)
+                step = steps.send(answer)
         except StopIteration as ended:
             return ended.value
-        machine.close()
+        steps.close()
         return None
 
     def _answer(self, step: Any) -> Any:

@@ -8,7 +8,7 @@ import msgspec
 from roost.agent.driver_calls import ListNodes, ReadHardware, ReadMetrics
 from roost.agent.hardware import Hardware
 from roost.agent.troubles import Troubles
-from roost.machine import Ask, Machine
+from roost.machine import Ask
 from roost.model.assignment import digest
 from roost.model.node import NodeInstance, NodeReport
 from roost.model.provider_names import provider_uuid
@@ -32,16 +32,16 @@ class DriverFacts(msgspec.Struct, frozen=True):
     metrics: dict[str, float]
 
 
-def read_facts(host: str, troubles: Troubles) -> Machine[DriverFacts]:
+async def read_facts(host: str, troubles: Troubles) -> DriverFacts:
     """Ask the driver. Log and leave out what it fails to report: that must not stop the heartbeat."""
-    nodes = yield from _nodes(host, troubles)
-    hardware = yield from _hardware(troubles)
-    return DriverFacts(nodes, hardware, (yield from _metrics(troubles)))
+    nodes = await _nodes(host, troubles)
+    hardware = await _hardware(troubles)
+    return DriverFacts(nodes, hardware, await _metrics(troubles))
 
 
-def read_nodes(host: str) -> Machine[dict[str, str]]:
+async def read_nodes(host: str) -> dict[str, str]:
     """Return the root of each node of a host by the node's name. Raises what the driver raises."""
-    nodes = yield from Ask("driver", ListNodes()).do()
+    nodes = await Ask("driver", ListNodes())
     return {host: provider_uuid(host)} if nodes is None else nodes
 
 
@@ -107,41 +107,41 @@ def _report(
     )
 
 
-def _nodes(host: str, troubles: Troubles) -> Machine[dict[str, str] | None]:
+async def _nodes(host: str, troubles: Troubles) -> dict[str, str] | None:
     try:
-        nodes = yield from read_nodes(host)
+        nodes = await read_nodes(host)
     except Exception as error:
-        yield from troubles.tell(_NO_NODES, error, "error")
+        await troubles.tell(_NO_NODES, error, "error")
         return None
-    yield from troubles.over(_NO_NODES)
+    await troubles.over(_NO_NODES)
     return nodes
 
 
-def _hardware(troubles: Troubles) -> Machine[Hardware | None]:
+async def _hardware(troubles: Troubles) -> Hardware | None:
     try:
-        hardware = yield from Ask("driver", ReadHardware()).do()
+        hardware = await Ask("driver", ReadHardware())
     except Exception as error:
         # Then no claim is assigned any of it.
-        yield from troubles.tell(_NO_HARDWARE, error, "error")
+        await troubles.tell(_NO_HARDWARE, error, "error")
         return None
-    yield from troubles.over(_NO_HARDWARE)
+    await troubles.over(_NO_HARDWARE)
     return hardware
 
 
-def _metrics(troubles: Troubles) -> Machine[dict[str, float]]:
+async def _metrics(troubles: Troubles) -> dict[str, float]:
     try:
-        metrics = yield from Ask("driver", ReadMetrics()).do()
+        metrics = await Ask("driver", ReadMetrics())
     except Exception as error:
-        yield from troubles.tell(_NO_METRICS, error, "error")
+        await troubles.tell(_NO_METRICS, error, "error")
         return {}
-    yield from troubles.over(_NO_METRICS)
+    await troubles.over(_NO_METRICS)
     numbers = {name: float(value) for name, value in metrics.items() if is_metric(name, value)}
     if len(numbers) < len(metrics):
         # JSON has neither NaN nor half a character: the message would be refused, and the host be silent.
         left_out = ", ".join(sorted(ascii(name)[:MAX_NAME] for name in metrics.keys() - numbers.keys()))
-        yield from troubles.tell(_LEFT_OUT, left_out)
+        await troubles.tell(_LEFT_OUT, left_out)
     else:
-        yield from troubles.over(_LEFT_OUT)
+        await troubles.over(_LEFT_OUT)
     return numbers
 
 

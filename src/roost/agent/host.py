@@ -17,7 +17,7 @@ from roost.agent.protocol.types import Build, Guest, HistoryPosition, Opened, Po
 from roost.agent.sent_reports import SentReports
 from roost.agent.troubles import Troubles
 from roost.agent.workload import AgentWorkload
-from roost.machine import Ask, Await, Draw, Increment, Log, Machine, Monotonic, Sleep, Start, Wake
+from roost.machine import Ask, Await, Draw, Increment, Log, Monotonic, Sleep, Start, Wake
 from roost.model.instance import ACTIVE, DELETING
 from roost.model.service_version import SERVICE_VERSION
 from roost.process.metrics import catalogue as metrics
@@ -99,53 +99,53 @@ class HostAgent:
         self._wants_guests = self._reshaping = False
         self._kept_at = 0.0
 
-    def run(self) -> Machine[None]:
+    async def run(self) -> None:
         """Serve the host for ever. Raises `StateUnusable` if its state cannot be used at the start."""
-        self._kept = yield from Ask("state", LoadSession()).do()
+        self._kept = await Ask("state", LoadSession())
         self.held = self._kept.held
-        yield from self._open()
-        yield from Start(f"{self._topic}/providers", self._keep_reporting()).do()
-        yield from Start(f"{self._topic}/results", self._keep_sending()).do()
+        await self._open()
+        await Start(f"{self._topic}/providers", self._keep_reporting())
+        await Start(f"{self._topic}/results", self._keep_sending())
         if self._times.token != float("inf"):
-            yield from Start(f"{self._topic}/token", self._keep_token()).do()
+            await Start(f"{self._topic}/token", self._keep_token())
         failures = 0
         while True:
             try:
                 if self._session is None:
-                    yield from self._open()
-                yield from self._poll(self._wait)
+                    await self._open()
+                await self._poll(self._wait)
                 failures = 0
-                yield from self._troubles.over(_NO_POLL)
-                yield from self._has_begun()
+                await self._troubles.over(_NO_POLL)
+                await self._has_begun()
                 if self._reshaping:
                     # The endpoint sends orders that were left out with each answer at once.
-                    yield from Sleep(self._times.retry).do()
+                    await Sleep(self._times.retry)
                 else:
-                    yield from self._outbox.gather()
+                    await self._outbox.gather()
             except AgentProtocolError as error:
                 failures += 1
-                yield from self._troubles.tell(_NO_POLL, error)
-                yield from self._has_begun()
-                yield from Sleep(self._pause(failures)).do()
+                await self._troubles.tell(_NO_POLL, error)
+                await self._has_begun()
+                await Sleep(self._pause(failures))
             except StateUnusable as error:
                 # A disk that is full for a while ends no host: it goes on with what it has in memory.
                 failures += 1
-                yield from self._troubles.tell(_NOT_KEPT, error, "error")
-                yield from Sleep(self._pause(failures)).do()
+                await self._troubles.tell(_NOT_KEPT, error, "error")
+                await Sleep(self._pause(failures))
 
-    def _has_begun(self) -> Machine[None]:
+    async def _has_begun(self) -> None:
         if not self.polled:
             self.polled = True
-            yield from Wake(start_topic(self.host)).do()
+            await Wake(start_topic(self.host))
 
     # The session
 
-    def _open(self) -> Machine[None]:
+    async def _open(self) -> None:
         """Open a session; repeat it until the cell grants one."""
-        nonce = yield from Draw().do()
+        nonce = await Draw()
         previous = self._kept.nonces
         # Kept before it is used, so that the next start of this agent gets the session at once.
-        yield from self._keep(nonces=(nonce, *previous)[:3])
+        await self._keep(nonces=(nonce, *previous)[:3])
         opening = Opening(
             host=self.host,
             nonce=nonce,
@@ -156,22 +156,22 @@ class HostAgent:
         failures = 0
         while True:
             try:
-                opened = yield from Ask("cell", opening).do()
+                opened = await Ask("cell", opening)
                 break
             except AgentProtocolError as error:
                 failures += 1
-                yield from self._troubles.tell(_NO_SESSION, error)
-                yield from Sleep(self._pause(failures)).do()
-        yield from self._troubles.over(_NO_SESSION)
-        reason = None if self._kept.accepted else (yield from self._doubt(opened))
+                await self._troubles.tell(_NO_SESSION, error)
+                await Sleep(self._pause(failures))
+        await self._troubles.over(_NO_SESSION)
+        reason = None if self._kept.accepted else await self._doubt(opened)
         if reason is not None and self.held is None:
-            yield from self._hold(reason)
+            await self._hold(reason)
         position = msgspec.structs.replace(opened.position, epoch=opened.session.epoch, counter=0)
         if self.held is None:
-            yield from self._keep(position=position, accepted=False)
+            await self._keep(position=position, accepted=False)
         if not self._recovered:
             there = tuple(each for each in opened.expected if each.state in (ACTIVE, DELETING))
-            yield from self._recover(Recover(there))
+            await self._recover(Recover(there))
         self._counter = self._answered = self._counted = 0
         self._sent.clear()
         self._work.forget(None)
@@ -182,9 +182,9 @@ class HostAgent:
         self._is_disabled: bool | None = None
         self._session = opened.session
         values = {"host": self.host, "cell": opened.cell}
-        yield from Log("the session of a host is open", values, "debug").do()
+        await Log("the session of a host is open", values, "debug")
 
-    def _recover(self, recovering: Recover) -> Machine[None]:
+    async def _recover(self, recovering: Recover) -> None:
         """Have the driver take up the running guests of the host, however long it takes.
 
         Until then no order is taken, and the host counts as down.
@@ -192,15 +192,15 @@ class HostAgent:
         failures = 0
         while not self._recovered:
             try:
-                yield from Ask("driver", recovering).do()
+                await Ask("driver", recovering)
                 self._recovered = True
-                yield from self._troubles.over(_NOT_RECOVERED)
+                await self._troubles.over(_NOT_RECOVERED)
             except Exception as error:
                 failures += 1
-                yield from self._troubles.tell(_NOT_RECOVERED, error, "error")
-                yield from Sleep(self._pause(failures)).do()
+                await self._troubles.tell(_NOT_RECOVERED, error, "error")
+                await Sleep(self._pause(failures))
 
-    def _doubt(self, opened: Opened) -> Machine[str | None]:
+    async def _doubt(self, opened: Opened) -> str | None:
         """Return why the cell's database cannot be trusted; None if it can."""
         before, now = self._kept.position, opened.position
         if before is not None:
@@ -209,23 +209,23 @@ class HostAgent:
             if now < before:
                 return TAKEN_BACK
         if not opened.expected and not opened.orders:
-            guests = yield from self._guests()
+            guests = await self._guests()
             if guests:
                 return EMPTY_LIST
         return None
 
-    def _hold(self, reason: str) -> Machine[None]:
+    async def _hold(self, reason: str) -> None:
         self.held = reason
-        yield from self._keep(held=reason)
+        await self._keep(held=reason)
         values = {"host": self.host, "reason": reason}
-        yield from Log("the agent carries out no orders and waits for an operator", values, "error").do()
+        await Log("the agent carries out no orders and waits for an operator", values, "error")
 
-    def _accept(self) -> Machine[None]:
+    async def _accept(self) -> None:
         """Begin a new session, as an operator has accepted the state of the cell's database."""
         values = {"host": self.host, "reason": self.held}
-        yield from Log("an operator has accepted the state of the cell", values).do()
+        await Log("an operator has accepted the state of the cell", values)
         self.held = None
-        yield from self._keep(held=None, accepted=True, position=None)
+        await self._keep(held=None, accepted=True, position=None)
         self._session = None
 
     @property
@@ -239,25 +239,25 @@ class HostAgent:
             return None
         return Confirm(self._session, instance, attempt, self._counted)
 
-    def _keep(self, **changes: object) -> Machine[None]:
+    async def _keep(self, **changes: object) -> None:
         # Taken over only once it is written: the nonce of the session stays among the last ones.
         kept = msgspec.structs.replace(self._kept, **{"held": self.held, **changes})
-        yield from Ask("state", KeepSession(kept)).do()
+        await Ask("state", KeepSession(kept))
         self._kept = kept
-        self._kept_at = yield from Monotonic().do()
-        yield from self._troubles.over(_NOT_KEPT)
+        self._kept_at = await Monotonic()
+        await self._troubles.over(_NOT_KEPT)
 
     # Polls
 
-    def _poll(self, wait: float, *, wants_orders: bool = True) -> Machine[None]:
+    async def _poll(self, wait: float, *, wants_orders: bool = True) -> None:
         """Send a heartbeat, and begin the orders in its answer. Raises `AgentProtocolError`."""
         session = self._session
         if session is None:
             return
-        facts = yield from read_facts(self.host, self._troubles)
-        asked = yield from Monotonic().do()
+        facts = await read_facts(self.host, self._troubles)
+        asked = await Monotonic()
         # From here to the request nothing may change in between: results and digest belong together.
-        guests = yield from self._guests()
+        guests = await self._guests()
         running = {} if guests is None else guests
         building = self._work.under_construction
         self._node_of = {i: node for i, node in self._node_of.items() if i in running or i in self._work.busy}
@@ -296,14 +296,14 @@ class HostAgent:
         if wants_orders:
             self._outbox.waits(poll)
         try:
-            answer = yield from Ask("cell", poll).do()
+            answer = await Ask("cell", poll)
         except SessionLost:
             if self._session == session:
                 self._session = None
             raise
         except CellTakenBack:
             if self._session == session and self.held is None:
-                yield from self._hold(TAKEN_BACK)
+                await self._hold(TAKEN_BACK)
             return
         except LateMessage:
             return
@@ -311,14 +311,15 @@ class HostAgent:
             self._sent.discard(poll.counter)
             if wants_orders:
                 self._outbox.waits(None)
-        yield from Increment(metrics.HEARTBEATS).do()
+        await Increment(metrics.HEARTBEATS)
         if self._session == session:
-            yield from self._take(poll, answer, asked)
+            await self._take(poll, answer, asked)
 
-    def _take(self, poll: Poll, answer: Polled, asked: float) -> Machine[None]:
+    async def _take(self, poll: Poll, answer: Polled, asked: float) -> None:
         """Apply the answer to a poll."""
         if answer.accepted and self.held is not None and self.held == poll.held:
-            return (yield from self._accept())
+            await self._accept()
+            return
         self._work.acknowledged(poll.results, poll.destroyed, poll.counter)
         self._work.forget(min(self._sent, default=poll.counter))
         if answer.is_counted:
@@ -329,22 +330,22 @@ class HostAgent:
                 self._reports.forget()
             else:
                 self._reports.take(poll.reports, asked)
-            yield from self._take_disabled(answer.disabled)
+            await self._take_disabled(answer.disabled)
             self._wants_guests = answer.wants_guests
             self._wait = 0.0 if answer.wants_guests or answer.wants_reports else self._times.poll
         identity = (answer.position.database, answer.position.incarnation)
         known = self._kept.position
         if self.held is None and known is not None and identity != (known.database, known.incarnation):
-            yield from self._hold(OTHER_DATABASE)
+            await self._hold(OTHER_DATABASE)
         if self.held is not None:
             return
         self._kept = msgspec.structs.replace(
             self._kept,
             position=HistoryPosition(*identity, epoch=poll.session.epoch, counter=self._counted),
         )
-        yield from self._take_refused(answer.refused)
+        await self._take_refused(answer.refused)
         if asked - self._kept_at >= self._times.keep:
-            yield from self._keep()
+            await self._keep()
         for order in answer.orders:
             if self._reshaping and isinstance(order, Build):
                 # It is sent again, with the claims of its instance at that time.
@@ -352,29 +353,29 @@ class HostAgent:
             if isinstance(order, Build) and order.instance.node is not None:
                 self._node_of[order.instance.uuid] = order.instance.node
             self._outbox.begins(order.key[0])
-            yield from self._work.take(order, asked, poll.counter)
+            await self._work.take(order, asked, poll.counter)
 
-    def _take_refused(self, refused: Mapping[str, str] | None) -> Machine[None]:
+    async def _take_refused(self, refused: Mapping[str, str] | None) -> None:
         """Log and keep the nodes whose reports the cell does not take; `roost agent --check` shows them."""
         if refused is None:
             return
         if refused:
             text = "; ".join(f"node {node}: {why}" for node, why in sorted(refused.items()))
-            yield from self._troubles.tell(NOT_TAKEN, text, "error")
+            await self._troubles.tell(NOT_TAKEN, text, "error")
         else:
-            yield from self._troubles.over(NOT_TAKEN)
+            await self._troubles.over(NOT_TAKEN)
         if refused != self._kept.refused:
-            yield from self._keep(refused=dict(refused))
+            await self._keep(refused=dict(refused))
 
-    def _take_disabled(self, disabled: bool | None) -> Machine[None]:
+    async def _take_disabled(self, disabled: bool | None) -> None:
         """Note whether an operator has disabled the host; a change goes to placement at once."""
         if disabled is None or disabled == self._is_disabled:
             return
         if self._is_disabled is not None or disabled:
             word = "disabled" if disabled else "enabled"
-            yield from Log(f"an operator has {word} the host", {"host": self.host}).do()
+            await Log(f"an operator has {word} the host", {"host": self.host})
         self._is_disabled = disabled
-        yield from Wake(f"{self._topic}/disabled").do()
+        await Wake(f"{self._topic}/disabled")
 
     @property
     def _is_enabled(self) -> bool | None:
@@ -383,88 +384,88 @@ class HostAgent:
             return False
         return None if self._is_disabled is None else not self._is_disabled
 
-    def _keep_sending(self) -> Machine[None]:
+    async def _keep_sending(self) -> None:
         """Send results at once, by polls beside the one that waits."""
         while True:
-            yield from Await(self._topic, self._times.report).do()
+            await Await(self._topic, self._times.report)
             if not self._outbox.is_pressing:
                 continue
             try:
-                yield from self._poll(0.0, wants_orders=False)
+                await self._poll(0.0, wants_orders=False)
             except AgentProtocolError as error:
                 # The results stay, and the next poll has them.
-                yield from self._troubles.tell(_NO_POLL, error)
+                await self._troubles.tell(_NO_POLL, error)
             except StateUnusable as error:
-                yield from self._troubles.tell(_NOT_KEPT, error, "error")
+                await self._troubles.tell(_NOT_KEPT, error, "error")
 
-    def _guests(self) -> Machine[dict[str, int] | None]:
+    async def _guests(self) -> dict[str, int] | None:
         """Return the guests that run on the host; None if the driver cannot list them."""
         try:
-            guests = yield from Ask("driver", Guests()).do()
+            guests = await Ask("driver", Guests())
         except Exception as error:
-            yield from self._troubles.tell(_NO_GUESTS, error, "error")
+            await self._troubles.tell(_NO_GUESTS, error, "error")
             return None
-        yield from self._troubles.over(_NO_GUESTS)
+        await self._troubles.over(_NO_GUESTS)
         return guests
 
-    def _keep_token(self) -> Machine[None]:
+    async def _keep_token(self) -> None:
         """Request a new token at intervals. The old one is valid until the new one is used."""
         pause = self._times.token
         failures = 0
         while True:
-            yield from Sleep(pause).do()
+            await Sleep(pause)
             try:
                 if (session := self._session) is not None:
-                    token = yield from Ask("cell", RenewToken(session)).do()
-                    yield from Ask("state", KeepToken(token)).do()
+                    token = await Ask("cell", RenewToken(session))
+                    await Ask("state", KeepToken(token))
                 failures, pause = 0, self._times.token
-                yield from self._troubles.over(_NO_TOKEN)
+                await self._troubles.over(_NO_TOKEN)
             except (AgentProtocolError, StateUnusable) as error:
                 # A new token that could not be kept is never used, and the next one replaces it.
                 failures += 1
                 pause = self._pause(failures)
-                yield from self._troubles.tell(_NO_TOKEN, error)
+                await self._troubles.tell(_NO_TOKEN, error)
 
     # Providers
 
-    def _keep_reporting(self) -> Machine[None]:
+    async def _keep_reporting(self) -> None:
         """Bring placement in line with the host at intervals."""
         providers = NodeProviders(self.host, self._times.refresh, self._may_reshape)
         failures = 0
         # The first wait of a machine for a topic ends at once.
-        yield from Await(f"{self._topic}/disabled", 0.0).do()
+        await Await(f"{self._topic}/disabled", 0.0)
         while True:
             session = self._session
             if session is not None:
-                failed = yield from self._report(session, providers)
+                failed = await self._report(session, providers)
                 failures = failures + 1 if failed else 0
                 # Providers that are not reported before the first poll come after it, unless it failed.
                 if not self.reported and (self.polled or not failed.waiting):
                     self.reported = True
-                    yield from Wake(start_topic(self.host)).do()
+                    await Wake(start_topic(self.host))
             pause = self._pause(failures) if failures or session is None else self._times.report
-            yield from Await(f"{self._topic}/disabled", pause).do()
+            await Await(f"{self._topic}/disabled", pause)
 
-    def _report(self, session: SessionKey, providers: NodeProviders) -> Machine[Failures]:
+    async def _report(self, session: SessionKey, providers: NodeProviders) -> Failures:
         """Report the providers of all nodes. Returns the failures, after which it is repeated soon."""
         try:
-            nodes = yield from read_nodes(self.host)
+            nodes = await read_nodes(self.host)
         except Exception as error:
-            yield from self._troubles.tell(_NO_REPORT, error, "error")
+            await self._troubles.tell(_NO_REPORT, error, "error")
             return Failures([], error)
-        failures = yield from providers.report(session, nodes, self._reports.known, enabled=self._is_enabled)
+        failures = await providers.report(session, nodes, self._reports.known, enabled=self._is_enabled)
         if failures.error is None:
             self._refused = failures.of_nodes
         self._reshaping = isinstance(failures.error, ReshapePostponed)
         if failures.error is not None:
-            yield from self._troubles.tell(_NO_REPORT, failures.error, "error")
+            await self._troubles.tell(_NO_REPORT, failures.error, "error")
             return failures
-        yield from self._troubles.over(_NO_REPORT)
+        await self._troubles.over(_NO_REPORT)
         if failures.refusals:
-            yield from self._troubles.tell(_REFUSED, "; ".join(failures.refusals[:SHOWN]), "error")
+            await self._troubles.tell(_REFUSED, "; ".join(failures.refusals[:SHOWN]), "error")
         elif not failures.waiting:
             self.registered = True
-            yield from self._troubles.over(_REFUSED)
+            await self._troubles.over(_REFUSED)
         return failures
 
     def _may_reshape(self) -> bool:

@@ -8,7 +8,7 @@ from roost.agent.errors import ReshapeRefused
 from roost.agent.persistent_state import LoadApplied
 from roost.agent.protocol.types import ProviderState, SessionKey
 from roost.agent.provider_report import report_providers
-from roost.machine import Ask, Machine, Monotonic, Together
+from roost.machine import Ask, Monotonic, Together
 from roost.model.text import error_text
 
 AT_ONCE = 16
@@ -46,9 +46,9 @@ class NodeProviders:
         self._applied: dict[str, Applied] = {}
         self._read: dict[str, tuple[SessionKey, float, tuple[ProviderState, ...]]] = {}
 
-    def report(
+    async def report(
         self, session: SessionKey, nodes: dict[str, str], known: Collection[str], *, enabled: bool | None
-    ) -> Machine[Failures]:
+    ) -> Failures:
         """Bring placement in line with the nodes. ``nodes``: the uuid of each root, by the node's name.
 
         A failure of one node stops no other. ``known``: the roots of which the cell has had reports;
@@ -58,9 +58,7 @@ class NodeProviders:
         failures = Failures([], waiting=len(ready) < len(nodes))
         for at in range(0, len(ready), AT_ONCE):
             some = ready[at : at + AT_ONCE]
-            outcomes = yield from Together(
-                [self._outcome(session, node, root, enabled) for node, root in some]
-            ).do()
+            outcomes = await Together([self._outcome(session, node, root, enabled) for node, root in some])
             for (node, root), outcome in zip(some, outcomes, strict=True):
                 if isinstance(outcome, Exception):
                     failures.error = failures.error or outcome
@@ -72,11 +70,11 @@ class NodeProviders:
         self._begun.intersection_update(nodes)
         return failures
 
-    def _outcome(
+    async def _outcome(
         self, session: SessionKey, node: str, root: str, enabled: bool | None
-    ) -> Machine[tuple[str, ...] | Exception]:
+    ) -> tuple[str, ...] | Exception:
         try:
-            return (yield from self._report(session, node, root, enabled))
+            return await self._report(session, node, root, enabled)
         except ReshapeRefused as error:
             self._applied.pop(node, None)
             return (f"the node is not reshaped, and stays as it was: {error_text(error)}",)
@@ -85,18 +83,18 @@ class NodeProviders:
             self._applied.pop(node, None)
             return error
 
-    def _report(
+    async def _report(
         self, session: SessionKey, node: str, root: str, enabled: bool | None
-    ) -> Machine[tuple[str, ...]]:
-        began = yield from Monotonic().do()
+    ) -> tuple[str, ...]:
+        began = await Monotonic()
         # Providers that another session read, or that were read long ago, may have changed.
         reader, read_at, there = self._read.pop(node, (session, began, None))
         read = None if reader != session or began - read_at >= self._refresh else there
         if read is None:
             read_at = began
         if (applied := self._applied.get(node)) is None:
-            applied = yield from Ask("state", LoadApplied(node)).do()
-        reported = yield from report_providers(
+            applied = await Ask("state", LoadApplied(node))
+        reported = await report_providers(
             session,
             node,
             root,

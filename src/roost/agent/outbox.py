@@ -3,7 +3,7 @@
 from roost.agent.protocol.questions import Poll
 from roost.agent.protocol.types import Destroyed
 from roost.agent.workload import AgentWorkload
-from roost.machine import Await, Machine, Monotonic
+from roost.machine import Await, Monotonic
 from roost.model.instance import BuildResult
 
 
@@ -55,16 +55,16 @@ class Outbox:
         """Note that the answer to the waiting poll brought an order for an instance."""
         self._begun.add(instance)
 
-    def gather(self) -> Machine[None]:
+    async def gather(self) -> None:
         """Wait until the last orders are done, unless orders take longer than the limit on this host."""
         begun, self._begun = self._begun, set()
         if self._work.took > self._seconds:
             return
-        until = (yield from Monotonic().do()) + self._seconds
+        until = await Monotonic() + self._seconds
         self._is_gathering = True
         while not begun.isdisjoint(self._work.busy):
-            left = until - (yield from Monotonic().do())
+            left = until - await Monotonic()
             if left <= 0:
                 break
-            yield from Await(self._topic, left).do()
+            await Await(self._topic, left)
         self._is_gathering = False

@@ -28,7 +28,7 @@ from roost.agent.tree_reshape import (
     reshape,
     with_moved_classes,
 )
-from roost.machine import Ask, Log, Machine
+from roost.machine import Ask, Log
 from roost.model.text import is_storable
 from roost.model.vocabulary import DISABLED_TRAIT, MAX_NAME
 
@@ -47,7 +47,7 @@ class Reported(NamedTuple):
     unchanged: tuple[ProviderState, ...] | None
 
 
-def report_providers(
+async def report_providers(
     session: SessionKey,
     node: str,
     root: str,
@@ -56,7 +56,7 @@ def report_providers(
     enabled: bool | None = True,
     read: tuple[ProviderState, ...] | None = None,
     may_reshape: Callable[[], bool] | None = None,
-) -> Machine[Reported]:
+) -> Reported:
     """Create, change, move and delete the providers of a node until placement has what the driver wants.
 
     ``root``: the uuid of the node's root provider, which has its name. ``enabled``: False adds the trait by
@@ -76,10 +76,10 @@ def report_providers(
     is_unfinished = False
     sharing: tuple[str, ...] = ()
     for _ in range(ATTEMPTS + (read is not None)):
-        there = read if read is not None else (yield from Ask("cell", ReadTree(session, root, sharing)).do())
+        there = read if read is not None else await Ask("cell", ReadTree(session, root, sharing))
         moved: dict[str, MovedClaim] | None = None
         try:
-            tree = yield from Ask("driver", FillTree(_tree(there, node, root), node)).do()
+            tree = await Ask("driver", FillTree(_tree(there, node, root), node))
         except ReshapeNeeded as error:
             needed = error
             if may_reshape is not None and not may_reshape():
@@ -87,7 +87,7 @@ def report_providers(
             if read is not None:
                 read = None
                 continue
-            tree, moved = yield from move_claims(session, node, root, _tree(there, node, root))
+            tree, moved = await move_claims(session, node, root, _tree(there, node, root))
         is_marked = any(each.uuid == root and DISABLED_TRAIT in each.traits for each in there)
         if enabled or (enabled is None and not is_marked):
             tree.remove_traits(root, DISABLED_TRAIT)
@@ -108,7 +108,7 @@ def report_providers(
             wanted = _Reshaping(
                 planned.without(further - {root}), moved, there, now, None if may_reshape else needed
             )
-            outcome = yield from _reshape(session, node, root, wanted)
+            outcome = await _reshape(session, node, root, wanted)
             if outcome is not None:
                 now, is_unfinished = outcome
                 continue
@@ -121,15 +121,15 @@ def report_providers(
             continue
         if planned.kept:
             names = sorted(state.name for state in there if state.uuid in planned.kept)
-            yield from Log("providers that others made are kept", {"node": node, "providers": names}).do()
+            await Log("providers that others made are kept", {"node": node, "providers": names})
         if settled:
             unchanged = there
             break
         if planned.ahead != now:
-            yield from Ask("state", KeepApplied(node, planned.ahead)).do()
-        now, refusals, is_outdated = yield from _write(session, root, planned.writes, planned.before)
+            await Ask("state", KeepApplied(node, planned.ahead))
+        now, refusals, is_outdated = await _write(session, root, planned.writes, planned.before)
         if now != planned.ahead:
-            yield from Ask("state", KeepApplied(node, now)).do()
+            await Ask("state", KeepApplied(node, now))
         if not is_outdated:
             break
     if is_unfinished:
@@ -150,9 +150,9 @@ class _Reshaping(NamedTuple):
     too_late: ReshapeNeeded | None
 
 
-def _reshape(
+async def _reshape(
     session: SessionKey, node: str, root: str, wanted: _Reshaping
-) -> Machine[tuple[Applied, bool] | None]:
+) -> tuple[Applied, bool] | None:
     """Make one step of a reshape: the writes that come before it, or the reshape itself.
 
     Returns the applied providers afterwards, and whether the tree is still to be reshaped. None if nothing
@@ -162,9 +162,9 @@ def _reshape(
     if first := before_reshape(planned):
         if too_late is not None:
             raise too_late
-        yield from Ask("state", KeepApplied(node, planned.ahead)).do()
-        now, refusals, is_outdated = yield from _write(session, root, first, planned.before)
-        yield from Ask("state", KeepApplied(node, now)).do()
+        await Ask("state", KeepApplied(node, planned.ahead))
+        now, refusals, is_outdated = await _write(session, root, first, planned.before)
+        await Ask("state", KeepApplied(node, now))
         if refusals and not is_outdated:
             raise ReshapeRefused("; ".join(refusals))
         return now, True
@@ -173,7 +173,7 @@ def _reshape(
         return None
     if too_late is not None:
         raise too_late
-    after = yield from reshape(session, node, root, reshaping, moved, planned.before, planned.ahead)
+    after = await reshape(session, node, root, reshaping, moved, planned.before, planned.ahead)
     return (applied, True) if after is None else (after, False)
 
 
@@ -192,9 +192,9 @@ def _unread_roots(
     return [each.uuid for each in tree.desired() if each.parent is None and each.uuid not in known]
 
 
-def _write(
+async def _write(
     session: SessionKey, root: str, planned: Sequence[PlannedWrite], applied: Applied
-) -> Machine[tuple[Applied, tuple[str, ...], bool]]:
+) -> tuple[Applied, tuple[str, ...], bool]:
     """Make writes. Returns the applied providers, the refusals, and whether others changed a provider."""
     now = dict(applied)
     refusals: list[str] = []
@@ -203,7 +203,7 @@ def _write(
         writes = tuple(each.write for each in left if each.write is not None)
         written = Written(0)
         if writes:
-            written = yield from Ask("cell", WriteProviders(session, root, writes)).do()
+            written = await Ask("cell", WriteProviders(session, root, writes))
         done = written.done
         while left and (left[0].write is None or done):
             done -= left[0].write is not None

@@ -29,7 +29,7 @@ from roost.agent.protocol.types import (
 )
 from roost.agent.provider_merge import Plan, PlannedWrite
 from roost.agent.provider_tree import ProviderTree
-from roost.machine import Ask, Machine
+from roost.machine import Ask
 from roost.model.reshape import counted_class
 
 
@@ -40,14 +40,14 @@ class Moved(NamedTuple):
     claims: dict[str, MovedClaim]
 
 
-def move_claims(session: SessionKey, node: str, root: str, tree: ProviderTree) -> Machine[Moved]:
+async def move_claims(session: SessionKey, node: str, root: str, tree: ProviderTree) -> Moved:
     """Have the driver change a tree and move the claims on it. ``tree``: the tree as placement has it.
 
     Raises `ReshapeRefused`, and what ``cell`` and the driver raise.
     """
-    claims: dict[str, TreeClaim] = yield from Ask("cell", ReadClaims(session, root)).do()
+    claims: dict[str, TreeClaim] = await Ask("cell", ReadClaims(session, root))
     records = {consumer: _record(each) for consumer, each in claims.items()}
-    tree, records = yield from Ask("driver", ReshapeTree(tree, node, records)).do()
+    tree, records = await Ask("driver", ReshapeTree(tree, node, records))
     if records.keys() != claims.keys():
         odd = sorted(records.keys() ^ claims.keys())
         raise ReshapeRefused(f"the driver has added or left out consumer {odd[0]}")
@@ -119,7 +119,7 @@ def changes_anything(planned: PlannedReshape, there: Sequence[ProviderState]) ->
     return any(each.inventories != states[each.uuid] for each in planned.inventories)
 
 
-def reshape(
+async def reshape(
     session: SessionKey,
     node: str,
     root: str,
@@ -127,23 +127,23 @@ def reshape(
     claims: dict[str, MovedClaim],
     applied: Applied,
     ahead: Applied,
-) -> Machine[Applied | None]:
+) -> Applied | None:
     """Make a reshape. Returns the applied providers then; None if others have changed the tree meanwhile.
 
     ``ahead``: all that may be the agent's own while the reshape is under way. Raises `ReshapeRefused`.
     """
-    yield from Ask("state", KeepApplied(node, ahead)).do()
+    await Ask("state", KeepApplied(node, ahead))
     question = Reshape(session, root, planned.inventories, claims)
-    done: Reshaped = yield from Ask("cell", question).do()
+    done: Reshaped = await Ask("cell", question)
     if done.refusal is not None:
-        yield from Ask("state", KeepApplied(node, applied)).do()
+        await Ask("state", KeepApplied(node, applied))
         if done.refusal.conflict:
             return None
         raise ReshapeRefused(done.refusal.text)
     now = dict(applied)
     for provider, changes in planned.changes.items():
         PlannedWrite(provider, None, changes).take(now)
-    yield from Ask("state", KeepApplied(node, now)).do()
+    await Ask("state", KeepApplied(node, now))
     return now
 
 

@@ -5,7 +5,7 @@ An agent polls for ever, and a disk that is full or a driver that cannot tell it
 
 from typing import Literal
 
-from roost.machine import Log, Machine
+from roost.machine import Log
 from roost.model.text import error_text
 
 
@@ -16,18 +16,18 @@ class Troubles:
         self._host = host
         self._present: dict[str, str] = {}
 
-    def tell(
+    async def tell(
         self, trouble: str, error: Exception | str, level: Literal["warning", "error"] = "warning"
-    ) -> Machine[None]:
+    ) -> None:
         """Log a fault, unless the same error was logged and is not over."""
         text = error if isinstance(error, str) else error_text(error)
         if self._present.get(trouble) != text:
             self._present[trouble] = text
-            yield from Log(trouble, {"host": self._host, "error": text}, level).do()
+            await Log(trouble, {"host": self._host, "error": text}, level)
 
-    def over(self, trouble: str) -> Machine[None]:
+    async def over(self, trouble: str) -> None:
         """Log the end of a fault, if there was one."""
         if self._present.pop(trouble, None) is not None:
             # At the level of its beginning, so that an operator who saw that sees this.
             values = {"host": self._host, "trouble": trouble}
-            yield from Log("a trouble of a host is over", values, "warning").do()
+            await Log("a trouble of a host is over", values, "warning")

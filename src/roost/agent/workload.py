@@ -12,7 +12,7 @@ from roost.agent.errors import ANY_FAULT, BuildEnded, BuildFailed
 from roost.agent.protocol.errors import AgentProtocolError
 from roost.agent.protocol.questions import Confirm
 from roost.agent.protocol.types import Build, Destroy, Destroyed, Order
-from roost.machine import Ask, Increment, Log, Machine, Monotonic, Sleep, Start, Wake, Within
+from roost.machine import Ask, Increment, Log, Monotonic, Sleep, Start, Wake, Within
 from roost.model.instance import BuildResult
 from roost.model.text import error_text
 from roost.process.logs import RequestIds
@@ -102,7 +102,7 @@ class AgentWorkload:
         kept = {} if oldest is None else self._stored
         self._stored = {key: counter for key, counter in kept.items() if oldest and counter > oldest}
 
-    def take(self, order: Order, asked: float, counter: int) -> Machine[None]:
+    async def take(self, order: Order, asked: float, counter: int) -> None:
         """Begin an order, unless it is known, done or outranked.
 
         ``asked`` and ``counter``: the time (monotonic seconds) and the number of the poll that brought it.
@@ -119,7 +119,7 @@ class AgentWorkload:
         if current is None:
             self._current[instance] = given
             requests = RequestIds(order.instance.request_id) if isinstance(order, Build) else None
-            yield from Start(f"{self._topic}/{instance}", self._work(given), requests).do()
+            await Start(f"{self._topic}/{instance}", self._work(given), requests)
             return
         highest = max(each.rank for each in (current, following) if each is not None)
         if given.rank < highest:
@@ -127,114 +127,115 @@ class AgentWorkload:
         elif given.rank > highest:
             self._next[instance] = given
             if isinstance(current.order, Build) and following is None:
-                yield from Start(f"{self._topic}/{instance}/end", self._end_build(current)).do()
+                await Start(f"{self._topic}/{instance}/end", self._end_build(current))
 
-    def _work(self, given: _Given) -> Machine[None]:
+    async def _work(self, given: _Given) -> None:
         """Carry out an order, and then the orders that came for the instance meanwhile."""
         instance = given.order.key[0]
         while True:
-            began = yield from Monotonic().do()
+            began = await Monotonic()
             if isinstance(given.order, Destroy):
-                guest = yield from self._destroy(given.order)
-                self.took = (yield from Monotonic().do()) - began
+                guest = await self._destroy(given.order)
+                self.took = await Monotonic() - began
                 self.destroyed[given.order.key] = Destroyed(*given.order.key, guest)
             else:
-                result = yield from self._build(given.order, given.asked)
-                self.took = (yield from Monotonic().do()) - began
+                result = await self._build(given.order, given.asked)
+                self.took = await Monotonic() - began
                 if result is not None:
                     self.results[given.order.key] = result
                     self.failed_builds = 0 if result.failure is None else self.failed_builds + 1
                     outcome = "built" if result.failure is None else "failed"
-                    yield from Increment(metrics.BUILDS.labels(outcome)).do()
+                    await Increment(metrics.BUILDS.labels(outcome))
             following = self._next.pop(instance, None)
             if following is None:
                 break
             self._current[instance] = given = following
         del self._current[instance]
         self._outranked = {each for each in self._outranked if each[1] != instance}
-        yield from Wake(self._topic).do()
+        await Wake(self._topic)
 
-    def _end_build(self, build: _Given) -> Machine[None]:
+    async def _end_build(self, build: _Given) -> None:
         """End a build that is outranked. The order that outranks it destroys the rest."""
         instance = build.order.key[0]
         pause = self._retry_seconds
         while self._current.get(instance) is build:
             try:
-                return (yield from Ask("driver", DestroyGuest(instance)).do())
+                await Ask("driver", DestroyGuest(instance))
+                return
             except Exception as error:
-                yield from self._tell("the driver failed to end a build", instance, error)
-            yield from Sleep(pause).do()
+                await self._tell("the driver failed to end a build", instance, error)
+            await Sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    def _destroy(self, order: Destroy) -> Machine[int | None]:
+    async def _destroy(self, order: Destroy) -> int | None:
         """Destroy an attempt and all before it; returns the attempt of the guest that ran, if any."""
         pause = self._retry_seconds
         while True:
             try:
-                guest = (yield from Ask("driver", Guests()).do()).get(order.instance)
+                guest = (await Ask("driver", Guests())).get(order.instance)
                 if guest is not None and guest > order.attempt:
                     return None
-                yield from Ask("driver", DestroyGuest(order.instance)).do()
+                await Ask("driver", DestroyGuest(order.instance))
                 return guest
             except Exception as error:
-                yield from self._tell("the driver failed to destroy", order.instance, error)
-            yield from Sleep(pause).do()
+                await self._tell("the driver failed to destroy", order.instance, error)
+            await Sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    def _build(self, order: Build, asked: float) -> Machine[BuildResult | None]:
+    async def _build(self, order: Build, asked: float) -> BuildResult | None:
         """Build an instance; returns None if the attempt is no longer wanted or not this host's to judge."""
         instance, attempt = order.key
         try:
-            there = (yield from Ask("driver", Guests()).do()).get(instance)
+            there = (await Ask("driver", Guests())).get(instance)
             if there is not None and there >= attempt:
                 return BuildResult(instance, self._host, attempt) if there == attempt else None
             if there is not None:
-                yield from Ask("driver", DestroyGuest(instance)).do()
+                await Ask("driver", DestroyGuest(instance))
             deadline = asked + order.seconds
-            left = deadline - (yield from Monotonic().do())
+            left = deadline - await Monotonic()
             if left <= 0:
                 return None
-            yield from Within(left, Ask("driver", Prepare(order.instance)).do()).do()
-            wanted = yield from self._confirm(order.key, deadline)
+            await Within(left, Ask("driver", Prepare(order.instance)))
+            wanted = await self._confirm(order.key, deadline)
             if wanted is None:
                 raise TimeoutError
         except BuildEnded:
             return None
         except Exception as error:
-            failure = yield from self._failure(order, error, order.seconds)
-            yield from self._clean_once(instance)
+            failure = await self._failure(order, error, order.seconds)
+            await self._clean_once(instance)
             return failure
         if not wanted:
-            yield from self._clean_once(instance)
+            await self._clean_once(instance)
             return None
         try:
-            yield from Within(self._start_seconds, Ask("driver", StartGuest(order.instance)).do()).do()
+            await Within(self._start_seconds, Ask("driver", StartGuest(order.instance)))
         except BuildEnded:
             return None
         except Exception as error:
-            failure = yield from self._failure(order, error, self._start_seconds)
+            failure = await self._failure(order, error, self._start_seconds)
             # The guest may run all the same: no other host may build it before it is gone.
-            yield from self._destroy(Destroy(instance, attempt))
+            await self._destroy(Destroy(instance, attempt))
             return failure
         return BuildResult(instance, self._host, attempt)
 
-    def _confirm(self, key: Key, deadline: float) -> Machine[bool | None]:
+    async def _confirm(self, key: Key, deadline: float) -> bool | None:
         """Return whether the cell still wants an attempt; None if it does not answer before the deadline."""
         pause = self._retry_seconds
         while True:
             question = self._confirmation(*key)
             if question is not None:
                 try:
-                    return (yield from Ask("cell", question).do())
+                    return await Ask("cell", question)
                 except AgentProtocolError as error:
                     values = {"host": self._host, "instance": key[0], "error": error_text(error)}
-                    yield from Log("a build cannot be confirmed now", values, "warning").do()
-            if (yield from Monotonic().do()) + pause >= deadline:
+                    await Log("a build cannot be confirmed now", values, "warning")
+            if await Monotonic() + pause >= deadline:
                 return None
-            yield from Sleep(pause).do()
+            await Sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    def _failure(self, order: Build, error: Exception, seconds: float) -> Machine[BuildResult]:
+    async def _failure(self, order: Build, error: Exception, seconds: float) -> BuildResult:
         instance, attempt = order.key
         code, retryable = ANY_FAULT, True
         if isinstance(error, BuildFailed):
@@ -243,17 +244,17 @@ class AgentWorkload:
             reason, code = f"the build took longer than {seconds:g} seconds", OVERTIME
         else:
             # A driver's own bug must not cost the instance its alternates.
-            yield from self._tell("the driver failed", instance, error)
+            await self._tell("the driver failed", instance, error)
             reason = f"{type(error).__name__}: {error_text(error)}"
         return BuildResult(instance, self._host, attempt, reason, code, retryable)
 
-    def _clean_once(self, instance: str) -> Machine[None]:
+    async def _clean_once(self, instance: str) -> None:
         """Remove the parts of a guest that never started; if that fails, they only take space."""
         try:
-            yield from Ask("driver", DestroyGuest(instance)).do()
+            await Ask("driver", DestroyGuest(instance))
         except Exception as error:
-            yield from self._tell("the driver failed to clean up", instance, error)
+            await self._tell("the driver failed to clean up", instance, error)
 
-    def _tell(self, event: str, instance: str, error: Exception) -> Machine[None]:
+    async def _tell(self, event: str, instance: str, error: Exception) -> None:
         values = {"host": self._host, "instance": instance, "error": error_text(error)}
-        yield from Log(event, values, "error", error).do()
+        await Log(event, values, "error", error)

@@ -46,29 +46,30 @@ def tenure_of(name: str | None = None) -> Tenure:
     return Tenure(f"{KIND}/{host}/{name or f'{os.getpid()}-{uuid.uuid4().hex[:8]}'}", KIND, host)
 
 
-def keep_working(work: CellQueue, poll_seconds: float) -> Machine[None]:
+async def keep_working(work: CellQueue, poll_seconds: float) -> None:
     """Do all due work, whenever the cell's topic is woken or ``poll_seconds`` have passed, for ever."""
     failures = 0
     while True:
         pause = poll_seconds
         try:
-            yield from work_through(work)
+            await work_through(work)
             failures = 0
         except Exception as error:
             failures += 1
             pause = max(pause, work.backoff.pause(failures))
-            yield from warn("a step of the cell conductor failed", error, failures, cell=work.cell)
-        yield from Await(work_topic(work.cell), pause).do()
+            await warn("a step of the cell conductor failed", error, failures, cell=work.cell)
+        await Await(work_topic(work.cell), pause)
 
 
-def free_work_of_all(database: str) -> Machine[None]:
+async def free_work_of_all(database: str) -> None:
     """Free the work that earlier processes owned, which are dead. Waits for the database."""
     while True:
         try:
-            return (yield from Write(database, VacateAll(KIND)).do())
+            await Write(database, VacateAll(KIND))
+            return
         except StorageError as error:
-            yield from Log("a cell cannot be reached", {"error": str(error)}, "warning").do()
-        yield from Sleep(1.0).do()
+            await Log("a cell cannot be reached", {"error": str(error)}, "warning")
+        await Sleep(1.0)
 
 
 def machines_of(work: CellQueue, limits: TimeLimits, poll_seconds: float) -> list[Machine[None]]:

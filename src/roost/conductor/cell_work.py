@@ -16,7 +16,7 @@ from roost.conductor.failed_instance import all_reasons, claimed_by, spec_of
 from roost.conductor.newer_claim import follow_claim
 from roost.conductor.questions import SCHEDULER, ClaimAlternate
 from roost.ledger import LedgerError
-from roost.machine import Ask, Clock, Increment, Log, Machine, Monotonic, Read, Record, Together, Write
+from roost.machine import Ask, Clock, Increment, Log, Monotonic, Read, Record, Together, Write
 from roost.model.instance import ABANDONED, DESTROYED, FAILED, Instance
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import end_of
@@ -115,28 +115,28 @@ class CellQueue:
         return postponed.reason
 
 
-def work_through(work: CellQueue) -> Machine[None]:
+async def work_through(work: CellQueue) -> None:
     """Do all work that is due now. Raises `StorageError` and what placement raises."""
     while True:
         holder = work.tenure.holder
-        if not work.tenure.holds((yield from Monotonic().do())):
+        if not work.tenure.holds(await Monotonic()):
             return
         work.own(holder, ())
-        wanting = yield from Read(work.database, WantingWork(holder, MOST + work.owned)).do()
+        wanting = await Read(work.database, WantingWork(holder, MOST + work.owned))
         new = tuple(uuid for uuid in wanting if not work.owns(uuid))
         if new:
-            work.own(holder, (yield from Write(work.database, TakeWork(holder, new)).do()))
-        yield from _look_again(work)
-        now = yield from Monotonic().do()
+            work.own(holder, await Write(work.database, TakeWork(holder, new)))
+        await _look_again(work)
+        now = await Monotonic()
         due = [each for each in work.in_state(FAILED) if work.is_due(each.uuid, now)]
         if due:
-            yield from Together([_move(work, each) for each in due]).do()
-        yield from _finish(work)
+            await Together([_move(work, each) for each in due])
+        await _finish(work)
         if len(new) < MOST:
             return
 
 
-def _finish(work: CellQueue) -> Machine[None]:
+async def _finish(work: CellQueue) -> None:
     """Free the claims of ended instances, and finish them.
 
     Raises what placement raises if it refuses all of one kind.
@@ -148,7 +148,7 @@ def _finish(work: CellQueue) -> Machine[None]:
     ):
         try:
             if ended:
-                yield from finish(work, ended)
+                await finish(work, ended)
         except (StorageError, LedgerError):
             raise
         except Exception as error:
@@ -157,42 +157,43 @@ def _finish(work: CellQueue) -> Machine[None]:
         raise refusal
 
 
-def _look_again(work: CellQueue) -> Machine[None]:
+async def _look_again(work: CellQueue) -> None:
     """Read instances again whose moves were postponed: others may own them now, or they are deleted."""
-    now = yield from Monotonic().do()
+    now = await Monotonic()
     due = {
         each.uuid: each
         for each in work.in_state(FAILED)
         if work.was_postponed(each.uuid) and work.is_due(each.uuid, now)
     }
     if due:
-        there = yield from Read(work.database, FindInstances(tuple(due))).do()
+        there = await Read(work.database, FindInstances(tuple(due)))
         work.drop([uuid for uuid, each in due.items() if there.get(uuid) != each])
 
 
-def _move(work: CellQueue, instance: Instance) -> Machine[None]:
+async def _move(work: CellQueue, instance: Instance) -> None:
     """Move a failed instance to an alternate, give it up, or postpone the decision.
 
     An error concerns this instance alone, unless a database fails. Raises `StorageError`, `LedgerError`.
     """
     try:
-        yield from _move_now(work, instance)
+        await _move_now(work, instance)
     except (StorageError, LedgerError):
         raise
     except Exception as error:
-        yield from Increment(metrics.MOVES.labels("postponed")).do()
-        now = yield from Monotonic().do()
+        await Increment(metrics.MOVES.labels("postponed"))
+        now = await Monotonic()
         failures = work.postpone(instance.uuid, now, error)
         values = {"cell": work.cell, "instance": instance.uuid, "request_id": instance.request_id}
-        yield from warn("an instance could not be moved", error, failures, **values)
+        await warn("an instance could not be moved", error, failures, **values)
 
 
-def _move_now(work: CellQueue, instance: Instance) -> Machine[None]:
+async def _move_now(work: CellQueue, instance: Instance) -> None:
     hopeless = work.hopeless(instance.uuid)
     if hopeless is not None:
-        return (yield from _give_up(work, instance, [hopeless], recorded=False))
+        await _give_up(work, instance, [hopeless], recorded=False)
+        return None
     try:
-        found = yield from Ask(
+        found = await Ask(
             SCHEDULER,
             ClaimAlternate(
                 spec=spec_of(instance),
@@ -203,79 +204,82 @@ def _move_now(work: CellQueue, instance: Instance) -> Machine[None]:
                 run=instance.run,
                 request_id=instance.request_id,
             ),
-        ).do()
+        )
     except NoAlternate as none:
-        yield from Increment(metrics.MOVES.labels("refused"), len(none.tries)).do()
+        await Increment(metrics.MOVES.labels("refused"), len(none.tries))
         refusals = [f"alternate {each.host}: {each.refusal}" for each in none.tries]
-        return (yield from _give_up(work, instance, refusals or ["no alternate is left"]))
+        await _give_up(work, instance, refusals or ["no alternate is left"])
+        return None
     except (SchedulerError, PlacementError) as error:
         result = result_of(error)
         if result.verdict is ClaimVerdict.RETRY:
             raise
-        if isinstance(error, StaleClaim) and (yield from follow_claim(work.database, instance)):
+        if isinstance(error, StaleClaim) and await follow_claim(work.database, instance):
             # Its row has changed: it is taken again as the row is now.
             return work.drop([instance.uuid])
-        return (yield from _give_up(work, instance, [result.reason or ""], recorded=False))
+        await _give_up(work, instance, [result.reason or ""], recorded=False)
+        return None
     assert found.selected is not None
-    yield from Increment(metrics.MOVES.labels("refused"), len(found.tries) - 1).do()
+    await Increment(metrics.MOVES.labels("refused"), len(found.tries) - 1)
     reassign = Reassign(
         key=AttemptKey(instance.uuid, instance.attempt),
         selection=found.selected,
         alternates=found.alternates,
-        at=(yield from Clock().do()),
+        at=await Clock(),
         owner=_ownership(instance),
     )
-    if (yield from Write(work.database, reassign).do()):
-        yield from Increment(metrics.MOVES.labels("moved")).do()
+    if await Write(work.database, reassign):
+        await Increment(metrics.MOVES.labels("moved"))
     else:
-        yield from _moved_on(work, instance)
+        await _moved_on(work, instance)
     return work.drop([instance.uuid])
 
 
-def _give_up(
+async def _give_up(
     work: CellQueue, instance: Instance, refusals: Sequence[str], *, recorded: bool = True
-) -> Machine[None]:
+) -> None:
     """Make no further attempt: free the instance's claim and put it in error, with all reasons.
 
     ``recorded``: the scheduler has recorded the end of the attempt.
     """
-    ended = yield from Read(work.database, AttemptsOf(instance.uuid)).do()
+    ended = await Read(work.database, AttemptsOf(instance.uuid))
     reasons = all_reasons([reason_of(each) for each in ended], refusals)
     abandon = Abandon(
         key=AttemptKey(instance.uuid, instance.attempt),
         reason=reasons,
-        at=(yield from Clock().do()),
+        at=await Clock(),
         owner=_ownership(instance),
     )
-    if not (yield from Write(work.database, abandon).do()):
+    if not await Write(work.database, abandon):
         # If it is deleted, or another conductor has moved it, this one must not free its claim.
-        yield from _moved_on(work, instance)
-        return work.drop([instance.uuid])
+        await _moved_on(work, instance)
+        work.drop([instance.uuid])
+        return
     if not recorded:
-        yield from _record_failure(work, instance)
-    yield from Increment(metrics.MOVES.labels("given_up")).do()
-    return (yield from _end_in_error(work, [instance]))
+        await _record_failure(work, instance)
+    await Increment(metrics.MOVES.labels("given_up"))
+    await _end_in_error(work, [instance])
 
 
-def _end_in_error(work: CellQueue, abandoned: Sequence[Instance]) -> Machine[None]:
+async def _end_in_error(work: CellQueue, abandoned: Sequence[Instance]) -> None:
     """Free the claims of instances for which no further attempt is made, then put them in error."""
     # If the write that frees fails, they are still abandoned at the next look.
     work.own(work.tenure.holder, [msgspec.structs.replace(each, state=ABANDONED) for each in abandoned])
-    uuids = tuple(each.uuid for each in (yield from free(abandoned)))
-    yield from Write(work.database, GiveUp(uuids, (yield from Clock().do()))).do()
+    uuids = tuple(each.uuid for each in await free(abandoned))
+    await Write(work.database, GiveUp(uuids, await Clock()))
     work.drop(uuids)
 
 
-def _forget(work: CellQueue, destroyed: Sequence[Instance]) -> Machine[None]:
+async def _forget(work: CellQueue, destroyed: Sequence[Instance]) -> None:
     """Free the claims of instances that are destroyed, then forget them."""
-    uuids = tuple(each.uuid for each in (yield from free(destroyed)))
-    yield from Write(work.database, Forget(uuids, (yield from Clock().do()))).do()
+    uuids = tuple(each.uuid for each in await free(destroyed))
+    await Write(work.database, Forget(uuids, await Clock()))
     work.drop(uuids)
 
 
-def _moved_on(work: CellQueue, instance: Instance) -> Machine[None]:
+async def _moved_on(work: CellQueue, instance: Instance) -> None:
     values = {"cell": work.cell, "instance": instance.uuid, "attempt": instance.attempt}
-    yield from Log("an instance is another conductor's now, or is being deleted", values).do()
+    await Log("an instance is another conductor's now, or is being deleted", values)
 
 
 def _ownership(instance: Instance) -> Ownership:
@@ -283,22 +287,22 @@ def _ownership(instance: Instance) -> Ownership:
     return Ownership(instance.owner, instance.owner_epoch)
 
 
-def _record_failure(work: CellQueue, instance: Instance) -> Machine[None]:
+async def _record_failure(work: CellQueue, instance: Instance) -> None:
     """Record the end of an attempt that no other process records."""
     attempt = end_of(
         claimed_by(instance, work.cell),
         BUILD_FAILED,
-        (yield from Clock().do()),
+        await Clock(),
         run=instance.run,
         request_id=instance.request_id,
         instance=instance.uuid,
         reason=instance.reason or "",
     )
-    yield from Record((), (attempt,)).do()
+    await Record((), (attempt,))
 
 
-def warn(event: str, error: Exception, failures: int, **values: str) -> Machine[None]:
+async def warn(event: str, error: Exception, failures: int, **values: str) -> None:
     """Log an error, an unexpected one with its traceback when it comes for the first time."""
     known = isinstance(error, StorageError | LedgerError | PlacementError | SchedulerError)
     trace = error if failures == 1 and not known else None
-    yield from Log(event, {**values, "error": one_line(error), "failures": failures}, "warning", trace).do()
+    await Log(event, {**values, "error": one_line(error), "failures": failures}, "warning", trace)

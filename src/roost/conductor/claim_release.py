@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from roost.conductor.questions import PLACEMENT, AllocationsOf, FreeClaims, WriteConsumers
 from roost.ledger import Held
-from roost.machine import Ask, Log, Machine, Together
+from roost.machine import Ask, Log, Together
 from roost.model.instance import Instance
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import ConcurrentUpdate, PlacementError
@@ -18,26 +18,26 @@ ATTEMPTS = 4
 """Attempts to free a consumer that others change at the same time."""
 
 
-def free(ended: Sequence[Instance]) -> Machine[list[Instance]]:
+async def free(ended: Sequence[Instance]) -> list[Instance]:
     """Free the claims of instances; returns those whose claims are free.
 
     An instance that placement refuses keeps no other from being freed. Raises what placement raises if none
     could be freed, and if it does not answer.
     """
     try:
-        yield from _free_together(ended)
+        await _free_together(ended)
         return [*ended]
     except Exception as error:
         if is_outage(error):
             raise
         # One of them may be the cause: a write of several is refused as a whole.
-        outcomes = yield from Together([_try_to_free(each) for each in ended]).do()
+        outcomes = await Together([_try_to_free(each) for each in ended])
     refused = [outcome for outcome in outcomes if outcome is not None]
     if len(refused) == len(ended):
         raise refused[0].error
     for each in refused:
         values = {"instance": each.instance.uuid, "error": one_line(each.error)}
-        yield from Log("the claim of an instance cannot be freed", values, "warning").do()
+        await Log("the claim of an instance cannot be freed", values, "warning")
     return [each for each, outcome in zip(ended, outcomes, strict=True) if outcome is None]
 
 
@@ -48,17 +48,17 @@ class Freeing(NamedTuple):
     refused: dict[str, PlacementError]
 
 
-def free_claims(instances: Collection[str]) -> Machine[Freeing]:
+async def free_claims(instances: Collection[str]) -> Freeing:
     """Free the claims of instances that have ended, by writes at the generations that are read first.
 
     Raises: what placement raises if it does not answer.
     """
-    held = yield from Ask(PLACEMENT, AllocationsOf(tuple(instances))).do()
+    held = await Ask(PLACEMENT, AllocationsOf(tuple(instances)))
     if not held:
         return Freeing([], {})
     try:
         writes = tuple(_nothing_held(each) for each in held.values())
-        yield from Ask(PLACEMENT, WriteConsumers(writes)).do()
+        await Ask(PLACEMENT, WriteConsumers(writes))
         return Freeing([*held], {})
     except PlacementError as error:
         if is_outage(error):
@@ -67,7 +67,7 @@ def free_claims(instances: Collection[str]) -> Machine[Freeing]:
     outcome = Freeing([], {})
     for uuid in held:
         try:
-            if (yield from _free_what_is_there(uuid)):
+            if await _free_what_is_there(uuid):
                 outcome.freed.append(uuid)
         except PlacementError as error:
             if is_outage(error):
@@ -76,14 +76,14 @@ def free_claims(instances: Collection[str]) -> Machine[Freeing]:
     return outcome
 
 
-def _free_what_is_there(uuid: str) -> Machine[bool]:
+async def _free_what_is_there(uuid: str) -> bool:
     """Free the claim of an instance that others may change too; returns whether it held something."""
     for left in reversed(range(ATTEMPTS)):
-        held = (yield from Ask(PLACEMENT, AllocationsOf((uuid,))).do()).get(uuid)
+        held = (await Ask(PLACEMENT, AllocationsOf((uuid,)))).get(uuid)
         if held is None:
             return False
         try:
-            yield from Ask(PLACEMENT, WriteConsumers((_nothing_held(held),))).do()
+            await Ask(PLACEMENT, WriteConsumers((_nothing_held(held),)))
             return True
         except ConcurrentUpdate as error:
             if not left or not is_consumer_conflict(error):
@@ -98,20 +98,20 @@ class _Refused(NamedTuple):
     error: Exception
 
 
-def _free_together(ended: Sequence[Instance]) -> Machine[None]:
+async def _free_together(ended: Sequence[Instance]) -> None:
     at = {each.uuid: each.selection.generation for each in ended if each.selection is not None}
     # Instances without a claim, and claims of versions that stored no generation.
     if others := tuple(each.uuid for each in ended if at.get(each.uuid) is None):
-        yield from Ask(PLACEMENT, FreeClaims(others)).do()
+        await Ask(PLACEMENT, FreeClaims(others))
     if fenced := [each for each in ended if at.get(each.uuid) is not None]:
         writes = tuple(_nothing(each, at[each.uuid] or 0) for each in fenced)
-        yield from Ask(PLACEMENT, WriteConsumers(writes)).do()
+        await Ask(PLACEMENT, WriteConsumers(writes))
 
 
-def _try_to_free(instance: Instance) -> Machine[_Refused | None]:
+async def _try_to_free(instance: Instance) -> _Refused | None:
     """Free one claim; returns the error if it concerns this claim alone."""
     try:
-        yield from _free_one(instance)
+        await _free_one(instance)
     except Exception as error:
         if is_outage(error):
             raise
@@ -119,12 +119,12 @@ def _try_to_free(instance: Instance) -> Machine[_Refused | None]:
     return None
 
 
-def _free_one(instance: Instance) -> Machine[None]:
+async def _free_one(instance: Instance) -> None:
     """Free a claim that differs from its instance's row: the row was not written after the claim changed."""
-    held = (yield from Ask(PLACEMENT, AllocationsOf((instance.uuid,))).do()).get(instance.uuid)
+    held = (await Ask(PLACEMENT, AllocationsOf((instance.uuid,)))).get(instance.uuid)
     if held is not None:
         write = _nothing(instance, held.consumer.generation)
-        yield from Ask(PLACEMENT, WriteConsumers((write,))).do()
+        await Ask(PLACEMENT, WriteConsumers((write,)))
 
 
 def _nothing_held(held: Held) -> ConsumerWrite:

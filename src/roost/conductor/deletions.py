@@ -15,7 +15,7 @@ import msgspec
 
 from roost.conductor.claim_release import free_claims
 from roost.conductor.possible_cells import possible_cells
-from roost.machine import Clock, Log, Machine, Monotonic, Read, Record, Together, Write
+from roost.machine import Clock, Log, Monotonic, Read, Record, Together, Write
 from roost.model.history import Requester
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.build_requests import Unfinished
@@ -58,10 +58,10 @@ class Deletions:
     def __init__(self) -> None:
         self.by_uuid: dict[str, Deletion] = {}
 
-    def add(self, mappings: Collection[InstanceMapping]) -> Machine[None]:
+    async def add(self, mappings: Collection[InstanceMapping]) -> None:
         """Begin to carry deletions that are not carried yet. Raises `StorageError`; then none is begun."""
         new = [mapping for mapping in mappings if mapping.instance_uuid not in self.by_uuid]
-        cells = yield from possible_cells(new)
+        cells = await possible_cells(new)
         for mapping in new:
             uuid = mapping.instance_uuid
             self.by_uuid.setdefault(uuid, Deletion(mapping, {*cells[uuid]}, set()))
@@ -84,26 +84,26 @@ class Deletions:
             self.by_uuid.pop(uuid, None)
 
 
-def accept_deletion(
+async def accept_deletion(
     uuids: Sequence[str], tenure: Tenure, deletions: Deletions, by: Requester | None = None
-) -> Machine[dict[str, InstanceMapping]]:
+) -> dict[str, InstanceMapping]:
     """Accept the deletion of instances: durable when this returns. Returns the mappings of known instances.
 
     Their cells are told too, as far as they answer. ``by``: the requester.
 
     Raises: `StorageError` of the API database.
     """
-    holds = tenure.holds((yield from Monotonic().do()))
-    at = yield from Clock().do()
+    holds = tenure.holds(await Monotonic())
+    at = await Clock()
     owner = tenure.holder if holds else None
-    known = yield from Write(API, DeleteMapped(tuple(uuids), at, owner, by)).do()
+    known = await Write(API, DeleteMapped(tuple(uuids), at, owner, by))
     if holds and known:
-        yield from deletions.add(known.values())
-        yield from tell_cells(deletions, known)
+        await deletions.add(known.values())
+        await tell_cells(deletions, known)
     return known
 
 
-def tell_cells(deletions: Deletions, only: Iterable[str] | None = None) -> Machine[None]:
+async def tell_cells(deletions: Deletions, only: Iterable[str] | None = None) -> None:
     """Tell cells of deletions, or only those of the uuids ``only``. A cell that is down is told later."""
     wanted = None if only is None else set(only)
     telling = []
@@ -111,89 +111,91 @@ def tell_cells(deletions: Deletions, only: Iterable[str] | None = None) -> Machi
         some = [each for each in waiting if wanted is None or each.mapping.instance_uuid in wanted]
         if some:
             telling.append(_tell(cell, some))
-    yield from Together(telling).do()
+    await Together(telling)
 
 
-def _tell(cell: str, waiting: Sequence[Deletion]) -> Machine[None]:
-    at = yield from Clock().do()
+async def _tell(cell: str, waiting: Sequence[Deletion]) -> None:
+    at = await Clock()
     for some in _batches(waiting):
         uuids = tuple(each.mapping.instance_uuid for each in some)
         try:
-            deleted = yield from Write(f"cell/{cell}", DeleteInstances(uuids, at, cell)).do()
+            deleted = await Write(f"cell/{cell}", DeleteInstances(uuids, at, cell))
         except StorageError as error:
-            return (yield from _later(cell, error))
+            await _later(cell, error)
+            return
         if deleted.ended:
-            yield from Record((), deleted.ended).do()
+            await Record((), deleted.ended)
         for each in some:
             each.cells.discard(cell)
             if each.mapping.instance_uuid in deleted.here:
                 each.here.add(cell)
-    return None
+    return
 
 
-def carry_deletions(deletions: Deletions) -> Machine[None]:
+async def carry_deletions(deletions: Deletions) -> None:
     """Take the deletions of this process one step on. A step that fails is tried again at the next call."""
-    yield from tell_cells(deletions)
-    yield from Together([_look(cell, each) for cell, each in deletions.in_cells().items()]).do()
+    await tell_cells(deletions)
+    await Together([_look(cell, each) for cell, each in deletions.in_cells().items()])
     gone = deletions.in_no_cell()
     if not gone:
         return
     try:
         requests = tuple({each.mapping.request_id for each in gone})
-        unfinished = yield from Read(API, Unfinished(requests)).do()
+        unfinished = await Read(API, Unfinished(requests))
         ended = [each for each in gone if each.mapping.request_id not in unfinished]
         for some in _batches(ended):
-            uuids = yield from _freed(some)
-            yield from Write(API, ForgetInstances(uuids, (yield from Clock().do()))).do()
+            uuids = await _freed(some)
+            await Write(API, ForgetInstances(uuids, await Clock()))
             deletions.forget(uuids)
     except Exception as error:
         # Placement over HTTP fails with the errors of its transport too.
-        yield from Log("deletions are ended later", {"error": one_line(error)}, "warning").do()
+        await Log("deletions are ended later", {"error": one_line(error)}, "warning")
 
 
-def _freed(ended: Sequence[Deletion]) -> Machine[tuple[str, ...]]:
+async def _freed(ended: Sequence[Deletion]) -> tuple[str, ...]:
     """Free the claims of instances; returns those that hold nothing now. Raises the errors of an outage.
 
     The cell has freed the claims of the instances that it had. A claim that placement refuses to free holds
     up the deletion of its own instance alone.
     """
     holding = [each.mapping.instance_uuid for each in ended if not each.destroyed]
-    outcome = yield from free_claims(holding)
+    outcome = await free_claims(holding)
     for uuid, error in outcome.refused.items():
         values = {"instance": uuid, "error": one_line(error)}
-        yield from Log("a claim cannot be freed", values, "warning").do()
+        await Log("a claim cannot be freed", values, "warning")
     uuids = (each.mapping.instance_uuid for each in ended)
     return tuple(uuid for uuid in uuids if uuid not in outcome.refused)
 
 
-def _look(cell: str, waiting: Sequence[Deletion]) -> Machine[None]:
+async def _look(cell: str, waiting: Sequence[Deletion]) -> None:
     """Read which instances the cell has destroyed."""
     uuids = tuple(each.mapping.instance_uuid for each in waiting)
     try:
-        there = yield from Read(f"cell/{cell}", PresentInstances(uuids)).do()
+        there = await Read(f"cell/{cell}", PresentInstances(uuids))
     except StorageError as error:
-        return (yield from _later(cell, error))
+        await _later(cell, error)
+        return
     for each in waiting:
         if each.mapping.instance_uuid not in there:
             each.here.discard(cell)
             each.destroyed = True
-    return None
+    return
 
 
-def _later(cell: str, error: Exception) -> Machine[None]:
+async def _later(cell: str, error: Exception) -> None:
     values = {"cell": cell, "error": one_line(error)}
-    yield from Log("a cell cannot be asked of deletions", values, "debug").do()
+    await Log("a cell cannot be asked of deletions", values, "debug")
 
 
-def take_deletions(tenure: Tenure, deletions: Deletions) -> Machine[None]:
+async def take_deletions(tenure: Tenure, deletions: Deletions) -> None:
     """Take over the deletions without an owner. Raises: `StorageError`."""
     while True:
         # Those that are carried are among the ones that are found.
         most = AT_ONCE + len(deletions.by_uuid)
-        free = yield from Read(API, FreeDeletions(tenure.holder, most)).do()
+        free = await Read(API, FreeDeletions(tenure.holder, most))
         new = tuple(each for each in free if each[0] not in deletions.by_uuid)[:AT_ONCE]
-        taken = (yield from Write(API, TakeDeletions(new, tenure.holder)).do()) if new else []
-        yield from deletions.add(taken)
+        taken = await Write(API, TakeDeletions(new, tenure.holder)) if new else []
+        await deletions.add(taken)
         # A deletion without its mapping is not carried, and would be found for ever.
         if len(free) < most or not taken:
             return

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 
 from roost.conductor.claim_release import free_claims
-from roost.machine import Log, Machine, Read, Write
+from roost.machine import Log, Read, Write
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.late_claims import LookedAt, NotedInstances
 from roost.state.api_database.tables import API
@@ -23,30 +23,30 @@ LOOK_SECONDS = 20.0
 """Seconds between two looks."""
 
 
-def free_late_claims(tenure: Tenure) -> Machine[None]:
+async def free_late_claims(tenure: Tenure) -> None:
     """Read the claims of the noted instances once, and free those of instances that have ended.
 
     Of several conductors only one does so: the holder of the first lease. It does no harm if two do. A look
     that a cell did not answer does not count. Raises `StorageError`, and what placement raises.
     """
-    leases = yield from Read(API, ReadLeases(tenure.kind)).do()
+    leases = await Read(API, ReadLeases(tenure.kind))
     first = next((lease for lease in leases if not lease.vacant), None)
     if first is None or first.holder != tenure.holder:
         return
     after, silent = "", False
-    while noted := (yield from Read(API, NotedInstances(after)).do()):
+    while noted := await Read(API, NotedInstances(after)):
         ended = [uuid for uuid, cell in noted.items() if cell is None]
         for cell, uuids in _by_cell(noted).items():
             try:
-                ended += yield from Read(f"cell/{cell}", InError(tuple(uuids))).do()
+                ended += await Read(f"cell/{cell}", InError(tuple(uuids)))
             except StorageError as error:
                 silent = True
                 values = {"cell": cell, "error": one_line(error)}
-                yield from Log("a cell cannot be asked of late claims", values, "debug").do()
-        yield from _free(ended)
+                await Log("a cell cannot be asked of late claims", values, "debug")
+        await _free(ended)
         after = [*noted][-1]
     if not silent:
-        yield from Write(API, LookedAt()).do()
+        await Write(API, LookedAt())
 
 
 def _by_cell(noted: Mapping[str, str | None]) -> dict[str, list[str]]:
@@ -57,11 +57,11 @@ def _by_cell(noted: Mapping[str, str | None]) -> dict[str, list[str]]:
     return found
 
 
-def _free(ended: Collection[str]) -> Machine[None]:
-    outcome = yield from free_claims(ended)
+async def _free(ended: Collection[str]) -> None:
+    outcome = await free_claims(ended)
     for uuid, error in outcome.refused.items():
         values = {"instance": uuid, "error": one_line(error)}
-        yield from Log("a claim cannot be freed", values, "warning").do()
+        await Log("a claim cannot be freed", values, "warning")
     for uuid in outcome.freed:
         values = {"instance": uuid}
-        yield from Log("a claim that came after the end of its instance is freed", values, "warning").do()
+        await Log("a claim that came after the end of its instance is freed", values, "warning")

@@ -1,13 +1,13 @@
 """The update of an instance's row to a newer claim in placement: see `roost.state.cell_database.reshapes`."""
 
 from roost.conductor.questions import PLACEMENT, AllocationsOf, TreeOf
-from roost.machine import Ask, Clock, Log, Machine, Read, Write
+from roost.machine import Ask, Clock, Log, Read, Write
 from roost.model.instance import Instance
 from roost.state.cell_database.arrivals import FindInstances
 from roost.state.cell_database.reshapes import Claimed, FollowClaims
 
 
-def follow_claim(database: str, instance: Instance) -> Machine[bool]:
+async def follow_claim(database: str, instance: Instance) -> bool:
     """Update the row of an instance to its claim in placement, if that is newer and on the same node.
 
     Returns whether the row differs now from the one that ``instance`` was read from, by this or another
@@ -15,14 +15,14 @@ def follow_claim(database: str, instance: Instance) -> Machine[bool]:
     """
     if instance.node is None:
         return False
-    held = (yield from Ask(PLACEMENT, AllocationsOf((instance.uuid,))).do()).get(instance.uuid)
+    held = (await Ask(PLACEMENT, AllocationsOf((instance.uuid,)))).get(instance.uuid)
     if held is not None:
-        tree = yield from Ask(PLACEMENT, TreeOf(instance.node)).do()
+        tree = await Ask(PLACEMENT, TreeOf(instance.node))
         claimed = {instance.uuid: Claimed(held.allocations, held.consumer.generation)}
         names = {each.uuid: each.name for each in tree}
-        follow = FollowClaims(instance.node, names, claimed, (yield from Clock().do()))
-        if (yield from Write(database, follow).do()):
+        follow = FollowClaims(instance.node, names, claimed, await Clock())
+        if await Write(database, follow):
             values = {"instance": instance.uuid, "host": instance.host}
-            yield from Log("the row of an instance follows its claim, which was reshaped", values).do()
-    row = (yield from Read(database, FindInstances((instance.uuid,))).do()).get(instance.uuid)
+            await Log("the row of an instance follows its claim, which was reshaped", values)
+    row = (await Read(database, FindInstances((instance.uuid,)))).get(instance.uuid)
     return row is None or row.selection != instance.selection

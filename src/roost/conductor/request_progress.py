@@ -22,7 +22,7 @@ from roost.conductor.backoff import Backoff
 from roost.conductor.claim_release import free_claims
 from roost.conductor.possible_cells import possible_cells
 from roost.conductor.questions import PLACEMENT, SCHEDULER, AllocationsOf, SelectDestinations
-from roost.machine import Ask, Clock, Log, Machine, Read, Sleep, Together, Write
+from roost.machine import Ask, Clock, Log, Read, Sleep, Together, Write
 from roost.model.instance import ASSIGNED, ERROR, BuildRequest, Fault, Instance
 from roost.model.spec import Destination, RequestSpec
 from roost.placement.errors import PlacementError
@@ -61,27 +61,29 @@ class Fenced(Exception):
     """Another conductor owns the request now, or it is finished: this one has nothing left to do for it."""
 
 
-def carry_through(owned: OwnedRequest, options: CarryOptions, *, fresh: bool) -> Machine[None]:
+async def carry_through(owned: OwnedRequest, options: CarryOptions, *, fresh: bool) -> None:
     """Carry a request to its cells, again after every failure that may pass, until it is given up.
 
     ``fresh``: no conductor has carried it before. Returns also when others have taken it over. Raises the
     error that remains when the request has been given up and waiting cannot help.
     """
     with tracing.span("conductor.carry", parent=owned.request.trace or None):
-        yield from _to_the_end(owned, options, fresh)
+        await _to_the_end(owned, options, fresh)
 
 
-def _to_the_end(owned: OwnedRequest, options: CarryOptions, fresh: bool) -> Machine[None]:
+async def _to_the_end(owned: OwnedRequest, options: CarryOptions, fresh: bool) -> None:
     backoff = options.backoff
     failures = faults = 0
     given_up: str | None = None
     while True:
         try:
             if failures:
-                owned, fresh = (yield from _retaken(owned)), False
-            return (yield from carry(owned, options, fresh=fresh, given_up=given_up))
+                owned, fresh = await _retaken(owned), False
+            await carry(owned, options, fresh=fresh, given_up=given_up)
+            return
         except Fenced:
-            return (yield from Log("others carry the request on", {"number": owned.epoch}).do())
+            await Log("others carry the request on", {"number": owned.epoch})
+            return
         except Exception as error:
             failures += 1
             outage = is_outage(error)
@@ -89,7 +91,7 @@ def _to_the_end(owned: OwnedRequest, options: CarryOptions, fresh: bool) -> Mach
             known = outage or isinstance(error, PlacementError | SchedulerError)
             values = {"failures": failures, "error": result.reason}
             trace = None if known or failures > 1 else error
-            yield from Log("a request failed", values, "warning", trace).do()
+            await Log("a request failed", values, "warning", trace)
             if not outage:
                 faults += 1
                 if given_up is not None:
@@ -98,19 +100,19 @@ def _to_the_end(owned: OwnedRequest, options: CarryOptions, fresh: bool) -> Mach
                 elif result.verdict is ClaimVerdict.FATAL or backoff.exhausted(faults):
                     given_up = f"Given up after {faults} failures: {result.reason}"
                     continue
-        yield from Sleep(backoff.pause(failures)).do()
+        await Sleep(backoff.pause(failures))
 
 
-def _retaken(owned: OwnedRequest) -> Machine[OwnedRequest]:
+async def _retaken(owned: OwnedRequest) -> OwnedRequest:
     """The request under another number of the same owner. Raises `Fenced`."""
-    if not (yield from Write(API, RetakeRequest(owned.key)).do()):
+    if not await Write(API, RetakeRequest(owned.key)):
         raise Fenced
     return msgspec.structs.replace(owned, epoch=owned.epoch + 1)
 
 
-def carry(
+async def carry(
     owned: OwnedRequest, options: CarryOptions, *, fresh: bool, given_up: str | None = None
-) -> Machine[None]:
+) -> None:
     """Carry a request to its cells once. Raises `Fenced`, and the error of a step that fails.
 
     ``given_up``: the reason why no host is looked for any more.
@@ -119,62 +121,62 @@ def carry(
     arrived: dict[str, Instance] = {}
     missing = list(request.instances)
     if not fresh:
-        missing, arrived = yield from _settled(owned, options)
+        missing, arrived = await _settled(owned, options)
         request = _with_members(request, [instance.host for instance in arrived.values()])
         # An instance in cell0 has a claim only if an earlier run of this was cut off.
         buried = [uuid for uuid, instance in arrived.items() if instance.host is None]
-        yield from _free(buried)
+        await _free(buried)
     owned = msgspec.structs.replace(owned, request=request)
     if missing and given_up is not None:
-        yield from _bury(owned, missing, "", given_up, claimed=True)
+        await _bury(owned, missing, "", given_up, claimed=True)
     elif missing:
-        yield from _place(owned, options, missing, already=len(arrived), fresh=fresh)
-    if not (yield from Write(API, FinishRequest(owned.key)).do()):
+        await _place(owned, options, missing, already=len(arrived), fresh=fresh)
+    if not await Write(API, FinishRequest(owned.key)):
         raise Fenced
 
 
-def _settled(owned: OwnedRequest, options: CarryOptions) -> Machine[tuple[list[str], dict[str, Instance]]]:
+async def _settled(owned: OwnedRequest, options: CarryOptions) -> tuple[list[str], dict[str, Instance]]:
     """Make earlier owners harmless; returns the instances that are in no cell, and those that have arrived.
 
     Instances whose deletion is accepted are in neither: they are not placed.
     """
-    found = yield from Write(API, TakeOverMappings(*owned.key)).do()  # type: ignore[arg-type]
+    found = await Write(API, TakeOverMappings(*owned.key))  # type: ignore[arg-type]
     if found is None:
         raise Fenced
     wanted = [mapping for mapping in found if not mapping.deleted]
-    at = yield from Clock().do()
+    at = await Clock()
     named: defaultdict[str, list[str]] = defaultdict(list)
-    for uuid, cells in (yield from possible_cells(wanted)).items():
+    for uuid, cells in (await possible_cells(wanted)).items():
         for cell in cells:
             named[cell].append(uuid)
     arrived: dict[str, Instance] = {}
     settling = [_settle(cell, uuids, owned.epoch, at) for cell, uuids in named.items()]
     unmapped = {mapping.instance_uuid for mapping in wanted if mapping.cell is None}
     found_in: dict[str, str] = {}
-    for cell, here in zip(named, (yield from Together(settling).do()), strict=True):
+    for cell, here in zip(named, await Together(settling), strict=True):
         arrived.update(here)
         found_in.update(dict.fromkeys(unmapped & here.keys(), cell))
     if found_in:
-        yield from _mapped(owned, found_in)
+        await _mapped(owned, found_in)
     return [mapping.instance_uuid for mapping in wanted if mapping.instance_uuid not in arrived], arrived
 
 
-def _settle(cell: str, uuids: Sequence[str], epoch: int, at: float) -> Machine[dict[str, Instance]]:
-    return (yield from Write(f"cell/{cell}", SettleTakeover(tuple(uuids), epoch, at)).do())
+async def _settle(cell: str, uuids: Sequence[str], epoch: int, at: float) -> dict[str, Instance]:
+    return await Write(f"cell/{cell}", SettleTakeover(tuple(uuids), epoch, at))
 
 
-def _place(
+async def _place(
     owned: OwnedRequest, options: CarryOptions, missing: Sequence[str], *, already: int, fresh: bool
-) -> Machine[None]:
+) -> None:
     """Have instances placed, and put them into their cells."""
     request = owned.request
-    generations = {} if fresh else (yield from _generations(missing))
+    generations = {} if fresh else await _generations(missing)
     # A later owner may have claimed before these generations were read, and its claim would be replaced. One
     # that comes from here on changes the generations.
-    if generations and not (yield from Read(API, IsOwner(owned.key)).do()):
+    if generations and not await Read(API, IsOwner(owned.key)):
         raise Fenced
     try:
-        destinations = yield from Ask(
+        destinations = await Ask(
             SCHEDULER,
             SelectDestinations(
                 spec=request.spec,
@@ -186,39 +188,41 @@ def _place(
                 global_request_id=request.global_request_id,
                 generations=generations,
             ),
-        ).do()
+        )
     except NoValidHost as error:
         reason = f"No valid host was found: {error.reason}"
-        return (yield from _bury(owned, missing, error.run, reason, claimed=bool(generations)))
+        await _bury(owned, missing, error.run, reason, claimed=bool(generations))
+        return
     except SchedulerError as error:
         result = result_of(error)
         if result.verdict is not ClaimVerdict.FATAL:
             raise
-        return (yield from _bury(owned, missing, "", result.reason or "", claimed=not fresh))
-    yield from _put(owned, destinations)
+        await _bury(owned, missing, "", result.reason or "", claimed=not fresh)
+        return
+    await _put(owned, destinations)
     placed = {destination.instance for destination in destinations}
     rest = [uuid for uuid in missing if uuid not in placed]
     if rest:
         reason = f"No valid host was found: {len(placed)} of {len(missing)} instances fit"
-        yield from _bury(owned, rest, destinations[0].run, reason, claimed=bool(generations))
+        await _bury(owned, rest, destinations[0].run, reason, claimed=bool(generations))
 
 
-def _put(owned: OwnedRequest, destinations: Sequence[Destination]) -> Machine[None]:
+async def _put(owned: OwnedRequest, destinations: Sequence[Destination]) -> None:
     """Map the instances that have claims, then put them into their cells."""
     cells = {each.instance: each.selected.cell for each in destinations}
-    going = yield from _mapped(owned, cells, destinations)
+    going = await _mapped(owned, cells, destinations)
     spec = without_secrets(owned.request.spec)
     by_cell: defaultdict[str, list[Instance]] = defaultdict(list)
     for each in destinations:
         if each.instance in going:
             by_cell[each.selected.cell].append(_assigned(owned, spec, each))
-    at = yield from Clock().do()
-    yield from Together([_add(owned, cell, new, at) for cell, new in by_cell.items()]).do()
+    at = await Clock()
+    await Together([_add(owned, cell, new, at) for cell, new in by_cell.items()])
 
 
-def _add(
+async def _add(
     owned: OwnedRequest, cell: str, new: Sequence[Instance], at: float, why: Sequence[Fault] = ()
-) -> Machine[None]:
+) -> None:
     """Put instances into a cell.
 
     An instance that its fence keeps out was deleted, or belongs to a later owner. If this process still owns
@@ -226,39 +230,39 @@ def _add(
 
     Raises `Fenced`.
     """
-    arrivals = yield from Write(f"cell/{cell}", AddInstances(tuple(new), at, tuple(why))).do()
+    arrivals = await Write(f"cell/{cell}", AddInstances(tuple(new), at, tuple(why)))
     out = [uuid for uuid, arrival in arrivals.items() if arrival is Arrival.FENCED]
     if out:
-        yield from Log("instances are no longer to arrive in the cell", {"cell": cell, "instances": out}).do()
-        if not (yield from Write(API, DeleteOwned(owned.key, tuple(out), at)).do()):
+        await Log("instances are no longer to arrive in the cell", {"cell": cell, "instances": out})
+        if not await Write(API, DeleteOwned(owned.key, tuple(out), at)):
             raise Fenced
 
 
-def _mapped(
+async def _mapped(
     owned: OwnedRequest, cells: Mapping[str, str], claimed: Sequence[Destination] = ()
-) -> Machine[frozenset[str]]:
+) -> frozenset[str]:
     """Map instances to cells; returns those that are not deleted. Raises `Fenced`."""
-    going = yield from Write(API, MapInstances(*owned.key, cells)).do()  # type: ignore[arg-type]
+    going = await Write(API, MapInstances(*owned.key, cells))  # type: ignore[arg-type]
     if going is None:
         # The next owner replaces or frees these claims, unless they came after the request's end.
         if claimed:
             late = tuple(each.instance for each in claimed)
-            yield from Write(API, NoteLateClaims(late)).do()
+            await Write(API, NoteLateClaims(late))
         raise Fenced
     return going
 
 
-def _bury(
+async def _bury(
     owned: OwnedRequest, instances: Sequence[str], run: str, reason: str, *, claimed: bool
-) -> Machine[None]:
+) -> None:
     """Put instances that could not be placed into cell0, in error, with the reason.
 
     ``claimed``: they may have claims, which are freed when their end is durable.
     """
     request = owned.request
-    going = yield from _mapped(owned, dict.fromkeys(instances, CELL0))
+    going = await _mapped(owned, dict.fromkeys(instances, CELL0))
     ended = [uuid for uuid in instances if uuid in going]
-    now = yield from Clock().do()
+    now = await Clock()
     new = [
         Instance(
             uuid=uuid,
@@ -273,21 +277,21 @@ def _bury(
         )
         for uuid in ended
     ]
-    yield from _add(owned, CELL0, new, now, [Fault(uuid, 0, None, reason, now) for uuid in ended])
+    await _add(owned, CELL0, new, now, [Fault(uuid, 0, None, reason, now) for uuid in ended])
     if claimed:
-        yield from _free(ended)
+        await _free(ended)
 
 
-def _free(instances: Collection[str]) -> Machine[None]:
+async def _free(instances: Collection[str]) -> None:
     """Free the claims of instances. Raises what placement raises, even if for one of them alone."""
-    outcome = yield from free_claims(instances)
+    outcome = await free_claims(instances)
     for error in outcome.refused.values():
         raise error
 
 
-def _generations(instances: Iterable[str]) -> Machine[dict[str, int]]:
+async def _generations(instances: Iterable[str]) -> dict[str, int]:
     """Return the generations of the instances that hold allocations."""
-    held = yield from Ask(PLACEMENT, AllocationsOf(tuple(instances))).do()
+    held = await Ask(PLACEMENT, AllocationsOf(tuple(instances)))
     return {uuid: each.consumer.generation for uuid, each in held.items()}
 
 

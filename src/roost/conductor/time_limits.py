@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from roost.machine import Clock, Log, Machine, Monotonic, Read, Record, Sleep, Wake, Work, Write
+from roost.machine import Clock, Log, Monotonic, Read, Record, Sleep, Wake, Work, Write
 from roost.state.cell_database.building import AttemptKey, FailAttempts
 from roost.state.cell_database.deletions import EndDeletions
 from roost.state.cell_database.fences import TrimFences
@@ -47,46 +47,46 @@ class TimeLimits(msgspec.Struct, frozen=True, kw_only=True):
     history_days: float = 30.0
 
 
-def limit_builds(cell: str, limits: TimeLimits) -> Machine[None]:
+async def limit_builds(cell: str, limits: TimeLimits) -> None:
     """End attempts that no host has confirmed in time, for ever. Their instances go to the next alternate."""
     reason = f"the host has not confirmed the build within {limits.build_seconds:g} seconds"
     standing: Standstill[AttemptKey] = _standstill(limits.build_seconds)
     while True:
-        overdue = yield from _overdue(cell, AttemptsAssigned(), limits.build_seconds, standing)
+        overdue = await _overdue(cell, AttemptsAssigned(), limits.build_seconds, standing)
         for some in _batches(overdue):
-            fail = FailAttempts(some, reason, (yield from Clock().do()), cell)
-            ended = yield from _written(cell, fail)
+            fail = FailAttempts(some, reason, await Clock(), cell)
+            ended = await _written(cell, fail)
             if ended is None:
                 break
             if ended:
-                yield from Record((), tuple(ended)).do()
-                yield from _tell(cell, "builds were not confirmed in time", len(ended))
-        yield from Sleep(limits.build_seconds / LOOKS).do()
+                await Record((), tuple(ended))
+                await _tell(cell, "builds were not confirmed in time", len(ended))
+        await Sleep(limits.build_seconds / LOOKS)
 
 
-def limit_deletions(cell: str, limits: TimeLimits) -> Machine[None]:
+async def limit_deletions(cell: str, limits: TimeLimits) -> None:
     """Let deletions go on whose hosts show no sign of life, for ever. The orders to destroy stay."""
     standing: Standstill[AttemptKey] = _standstill(limits.destroy_seconds)
     while True:
-        overdue = yield from _overdue(cell, DeletionsAwaited(), limits.destroy_seconds, standing)
+        overdue = await _overdue(cell, DeletionsAwaited(), limits.destroy_seconds, standing)
         for some in _batches(overdue):
-            ended = yield from _written(cell, EndDeletions(some, (yield from Clock().do())))
+            ended = await _written(cell, EndDeletions(some, await Clock()))
             if ended is None:
                 break
             if ended:
-                yield from _tell(cell, "deletions go on without their hosts", len(ended))
-        yield from Sleep(limits.destroy_seconds / LOOKS).do()
+                await _tell(cell, "deletions go on without their hosts", len(ended))
+        await Sleep(limits.destroy_seconds / LOOKS)
 
 
-def trim_past(cell: str, limits: TimeLimits) -> Machine[None]:
+async def trim_past(cell: str, limits: TimeLimits) -> None:
     """Remove tombstones and histories of instances that were deleted long ago, once an hour, for ever."""
     while True:
-        now = yield from Clock().do()
-        yield from _written(cell, TrimFences(now - limits.tombstone_days * DAY))
+        now = await Clock()
+        await _written(cell, TrimFences(now - limits.tombstone_days * DAY))
         prune = PrunePast(now - limits.history_days * DAY)
-        while (yield from _written(cell, prune)) == PRUNED_AT_ONCE:
+        while await _written(cell, prune) == PRUNED_AT_ONCE:
             pass
-        yield from Sleep(3600.0).do()
+        await Sleep(3600.0)
 
 
 def _standstill(limit: float) -> Standstill[AttemptKey]:
@@ -94,18 +94,18 @@ def _standstill(limit: float) -> Standstill[AttemptKey]:
     return Standstill(limit / LOOKS * 3)
 
 
-def _overdue(
+async def _overdue(
     cell: str, read: Work[Mapping[AttemptKey, Stamp]], limit: float, standing: Standstill[AttemptKey]
-) -> Machine[tuple[AttemptKey, ...]]:
+) -> tuple[AttemptKey, ...]:
     """Look once, and return the attempts that have been unchanged for longer than the limit."""
-    began = yield from Monotonic().do()
+    began = await Monotonic()
     try:
-        found = yield from Read(f"cell/{cell}", read).do()
+        found = await Read(f"cell/{cell}", read)
     except StorageError as error:
         standing.interrupted()
-        yield from Log("a cell cannot be watched", {"cell": cell, "error": str(error)}, "warning").do()
+        await Log("a cell cannot be watched", {"cell": cell, "error": str(error)}, "warning")
         return ()
-    standing.look(found, began, (yield from Monotonic().do()))
+    standing.look(found, began, await Monotonic())
     return tuple(key for key in found if standing.still(key) >= limit)
 
 
@@ -113,15 +113,15 @@ def _batches(keys: tuple[AttemptKey, ...]) -> Iterator[tuple[AttemptKey, ...]]:
     return (keys[first : first + AT_ONCE] for first in range(0, len(keys), AT_ONCE))
 
 
-def _written(cell: str, work: Work[T]) -> Machine[T | None]:
+async def _written(cell: str, work: Work[T]) -> T | None:
     """Return the result of a write; None, with a log line, if it fails: the next look tries it again."""
     try:
-        return (yield from Write(f"cell/{cell}", work).do())
+        return await Write(f"cell/{cell}", work)
     except StorageError as error:
-        yield from Log("a cell cannot be written", {"cell": cell, "error": str(error)}, "warning").do()
+        await Log("a cell cannot be written", {"cell": cell, "error": str(error)}, "warning")
         return None
 
 
-def _tell(cell: str, event: str, number: int) -> Machine[None]:
-    yield from Log(event, {"cell": cell, "number": number}, "warning").do()
-    yield from Wake(work_topic(cell)).do()
+async def _tell(cell: str, event: str, number: int) -> None:
+    await Log(event, {"cell": cell, "number": number}, "warning")
+    await Wake(work_topic(cell))

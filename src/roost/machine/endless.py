@@ -5,15 +5,15 @@ from collections.abc import Callable
 from roost.machine.steps import Log, Machine, Sleep
 
 
-def lasting(name: str, begin: Callable[[], Machine[None]], pause: float = 1.0) -> Machine[None]:
+async def lasting(name: str, begin: Callable[[], Machine[None]], pause: float = 1.0) -> None:
     """Run a machine; after an error, which is a defect, restart it in ``pause`` seconds.
 
     One unexpected row must not stop a part of a process's work for good. Ends when the machine ends.
     """
     while True:
         try:
-            return (yield from begin())
+            return await begin()
         except Exception as error:
             values = {"machine": name, "seconds": pause}
-            yield from Log("a machine ended with an error, and is begun again", values, "error", error).do()
-        yield from Sleep(pause).do()
+            await Log("a machine ended with an error, and is begun again", values, "error", error)
+        await Sleep(pause)

@@ -3,7 +3,7 @@
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import nullcontext
 from typing import Any, Protocol, TypeVar
 
@@ -84,28 +84,31 @@ class Performer:
 
     async def run(self, machine: Machine[T]) -> T:
         """Run a machine to its end. Raises the error that leaves it. A cancellation closes the machine."""
+        return await self._run(machine.__await__())
+
+    async def _run(self, running: Generator[Any, Any, T]) -> T:
         seen: dict[str, int] = {}
         at_once = self._at_once
         try:
-            step = next(machine)
+            step = next(running)
             while True:
                 # Most steps wait for nothing, and a coroutine for each would cost more than the step.
                 perform = at_once.get(type(step))
                 try:
                     answer = await self._perform(step, seen) if perform is None else perform(step)
                 except Exception as error:
-                    step = machine.throw(error)
+                    step = running.throw(error)
                 else:
-                    step = machine.send(answer)
+                    step = running.send(answer)
         except StopIteration as ended:
             return ended.value  # type: ignore[no-any-return]
         finally:
-            machine.close()
+            running.close()
 
     def start(self, name: str, machine: Machine[T], requests: RequestIds | None = None) -> "asyncio.Task[T]":
         """Run a machine in a task of its own. `close` ends it."""
         with nullcontext() if requests is None else serving(requests):
-            task = asyncio.create_task(self.run(machine), name=name)
+            task = self._begun(machine, name)
         self._running.add(task)
         task.add_done_callback(self._ended)
         return task
@@ -127,6 +130,13 @@ class Performer:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
+
+    def _begun(self, machine: Machine[T], name: str | None = None) -> "asyncio.Task[T]":
+        running = machine.__await__()
+        task = asyncio.create_task(self._run(running), name=name)
+        # A task that is cancelled before its first step never gets to the machine.
+        task.add_done_callback(lambda _: running.close())
+        return task
 
     def _ended(self, task: "asyncio.Task[Any]") -> None:
         self._running.discard(task)
@@ -156,7 +166,7 @@ class Performer:
         raise TypeError(f"a machine yielded {step!r}, which is not a step")
 
     async def _together(self, machines: Any) -> list[Any]:
-        tasks = [asyncio.ensure_future(self.run(machine)) for machine in machines]
+        tasks = [self._begun(machine) for machine in machines]
         # A machine may return an exception as its answer: only its task tells that from a raised one.
         await asyncio.gather(*tasks, return_exceptions=True)
         return [task.result() for task in tasks]

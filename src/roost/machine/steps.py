@@ -1,9 +1,9 @@
 """The steps of machines: frozen values that name an operation, each with the type of its answer.
 
-`MachineStep.do` yields a step and returns its answer with its type: ``now = yield from Monotonic().do()``.
+A machine awaits a step and gets its answer with its type: ``now = await Monotonic()``.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Awaitable, Generator, Mapping, Sequence
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -19,15 +19,17 @@ Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 
 class MachineStep(msgspec.Struct, Generic[T], frozen=True):
-    """An operation that a machine has its shell do. ``T`` is the type of the answer."""
+    """An operation that a machine has its shell do. ``T`` is the type of the answer.
 
-    def do(self) -> "Generator[MachineStep[Any], Any, T]":
-        """Yield this step and return its answer. Raises the error of the step."""
+    Awaiting it yields it to the shell. Raises the error of the step.
+    """
+
+    def __await__(self) -> "Generator[MachineStep[Any], Any, T]":
         return (yield self)  # type: ignore[no-any-return]
 
 
-Machine: TypeAlias = Generator[MachineStep[Any], Any, T]
-"""A generator that yields steps and returns a ``T``."""
+Machine: TypeAlias = Awaitable[T]
+"""A coroutine that awaits nothing but steps and returns a ``T``, or a single step."""
 
 
 # Databases and services

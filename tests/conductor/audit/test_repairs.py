@@ -24,7 +24,7 @@ def test_a_first_claim_of_an_instance_that_has_ended_meanwhile_is_freed_again() 
         is_past=False,
     )
     machine = repair(CLAIM_AGAIN, observed)
-    claim = next(machine)
+    claim = machine.send(None)
     assert isinstance(claim, Ask) and isinstance(claim.question, WriteConsumers)
     [written] = claim.question.writes
     assert (written.generation, written.allocations) == (None, {"node-a": {"VCPU": 1}})

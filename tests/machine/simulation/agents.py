@@ -24,7 +24,7 @@ from roost.agent.host import AgentTimes, HostAgent
 from roost.agent.protocol.errors import AgentProtocolError, EndpointUnavailable
 from roost.agent.protocol.questions import Confirm
 from roost.conductor.agent_endpoint.endpoint import AgentEndpoint
-from roost.machine import Await, Call, Machine, Sleep, Wake
+from roost.machine import Await, Call, Sleep, Wake
 
 CELL, DRIVER, STATE = "cell", "driver", "state"
 """What an agent asks."""
@@ -65,26 +65,26 @@ class DriverService:
         """The agent, which would be told, has crashed."""
         return ConnectionError("the agent is gone")
 
-    def _do(self, question: Any, network: Network) -> Machine[Any]:
+    async def _do(self, question: Any, network: Network) -> Any:
         random = network.random
         match question:
             case Prepare(instance):
                 before = self._ended[instance.uuid]
                 seconds = self._host.seconds or random.choice((0.01, 0.5, 3.0, 15.0))
                 # The first time it is awaited, a topic counts as woken.
-                yield from Await(instance.uuid, 0.0).do()
-                yield from Await(instance.uuid, seconds).do()
+                await Await(instance.uuid, 0.0)
+                await Await(instance.uuid, seconds)
                 self._go_on(instance.uuid, before)
                 self._host.prepare(instance.uuid, instance.attempt)
             case StartGuest(instance):
                 before = self._ended[instance.uuid]
-                yield from Sleep(random.choice((0.01, 0.5))).do()
+                await Sleep(random.choice((0.01, 0.5)))
                 self._go_on(instance.uuid, before)
                 self._host.start(instance.uuid, instance.attempt)
             case DestroyGuest(instance):
                 self._ended[instance] += 1
-                yield from Wake(instance).do()
-                yield from Sleep(random.choice((0.01, 0.5, 2.0))).do()
+                await Wake(instance)
+                await Sleep(random.choice((0.01, 0.5, 2.0)))
                 self._host.destroy(instance)
             case _:
                 network.defect(f"a driver is not asked for {question!r}")
@@ -151,9 +151,9 @@ def endpoint_of(cell: str) -> str:
     return f"endpoint of {cell}"
 
 
-def _answer(endpoint: AgentEndpoint, question: Call[Any], network: Network) -> Machine[Any]:
+async def _answer(endpoint: AgentEndpoint, question: Call[Any], network: Network) -> Any:
     try:
-        return (yield from endpoint.answer(question))
+        return await endpoint.answer(question)
     except AgentProtocolError:
         raise
     except Exception as error:

@@ -17,7 +17,7 @@ from roost.conductor.questions import SCHEDULER
 from roost.conductor.request_progress import CarryOptions
 from roost.conductor.request_worker import RequestWorker
 from roost.conductor.super_conductor import KIND
-from roost.machine import Ask, Call, Machine, Sleep
+from roost.machine import Ask, Call, Sleep
 from roost.model.instance import ERROR, BuildRequest, Instance
 from roost.state.api_database.audit import LEASE, ReadFindings, ReadRepairs, ReadState
 from roost.state.api_database.cell_mappings import CELL0
@@ -118,19 +118,19 @@ class ConductorsService:
         up = [process for process in self._world.supers if process.up]
         process = self._world.random.choice(up or self._world.supers)
         working = process.memory.get("working")
-        return Handling(process, self._answer(working, question) if working else Sleep(0.0).do())
+        return Handling(process, self._answer(working, question) if working else Sleep(0.0))
 
     def unreachable(self, unknown: bool) -> Exception:
         """What a user sees."""
         return Refused()
 
-    def _answer(self, working: RequestWorker, question: Any) -> Machine[Any]:
+    async def _answer(self, working: RequestWorker, question: Any) -> Any:
         match question:
             case Accept(request):
-                yield from working.accept(request)
+                await working.accept(request)
                 return True
             case Delete(uuids):
-                return frozenset((yield from working.delete(uuids)))
+                return frozenset(await working.delete(uuids))
         raise AssertionError(f"conductors are not asked {question!r}")
 
 
@@ -204,10 +204,10 @@ class CloudWorld(World):
         for number in range(self._requests):
             self._user.run(f"user{number}", self._use(number))
 
-    def _use(self, number: int) -> Machine[None]:
+    async def _use(self, number: int) -> None:
         """Ask for instances, and perhaps delete some of them, with or without knowing whether they exist."""
         random = self.random
-        yield from Sleep(random.uniform(0.5, self.kind.seconds / 2)).do()
+        await Sleep(random.uniform(0.5, self.kind.seconds / 2))
         uuids = tuple(f"instance{next(self._numbers)}" for _ in range(random.choice((1, 1, 2))))
         request = BuildRequest(
             request_id=f"request{number}",
@@ -217,9 +217,9 @@ class CloudWorld(World):
         )
         self.doubtful.update(uuids)
         try:
-            yield from Ask(CONDUCTORS, Accept(request)).do()
+            await Ask(CONDUCTORS, Accept(request))
         except Exception:
-            yield from Sleep(random.choice((0.0, 3.0))).do()
+            await Sleep(random.choice((0.0, 3.0)))
         else:
             self.network.note("user", "is promised", *uuids)
             self.accepted.update(uuids)
@@ -227,13 +227,13 @@ class CloudWorld(World):
         gone = tuple(uuid for uuid in uuids if random.random() < self.kind.deletes)
         if not gone:
             return
-        yield from Sleep(random.choice((0.0, 0.1, 1.0, 8.0, 20.0))).do()
+        await Sleep(random.choice((0.0, 0.1, 1.0, 8.0, 20.0)))
         self.doubtful.update(gone)
         for _ in range(random.choice((1, 4))):
             try:
-                known = yield from Ask(CONDUCTORS, Delete(gone)).do()
+                known = await Ask(CONDUCTORS, Delete(gone))
             except Exception:
-                yield from Sleep(random.choice((0.1, 3.0))).do()
+                await Sleep(random.choice((0.1, 3.0)))
                 continue
             if known is not None:
                 self.network.note("user", "is promised the end of", *sorted(known))

@@ -215,6 +215,7 @@ class Network:
             return
         if isinstance(result, Handling):
             if not result.process.up:
+                result.machine.__await__().close()
                 handled(None, service.unreachable(unknown=False))
                 return
             result.process.run(

@@ -147,7 +147,7 @@ class Process:
 class Running:
     """A machine that runs in a process. ``ticket`` numbers its steps: an answer to an earlier one is void."""
 
-    __slots__ = ("_children", "_closed", "_ended", "_machine", "name", "process", "seen", "ticket")
+    __slots__ = ("_children", "_closed", "_ended", "_steps", "name", "process", "seen", "ticket")
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class Running:
         self.name = name
         self.ticket = 0
         self.seen: dict[str, int] = {}
-        self._machine = machine
+        self._steps = machine.__await__()
         self._ended = ended
         self._closed = closed
         self._children: list[Running] = []
@@ -176,7 +176,7 @@ class Running:
         while True:
             self.ticket += 1
             try:
-                step = self._machine.send(answer) if error is None else self._machine.throw(error)
+                step = self._steps.send(answer) if error is None else self._steps.throw(error)
             except StopIteration as ended:
                 return self._finish(ended.value, None)
             except Exception as failure:
@@ -202,7 +202,7 @@ class Running:
         for child in self._children:
             child.close()
         self._children = []
-        self._machine.close()
+        self._steps.close()
         self._closed()
 
     def _finish(self, result: Any, error: BaseException | None) -> None:

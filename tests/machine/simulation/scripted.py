@@ -7,7 +7,7 @@ from machine.simulation.cloud_world import CONDUCTORS, Accept, CloudWorld, Delet
 from machine.simulation.network import BrokenPromise
 from machine.simulation.process import Process
 from machine.simulation.world import ACTS, Faults, Kind
-from roost.machine import Ask, Machine
+from roost.machine import Ask
 from roost.model.instance import BuildRequest, Instance
 from support.clouds import spec
 
@@ -97,8 +97,8 @@ class Scripted(CloudWorld):
         self.deleted.update(uuids)
         self._user.run(f"deletes{self.loop.now}", self._insist(Delete(uuids)))
 
-    def _insist(self, question: Any) -> Machine[None]:
-        yield from Ask(CONDUCTORS, question).do()
+    async def _insist(self, question: Any) -> None:
+        await Ask(CONDUCTORS, question)
 
     # What happens
 

@@ -131,50 +131,50 @@ class AgentEndpoint:
             lasting("watch_leases", lambda: watch_leases(self._database, SESSION, SESSION_TIMES)),
         ]
 
-    def answer(self, question: Call[Any]) -> Machine[Any]:
+    async def answer(self, question: Call[Any]) -> Any:
         """Answer one question. Raises `AgentProtocolError`."""
         try:
-            return (yield from self._answer(question))
+            return await self._answer(question)
         except StorageError as error:
             # The database may be another one when it is back.
             self._identity = None
             # Hosts are not told the address of the database.
             raise EndpointUnavailable(f"the database of cell {self.cell} does not answer") from error
 
-    def _answer(self, question: Call[Any]) -> Machine[Any]:
+    async def _answer(self, question: Call[Any]) -> Any:
         match question:
             case Poll():
-                return (yield from self._poll(question))
+                return await self._poll(question)
             case Opening():
-                return (yield from self._open(question))
+                return await self._open(question)
             case Confirm(session, instance, attempt, counted):
-                at = yield from Clock().do()
+                at = await Clock()
                 work = ConfirmBuild(session, AttemptKey(instance, attempt), at, counted)
-                wanted = yield from Write(self._database, work).do()
+                wanted = await Write(self._database, work)
                 if not isinstance(wanted, bool):
                     raise refusal_of(session, wanted)
                 if not wanted:
                     # Without room on its node the attempt has failed.
-                    yield from Wake(work_topic(self.cell)).do()
+                    await Wake(work_topic(self.cell))
                 return wanted
             case ReadTree() | ReadClaims() | WriteProviders() | Reshape():
-                return (yield from answer_of_tree(self._database, question))
+                return await answer_of_tree(self._database, question)
             case RenewToken(session):
-                return (yield from self._renew_token(session))
+                return await self._renew_token(session)
             case Closing(session):
-                return (yield from Write(self._database, CloseSession(session)).do())
+                return await Write(self._database, CloseSession(session))
         raise MessageRefused(f"the endpoint does not answer {type(question).__name__}")
 
-    def _renew_token(self, session: SessionKey) -> Machine[str]:
-        token = token_of((yield from Draw().do()))
-        at = yield from Clock().do()
+    async def _renew_token(self, session: SessionKey) -> str:
+        token = token_of(await Draw())
+        at = await Clock()
         work = RenewHostToken(session, token_digest(token), at)
-        if not (yield from Write(self._database, work).do()):
+        if not await Write(self._database, work):
             raise refusal_of(session)
         return token
 
-    def _open(self, opening: Opening) -> Machine[Opened]:
-        at = yield from Clock().do()
+    async def _open(self, opening: Opening) -> Opened:
+        at = await Clock()
         work = OpenSession(
             host=opening.host,
             nonce=opening.nonce,
@@ -183,7 +183,7 @@ class AgentEndpoint:
             at=at,
             is_held=opening.held is not None,
         )
-        opened = yield from Write(self._database, work).do()
+        opened = await Write(self._database, work)
         if opened is None:
             raise SessionTaken(
                 f"another agent has the session of host {opening.host}; it is free when that agent has been "
@@ -204,30 +204,30 @@ class AgentEndpoint:
 
     # Polls
 
-    def _poll(self, poll: Poll) -> Machine[Polled]:
+    async def _poll(self, poll: Poll) -> Polled:
         host = poll.session.host
-        began = yield from Monotonic().do()
+        began = await Monotonic()
         reports = poll.reports
-        new = yield from self._new_nodes.judge(poll.session, reports)
+        new = await self._new_nodes.judge(poll.session, reports)
         left_out = new.others | new.unsure
         kept = tuple(each for each in poll.reports if each.node not in left_out)
-        names = yield from self._names.judge(poll.session, kept)
+        names = await self._names.judge(poll.session, kept)
         excessive = {e.node: why for e in kept if (why := self._limits.excess_of_report(e)) is not None}
         if excessive:
             values = {"host": host, "cell": self.cell, "nodes": excessive}
-            yield from Log("a host reports more than agents may offer", values, "error").do()
+            await Log("a host reports more than agents may offer", values, "error")
         left_out |= excessive.keys() | names.refused.keys() | names.unsure
         kept = tuple(each for each in kept if each.node not in left_out)
         poll = msgspec.structs.replace(poll, reports=kept)
-        stored = yield from self._stored(poll, began)
+        stored = await self._stored(poll, began)
         if isinstance(stored, PollLate):
             raise LateMessage(f"a later poll of host {host} has arrived before poll {poll.counter}")
         if not isinstance(stored, PollStored):
             raise refusal_of(poll.session, stored)
-        yield from self._tell(poll, stored)
+        await self._tell(poll, stored)
         refused = dict.fromkeys(new.others, _NOT_ITS_OWN) | dict.fromkeys(stored.refused, _ANOTHERS)
         refused |= {**excessive, **names.refused}
-        told = yield from self._refusals.note(poll.session, reports, refused)
+        told = await self._refusals.note(poll.session, reports, refused)
         wants_guests = self._wants_guests(poll, began)
         wants_reports = stored.is_reported is False and not (stored.refused or left_out)
         known: Known = frozenset(
@@ -237,20 +237,20 @@ class AgentEndpoint:
         orders: tuple[Order, ...] = ()
         accepted = False
         if poll.held is not None:
-            at = yield from Clock().do()
-            noted = yield from Write(self._database, HoldSession(poll.session, poll.held, at)).do()
+            at = await Clock()
+            noted = await Write(self._database, HoldSession(poll.session, poll.held, at))
             if noted is None:
                 raise refusal_of(poll.session)
             accepted = noted
         else:
-            orders = yield from self._orders(stored.work, known, poll.service_version)
+            orders = await self._orders(stored.work, known, poll.service_version)
         is_wrong = poll.disabled is not None and stored.is_disabled not in (None, poll.disabled)
         if not (orders or wants_guests or wants_reports or accepted or is_wrong) and left > 0:
             if poll.held is None:
-                orders = yield from self._wait(poll, known, began + left)
+                orders = await self._wait(poll, known, began + left)
             else:
-                yield from Sleep(left).do()
-        position = yield from self._position(poll.session.epoch, stored.before)
+                await Sleep(left)
+        position = await self._position(poll.session.epoch, stored.before)
         return Polled(
             position=position,
             is_counted=stored.is_counted,
@@ -263,7 +263,7 @@ class AgentEndpoint:
             refused=None if told is None else dict(told),
         )
 
-    def _stored(self, poll: Poll, now: float) -> Machine[PollStored | NotStored]:
+    async def _stored(self, poll: Poll, now: float) -> PollStored | NotStored:
         """Store a poll. An empty poll soon after another is not written."""
         host = poll.session.host
         brings = poll.results or poll.destroyed or poll.reports or poll.guests is not None
@@ -271,11 +271,11 @@ class AgentEndpoint:
         is_sign = seen is None or seen.session != poll.session or now - seen.at >= self._times.poll / 4
         if seen is not None and not (brings or is_sign):
             # The one look for all hosts finds the work of this one, once this poll waits.
-            yield from Wake(orders_topic(self.cell)).do()
+            await Wake(orders_topic(self.cell))
             return PollStored(seen.counter, HostWork([], []), is_counted=False)
         if seen is not None and not brings and poll.wait_seconds > 0:
-            yield from self._gather(now)
-        at = yield from Clock().do()
+            await self._gather(now)
+        at = await Clock()
         work = StorePoll(
             session=poll.session,
             counter=poll.counter,
@@ -289,38 +289,38 @@ class AgentEndpoint:
             wants_orders=poll.wants_orders,
             is_sign=is_sign,
         )
-        stored = yield from Write(self._database, work).do()
+        stored = await Write(self._database, work)
         if isinstance(stored, PollStored):
             at_last = now if is_sign or seen is None else seen.at
             self._seen[host] = _Seen(poll.session, at_last, poll.counter)
         return stored
 
-    def _gather(self, now: float) -> Machine[None]:
+    async def _gather(self, now: float) -> None:
         """Wait until the signs of life of all hosts are stored, or until hosts have work, which this poll
         brings."""
         left = self._times.signs - now % self._times.signs
         # The first time that a machine awaits a topic is over at once.
-        yield from Await(orders_topic(self.cell), 0.0).do()
-        yield from Await(orders_topic(self.cell), left).do()
+        await Await(orders_topic(self.cell), 0.0)
+        await Await(orders_topic(self.cell), left)
 
-    def _position(self, epoch: int, counter: int) -> Machine[HistoryPosition]:
+    async def _position(self, epoch: int, counter: int) -> HistoryPosition:
         if self._identity is None:
-            self._identity = yield from Read(self._database, ReadIdentity()).do()
+            self._identity = await Read(self._database, ReadIdentity())
         return HistoryPosition(self._identity.uuid, self._identity.incarnation, epoch, counter)
 
-    def _wait(self, poll: Poll, known: Known, until: float) -> Machine[tuple[Order, ...]]:
+    async def _wait(self, poll: Poll, known: Known, until: float) -> tuple[Order, ...]:
         """Wait for work of a host that it does not know."""
         host = poll.session.host
         topic = f"{orders_topic(self.cell)}/{host}"
         self._found.pop(host, None)
         try:
-            while (left := until - (yield from Monotonic().do())) > 0:
+            while (left := until - await Monotonic()) > 0:
                 self._waiting[host] = known
-                yield from Await(topic, left).do()
+                await Await(topic, left)
                 work = self._found.pop(host, None)
                 if work is None:
                     continue
-                if orders := (yield from self._orders(work, known, poll.service_version)):
+                if orders := await self._orders(work, known, poll.service_version):
                     return orders
             return ()
         finally:
@@ -328,9 +328,9 @@ class AgentEndpoint:
             if self._waiting.get(host) is known:
                 del self._waiting[host]
 
-    def _orders(self, work: HostWork, known: Known, version: int) -> Machine[tuple[Order, ...]]:
+    async def _orders(self, work: HostWork, known: Known, version: int) -> tuple[Order, ...]:
         """Return the orders to an agent of a version that it does not know."""
-        work = yield from work_for(self._database, self.cell, work, version)
+        work = await work_for(self._database, self.cell, work, version)
         orders: list[Order] = []
         for each in work.instances:
             if each.state == DELETING:
@@ -340,27 +340,27 @@ class AgentEndpoint:
         orders += [Destroy(each.instance, each.attempt) for each in work.orders]
         return tuple(order for order in orders if (isinstance(order, Destroy), *order.key) not in known)
 
-    def _look_for_work(self) -> Machine[None]:
+    async def _look_for_work(self) -> None:
         """Find work for the hosts whose polls wait, whenever the cell's topic is woken or time has passed."""
         failing = False
         while True:
-            yield from Await(orders_topic(self.cell), self._times.look).do()
+            await Await(orders_topic(self.cell), self._times.look)
             if not self._waiting:
                 continue
             try:
-                found = yield from new_work(self._database, dict(self._waiting))
+                found = await new_work(self._database, dict(self._waiting))
                 failing = False
             except StorageError as error:
                 if not failing:
                     values = {"cell": self.cell, "error": error_text(error)}
-                    yield from Log("work of hosts cannot be read", values, "warning").do()
+                    await Log("work of hosts cannot be read", values, "warning")
                 failing = True
-                yield from Sleep(self._times.look).do()
+                await Sleep(self._times.look)
                 continue
             for host, work in found.items():
                 if self._waiting.pop(host, None) is not None:
                     self._found[host] = work
-                    yield from Wake(f"{orders_topic(self.cell)}/{host}").do()
+                    await Wake(f"{orders_topic(self.cell)}/{host}")
 
     def _wants_guests(self, poll: Poll, now: float) -> bool:
         """Return whether the guests of a host are to be compared.
@@ -385,13 +385,13 @@ class AgentEndpoint:
             self._compared[host] = listed._replace(digest=poll.digest)
         return False
 
-    def _tell(self, poll: Poll, stored: PollStored) -> Machine[None]:
+    async def _tell(self, poll: Poll, stored: PollStored) -> None:
         if stored.ended:
-            yield from Record((), stored.ended).do()
+            await Record((), stored.ended)
         host = {"host": poll.session.host, "cell": self.cell}
         if stored.refused:
             values = {**host, "nodes": sorted(stored.refused)}
-            yield from Log("a host reports nodes that are another host's", values, "error").do()
+            await Log("a host reports nodes that are another host's", values, "error")
         compared = stored.compared
         if compared is None:
             return
@@ -401,4 +401,4 @@ class AgentEndpoint:
             ("a host has guests that its cell does not know; they are left alone", compared.unknown),
         ):
             if uuids:
-                yield from Log(event, {**host, "instances": sorted(uuids)}, "warning").do()
+                await Log(event, {**host, "instances": sorted(uuids)}, "warning")

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from roost.agent.protocol.errors import EndpointUnavailable
 from roost.agent.protocol.types import SessionKey
-from roost.machine import Ask, Call, Log, Machine, Read, UnknownService
+from roost.machine import Ask, Call, Log, Read, UnknownService
 from roost.model.names import IDENTIFIER_RULE, is_identifier
 from roost.model.node import NodeReport
 from roost.state.api_database.node_names import ClaimNames, Owned
@@ -79,7 +79,7 @@ class NodeNamesJudge:
         self._database = database
         self._own: dict[str, tuple[SessionKey, frozenset[tuple[str, str]]]] = {}
 
-    def judge(self, session: SessionKey, reports: Sequence[NodeReport]) -> Machine[JudgedNames]:
+    async def judge(self, session: SessionKey, reports: Sequence[NodeReport]) -> JudgedNames:
         """Return the nodes whose names their host may not use."""
         host = session.host
         named = {each.node: each.nodename for each in reports if each.nodename not in ("", host)}
@@ -89,7 +89,7 @@ class NodeNamesJudge:
         new = {node: name for node, name in named.items() if (node, name) not in own}
         if not new:
             return NONE_JUDGED
-        there = yield from Read(self._database, partial(_read_names, host=host, named=new)).do()
+        there = await Read(self._database, partial(_read_names, host=host, named=new))
         refused: dict[str, str] = {}
         for node, name in new.items():
             if (node, name) in there.stored:
@@ -105,7 +105,7 @@ class NodeNamesJudge:
         try:
             if asked:
                 stored = frozenset(name for name, node in asked.items() if (node, name) in there.stored)
-                owners = yield from Ask(NAMES, ClaimNodeNames(host, self._cell, asked, stored)).do()
+                owners = await Ask(NAMES, ClaimNodeNames(host, self._cell, asked, stored))
         except EndpointUnavailable:
             unsure = frozenset(node for name, node in asked.items() if (node, name) not in there.stored)
         else:
@@ -118,7 +118,7 @@ class NodeNamesJudge:
         if refused or owners:
             values = {"host": host, "cell": self._cell, "nodes": refused}
             values["owners"] = {name: owner.host for name, owner in owners.items()}
-            yield from Log("a host reports nodes under names that are not its own", values, "error").do()
+            await Log("a host reports nodes under names that are not its own", values, "error")
         return JudgedNames(refused, unsure)
 
 

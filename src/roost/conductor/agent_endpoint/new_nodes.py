@@ -14,7 +14,7 @@ from roost.agent.protocol.errors import EndpointUnavailable
 from roost.agent.protocol.types import SessionKey
 from roost.conductor.agent_endpoint.polls import hosts_of
 from roost.conductor.agent_endpoint.relay import PROVIDERS, FindProvider
-from roost.machine import Ask, Log, Machine, Read
+from roost.machine import Ask, Log, Read
 from roost.model.node import NodeReport
 from roost.placement.interface import Provider
 
@@ -36,7 +36,7 @@ class NewNodesJudge:
         self._database = database
         self._own: dict[str, tuple[SessionKey, frozenset[str]]] = {}
 
-    def judge(self, session: SessionKey, reports: Sequence[NodeReport]) -> Machine[NewNodes]:
+    async def judge(self, session: SessionKey, reports: Sequence[NodeReport]) -> NewNodes:
         """Return the reported nodes that the host may not report, of those that are new to the cell."""
         of, own = self._own.get(session.host, (session, frozenset()))
         if of != session:
@@ -44,18 +44,18 @@ class NewNodesJudge:
         named = tuple(each.node for each in reports if each.node not in own)
         if not named:
             return NewNodes(frozenset(), frozenset())
-        known = yield from Read(self._database, partial(hosts_of, named=named)).do()
+        known = await Read(self._database, partial(hosts_of, named=named))
         there = frozenset(node for node, host in known.items() if host == session.host)
         self._own[session.host] = session, own | there
-        return (yield from _judged(session.host, [node for node in named if node not in known]))
+        return await _judged(session.host, [node for node in named if node not in known])
 
 
-def _judged(host: str, nodes: Sequence[str]) -> Machine[NewNodes]:
+async def _judged(host: str, nodes: Sequence[str]) -> NewNodes:
     others: dict[str, str] = {}
     unsure: set[str] = set()
     for node in nodes:
         try:
-            provider = yield from Ask(PROVIDERS, FindProvider(node)).do()
+            provider = await Ask(PROVIDERS, FindProvider(node))
         except EndpointUnavailable:
             unsure.add(node)
         else:
@@ -63,7 +63,7 @@ def _judged(host: str, nodes: Sequence[str]) -> Machine[NewNodes]:
                 others[node] = provider.name
     if others:
         values = {"host": host, "providers": others}
-        yield from Log("a host reports nodes whose providers do not carry its name", values, "error").do()
+        await Log("a host reports nodes whose providers do not carry its name", values, "error")
     return NewNodes(frozenset(others), frozenset(unsure))
 
 

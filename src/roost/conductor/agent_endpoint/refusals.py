@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from roost.agent.protocol.types import SessionKey
-from roost.machine import Clock, Increment, Machine, Read, Write
+from roost.machine import Clock, Increment, Read, Write
 from roost.model.node import NodeReport
 from roost.process.metrics import catalogue as metrics
 from roost.state.cell_database.refused_nodes import KeepRefused, RefusedOf
@@ -23,9 +23,9 @@ class ReportRefusals:
         """Note that a session begins: the database has forgotten the refusals before it."""
         self._known[session.host] = session, {}
 
-    def note(
+    async def note(
         self, session: SessionKey, reports: Sequence[NodeReport], refused: Mapping[str, str]
-    ) -> Machine[Mapping[str, str] | None]:
+    ) -> Mapping[str, str] | None:
         """Note the ``refused`` nodes of some reports (uuid -> reason); the other reports are taken.
 
         Returns all refused nodes of the host, None if they are the same as before.
@@ -35,15 +35,15 @@ class ReportRefusals:
             if not reports:
                 return None
             # Another process had the session until now.
-            known = yield from Read(self._database, RefusedOf(session.host)).do()
+            known = await Read(self._database, RefusedOf(session.host))
         if not reports:
             return known or None
         reported = {each.node for each in reports}
         present = {**{n: why for n, why in known.items() if n not in reported}, **refused}
         if present != known:
-            at = yield from Clock().do()
-            yield from Write(self._database, KeepRefused(session.host, present, at)).do()
+            at = await Clock()
+            await Write(self._database, KeepRefused(session.host, present, at))
             if new := present.keys() - known.keys():
-                yield from Increment(metrics.REFUSED_NODES, float(len(new))).do()
+                await Increment(metrics.REFUSED_NODES, float(len(new)))
         self._known[session.host] = session, present
         return present

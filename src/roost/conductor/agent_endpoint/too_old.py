@@ -4,7 +4,7 @@ A request that needs a feature is accepted once all processes know it (`roost.co
 If an agent without it comes back afterwards, the attempt ends, and the next alternate is tried.
 """
 
-from roost.machine import Clock, Log, Machine, Record, Write
+from roost.machine import Clock, Log, Record, Write
 from roost.model.instance import ASSIGNED, BuildResult, Instance
 from roost.state.cell_database.building import ReportResults
 from roost.state.cell_database.orders import HostWork
@@ -13,7 +13,7 @@ AGENT_TOO_OLD = "AgentTooOld"
 """The code of an attempt that ends because the agent of its host is too old."""
 
 
-def work_for(database: str, cell: str, work: HostWork, version: int) -> Machine[HostWork]:
+async def work_for(database: str, cell: str, work: HostWork, version: int) -> HostWork:
     """Return the work of a host that its agent of a service version can do; end the attempts of the rest.
 
     Raises `StorageError`.
@@ -33,12 +33,12 @@ def work_for(database: str, cell: str, work: HostWork, version: int) -> Machine[
         for each in work.instances
         if each.uuid in late
     )
-    at = yield from Clock().do()
-    ended = yield from Write(database, ReportResults(results, at, cell)).do()
+    at = await Clock()
+    ended = await Write(database, ReportResults(results, at, cell))
     if ended:
-        yield from Record((), ended).do()
+        await Record((), ended)
     values = {"cell": cell, "host": host, "service_version": version, "instances": len(late)}
-    yield from Log("an agent is too old for what it is to build", values, "warning").do()
+    await Log("an agent is too old for what it is to build", values, "warning")
     return HostWork([each for each in work.instances if each.uuid not in late], work.orders)
 
 

@@ -23,7 +23,7 @@ from roost.conductor.agent_endpoint.relay import (
     RelayWrites,
 )
 from roost.conductor.agent_endpoint.sessions import SessionGone, counters_of, refusal_of
-from roost.machine import Ask, Clock, Log, Machine, Read, Sleep, Write
+from roost.machine import Ask, Clock, Log, Read, Sleep, Write
 from roost.model.allocation import UNKNOWN_TYPE
 from roost.model.inventory import Inventory
 from roost.model.reshape import why_not
@@ -67,35 +67,31 @@ class BeginOfSession(msgspec.Struct, frozen=True):
         return self.begin(connection)
 
 
-def reshape(database: str, question: Reshape, tree: Mapping[str, ProviderState]) -> Machine[Reshaped]:
+async def reshape(database: str, question: Reshape, tree: Mapping[str, ProviderState]) -> Reshaped:
     """Make a reshape, or refuse it with nothing changed. ``tree``: the providers of the tree by uuid.
 
     Raises `AgentProtocolError`, `StorageError`. Then placement may have made the reshape: the mark stays.
     """
-    claims: dict[str, TreeClaim] = yield from Ask(PROVIDERS, ReadTreeClaims(question.root)).do()
+    claims: dict[str, TreeClaim] = await Ask(PROVIDERS, ReadTreeClaims(question.root))
     refusal = _judge(question, tree, claims)
     if refusal is not None:
         return Reshaped(refusal)
-    mark = ReshapeMark(question.root, tree[question.root].generation, (yield from Clock().do()))
+    mark = ReshapeMark(question.root, tree[question.root].generation, await Clock())
     generations = {uuid: claims[uuid].generation for uuid in question.claims if _is_instance(claims[uuid])}
     begin = BeginOfSession(question.session, BeginReshape(mark, generations))
-    begun: ReshapeBegun | SessionGone = yield from Write(database, begin).do()
+    begun: ReshapeBegun | SessionGone = await Write(database, begin)
     if isinstance(begun, SessionGone):
         raise refusal_of(question.session)
     if begun.marked:
         # Another message of the session has begun it since the tree was read.
         return Reshaped(ProviderRefusal("another reshape of the tree is under way", conflict=True))
     if begun.behind:
-        return (yield from _refuse_behind(database, question, tree, claims, begun.behind))
-    refused = yield from Ask(
-        PROVIDERS, RelayReshape(question.root, question.inventories, question.claims)
-    ).do()
+        return await _refuse_behind(database, question, tree, claims, begun.behind)
+    refused = await Ask(PROVIDERS, RelayReshape(question.root, question.inventories, question.claims))
     moved = {} if refused is not None else _moved(question)
     names = {each.uuid: each.name for each in tree.values()}
-    at = yield from Clock().do()
-    ended: list[str] = yield from Write(
-        database, FollowClaims(question.root, names, moved, at, ends=mark)
-    ).do()
+    at = await Clock()
+    ended: list[str] = await Write(database, FollowClaims(question.root, names, moved, at, ends=mark))
     if refused is None:
         after = {each.uuid: each.inventories for each in question.inventories}
         changed = [uuid for uuid in after if after[uuid] != tree[uuid].inventories]
@@ -107,49 +103,49 @@ def reshape(database: str, question: Reshape, tree: Mapping[str, ProviderState])
             "consumers": len(moved),
             "instances": len(ended),
         }
-        yield from Log("a node is reshaped", values).do()
+        await Log("a node is reshaped", values)
     return Reshaped(refused, len(ended))
 
 
-def settle_cut_off(database: str, cell: str) -> Machine[None]:
+async def settle_cut_off(database: str, cell: str) -> None:
     """Settle reshapes that were cut off, for ever."""
     failing = False
     while True:
-        yield from Sleep(LOOK_SECONDS).do()
+        await Sleep(LOOK_SECONDS)
         try:
-            before = (yield from Clock().do()) - CUT_OFF_SECONDS
-            for mark in (yield from Read(database, ReadReshapeMarks(before)).do()):
-                yield from settle(database, mark)
+            before = await Clock() - CUT_OFF_SECONDS
+            for mark in await Read(database, ReadReshapeMarks(before)):
+                await settle(database, mark)
             failing = False
         except (StorageError, AgentProtocolError) as error:
             if not failing:
                 values = {"cell": cell, "error": error_text(error)}
-                yield from Log("reshapes that were cut off cannot be settled", values, "warning").do()
+                await Log("reshapes that were cut off cannot be settled", values, "warning")
             failing = True
 
 
-def settle(database: str, mark: ReshapeMark) -> Machine[None]:
+async def settle(database: str, mark: ReshapeMark) -> None:
     """Update the rows of a tree's instances to placement after a reshape that was cut off.
 
     Raises `AgentProtocolError`, `StorageError`: then it is tried again.
     """
     for _ in range(ATTEMPTS):
-        tree = yield from Ask(PROVIDERS, ReadProviders(mark.root)).do()
+        tree = await Ask(PROVIDERS, ReadProviders(mark.root))
         root = next((each for each in tree if each.uuid == mark.root), None)
         if root is None or root.generation != mark.generation:
             break
         # The reshape is not made yet. From here on it cannot be, though its message may still be under way.
         write = SetAggregates(mark.root, root.aggregates, mark.generation)
-        yield from Ask(PROVIDERS, RelayWrites(mark.root, (write,))).do()
+        await Ask(PROVIDERS, RelayWrites(mark.root, (write,)))
     else:
         raise EndpointUnavailable(f"the root {mark.root} cannot be written: its reshape cannot be settled")
-    claims = {} if root is None else (yield from Ask(PROVIDERS, ReadTreeClaims(mark.root)).do())
+    claims = {} if root is None else await Ask(PROVIDERS, ReadTreeClaims(mark.root))
     held = {uuid: Claimed(each.allocations, each.generation) for uuid, each in claims.items()}
     names = {each.uuid: each.name for each in tree}
-    at = yield from Clock().do()
-    changed = yield from Write(database, FollowClaims(mark.root, names, held, at, ends=mark)).do()
+    at = await Clock()
+    changed = await Write(database, FollowClaims(mark.root, names, held, at, ends=mark))
     values = {"node": mark.root, "instances": len(changed)}
-    yield from Log("a reshape that was cut off is settled", values, "warning").do()
+    await Log("a reshape that was cut off is settled", values, "warning")
 
 
 def _told(inventories: Mapping[str, Mapping[str, Inventory]]) -> str:
@@ -183,18 +179,18 @@ def _judge(
     return None
 
 
-def _refuse_behind(
+async def _refuse_behind(
     database: str,
     question: Reshape,
     tree: Mapping[str, ProviderState],
     claims: Mapping[str, TreeClaim],
     behind: tuple[str, ...],
-) -> Machine[Reshaped]:
+) -> Reshaped:
     """Update rows that are behind their claims, and refuse the reshape if some cannot be updated."""
     held = {uuid: Claimed(claims[uuid].allocations, claims[uuid].generation) for uuid in behind}
     names = {each.uuid: each.name for each in tree.values()}
-    at = yield from Clock().do()
-    changed = yield from Write(database, FollowClaims(question.root, names, held, at)).do()
+    at = await Clock()
+    changed = await Write(database, FollowClaims(question.root, names, held, at))
     left = [uuid for uuid in behind if uuid not in changed]
     if not left:
         return Reshaped(ProviderRefusal("rows of instances followed their claims first", conflict=True))

@@ -27,31 +27,31 @@ from roost.conductor.agent_endpoint.relay import (
 from roost.conductor.agent_endpoint.sessions import SessionGone, refusal_of
 from roost.conductor.agent_endpoint.tree_reshape import reshape, settle
 from roost.conductor.agent_endpoint.works import ReachesRoot
-from roost.machine import Ask, Machine, Read, Write
+from roost.machine import Ask, Read, Write
 from roost.state.cell_database.hosts import HostsCalled, NoteProviders
 from roost.state.cell_database.reshapes import FindReshapeMark, ReshapeMark
 
 
-def answer_of_tree(database: str, question: ReadTree | ReadClaims | WriteProviders | Reshape) -> Machine[Any]:
+async def answer_of_tree(database: str, question: ReadTree | ReadClaims | WriteProviders | Reshape) -> Any:
     """Answer a question about a tree, if the tree is a node of the session's host.
 
     Raises `AgentProtocolError`, `StorageError`.
     """
     session, root = question.session, question.root
-    tree = yield from _read_tree(database, session, root)
+    tree = await _read_tree(database, session, root)
     match question:
         case ReadTree(sharing=wanted):
             serving = frozenset().union(*(each.aggregates for each in tree))
-            return (*tree, *(yield from Ask(PROVIDERS, ReadSharing(serving, wanted)).do()))
+            return (*tree, *await Ask(PROVIDERS, ReadSharing(serving, wanted)))
         case ReadClaims():
-            return (yield from Ask(PROVIDERS, ReadTreeClaims(root)).do()) if tree else {}
+            return await Ask(PROVIDERS, ReadTreeClaims(root)) if tree else {}
         case Reshape():
-            return (yield from reshape(database, question, {each.uuid: each for each in tree}))
+            return await reshape(database, question, {each.uuid: each for each in tree})
     if not tree:
-        yield from _check_new_root(database, session, root, question.writes)
+        await _check_new_root(database, session, root, question.writes)
     given = {each.name for each in question.writes if isinstance(each, CreateProvider | MoveProvider)}
     if names := tuple(sorted(given - {session.host})):
-        for name in (yield from Read(database, HostsCalled(names)).do()):
+        for name in await Read(database, HostsCalled(names)):
             return Written(
                 0, ProviderRefusal(f"a provider cannot have the name {name}: it is another host's")
             )
@@ -62,8 +62,8 @@ def answer_of_tree(database: str, question: ReadTree | ReadClaims | WriteProvide
     )
     if made:
         # Noted before they are made, so that none is left when the host is removed. Sharing providers stay.
-        yield from Write(database, NoteProviders(root, made)).do()
-    return (yield from Ask(PROVIDERS, RelayWrites(root, question.writes)).do())
+        await Write(database, NoteProviders(root, made))
+    return await Ask(PROVIDERS, RelayWrites(root, question.writes))
 
 
 class FindTree(msgspec.Struct, frozen=True):
@@ -77,19 +77,19 @@ class FindTree(msgspec.Struct, frozen=True):
         return reaches, None if reaches is False else FindReshapeMark(self.root)(connection)
 
 
-def _read_tree(database: str, session: SessionKey, root: str) -> Machine[tuple[ProviderState, ...]]:
+async def _read_tree(database: str, session: SessionKey, root: str) -> tuple[ProviderState, ...]:
     """Return the tree of a node, if the session's host may reach it.
 
     A reshape that an earlier agent has asked for is settled first, so that the tree is not older than it.
     """
-    reaches, mark = yield from Read(database, FindTree(session, root)).do()
+    reaches, mark = await Read(database, FindTree(session, root))
     if isinstance(reaches, SessionGone):
         raise refusal_of(session)
     if mark is not None:
-        yield from settle(database, mark)
+        await settle(database, mark)
     tree: tuple[ProviderState, ...] = ()
     if reaches is not False:
-        tree = yield from Ask(PROVIDERS, ReadProviders(root)).do()
+        tree = await Ask(PROVIDERS, ReadProviders(root))
         # A node that was never reported must be the host's own, which has its name.
         reaches = reaches or all(each.name == session.host for each in tree if each.uuid == root)
     if not reaches:
@@ -97,13 +97,13 @@ def _read_tree(database: str, session: SessionKey, root: str) -> Machine[tuple[P
     return tree
 
 
-def _check_new_root(
+async def _check_new_root(
     database: str, session: SessionKey, root: str, writes: Sequence[ProviderWrite]
-) -> Machine[None]:
+) -> None:
     """Raise `AccessRefused` if a root would get a name that the host may not give."""
     names = [each.name for each in writes if isinstance(each, CreateProvider) and each.uuid == root]
     if any(name != session.host for name in names):
-        reaches = yield from Read(database, ReachesRoot(session, root)).do()
+        reaches = await Read(database, ReachesRoot(session, root))
         if reaches is not True:
             raise AccessRefused(
                 f"provider {root} is no node that host {session.host} has reported: "

@@ -13,7 +13,7 @@ from roost.conductor.comparison import LEAKED_CLAIM, ApiState, CellState, judge
 from roost.conductor.questions import PLACEMENT, AllocationsOf, TraitsOf
 from roost.ledger import Held
 from roost.ledger.findings import Finding
-from roost.machine import Ask, Machine, Read
+from roost.machine import Ask, Read
 from roost.model.instance import ON_ITS_HOST, Instance
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.errors import NotFound
@@ -125,20 +125,20 @@ class LookIntoCell(msgspec.Struct, frozen=True):
         return InCell(found, dict(strays), signs)
 
 
-def look(uuids: Collection[str], roots: Mapping[str, str]) -> Machine[Look]:
+async def look(uuids: Collection[str], roots: Mapping[str, str]) -> Look:
     """Compare claims, mappings and rows of some instances. ``roots``: the root of each provider.
 
     Raises: `StorageError` of the API database, and what placement raises.
     """
     names = tuple(uuids)
-    claims = yield from Ask(PLACEMENT, AllocationsOf(names)).do()
-    mappings, cells = yield from Read(API, MappingsAndCells(names)).do()
+    claims = await Ask(PLACEMENT, AllocationsOf(names))
+    mappings, cells = await Read(API, MappingsAndCells(names))
     claimed = tuple(sorted({roots[each] for each in _providers(claims.values()) if each in roots}))
     found: dict[str, InCell] = {}
     unread: dict[str, str] = {}
     for cell in cells:
         try:
-            found[cell] = yield from Read(f"cell/{cell}", LookIntoCell(cell, names, claimed)).do()
+            found[cell] = await Read(f"cell/{cell}", LookIntoCell(cell, names, claimed))
         except StorageError as error:
             unread[cell] = one_line(error)
     signs = {node: sign for cell in found.values() for node, sign in cell.nodes.items()}
@@ -146,7 +146,7 @@ def look(uuids: Collection[str], roots: Mapping[str, str]) -> Machine[Look]:
     state = ApiState(
         claims=claims,
         roots=dict(roots),
-        sharing=(yield from _sharing(_providers(claims.values()), roots, signs.keys() | here)),
+        sharing=await _sharing(_providers(claims.values()), roots, signs.keys() | here),
         waiting=frozenset(),
         mappings={uuid: each.cell for uuid, each in mappings.items()},
         deleted=frozenset(uuid for uuid, each in mappings.items() if each.deleted),
@@ -158,9 +158,9 @@ def look(uuids: Collection[str], roots: Mapping[str, str]) -> Machine[Look]:
     if not suspects:
         return Look([], signs, unread)
     # Read only now: few instances are suspected, and many requests may wait.
-    waiting = yield from Read(API, WaitingInstances(suspects)).do()
-    late = yield from Read(API, NotedLate(suspects)).do()
-    past = yield from Read(API, PastInstances(tuple(sorted(suspects)))).do()
+    waiting = await Read(API, WaitingInstances(suspects))
+    late = await Read(API, NotedLate(suspects))
+    past = await Read(API, PastInstances(tuple(sorted(suspects))))
     observed = []
     for finding in (*judge(msgspec.structs.replace(state, waiting=waiting), states), *strays):
         uuid = _uuid(finding)
@@ -204,16 +204,16 @@ def _unknown_guests(found: Mapping[str, InCell]) -> Iterator[Finding]:
             yield Finding(UNKNOWN_GUEST, f"instance {uuid}", f"{has}, but cell {name} has {known}")
 
 
-def _sharing(
+async def _sharing(
     providers: Iterable[str], roots: Mapping[str, str], known: Collection[str | None]
-) -> Machine[frozenset[str]]:
+) -> frozenset[str]:
     """Return the providers that share with other trees; only those outside the known nodes are looked up."""
     sharing = []
     for provider in sorted({*providers}):
         if roots.get(provider) in known:
             continue
         try:
-            traits = yield from Ask(PLACEMENT, TraitsOf(provider)).do()
+            traits = await Ask(PLACEMENT, TraitsOf(provider))
         except NotFound:
             continue
         if SHARING_TRAIT in traits:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.conductor.questions import PLACEMENT, ProvidersIn, TraitsOf, TreeOf
-from roost.machine import Ask, Machine, Read
+from roost.machine import Ask, Read
 from roost.model.provider_names import provider_uuid
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.errors import NotFound
@@ -106,7 +106,7 @@ class Places(NamedTuple):
     unread: dict[str, str]
 
 
-def look_at_places(roots: Mapping[str, str]) -> Machine[Places]:
+async def look_at_places(roots: Mapping[str, str]) -> Places:
     """Compare nodes, hosts and aggregates with placement. ``roots``: the root of each provider.
 
     Raises: `StorageError` of the API database, and what placement raises.
@@ -114,9 +114,9 @@ def look_at_places(roots: Mapping[str, str]) -> Machine[Places]:
     places: dict[str, NodePlace] = {}
     hosts: set[str] = set()
     unread: dict[str, str] = {}
-    for cell in sorted((yield from Read(API, mapped_cells).do())):
+    for cell in sorted(await Read(API, mapped_cells)):
         try:
-            of_nodes, of_cell = yield from Read(f"cell/{cell}", ReadPlaces()).do()
+            of_nodes, of_cell = await Read(f"cell/{cell}", ReadPlaces())
         except StorageError as error:
             unread[cell] = one_line(error)
         else:
@@ -125,8 +125,8 @@ def look_at_places(roots: Mapping[str, str]) -> Machine[Places]:
     found = [*_missing(places, roots)]
     if not unread:
         # The node may be in a cell that could not be read.
-        found += yield from _left(places, hosts, roots)
-    found += yield from _wrong_aggregates(places, roots)
+        found += await _left(places, hosts, roots)
+    found += await _wrong_aggregates(places, roots)
     return Places(frozenset(sorted(found)[:MOST_PLACES]), unread)
 
 
@@ -137,20 +137,20 @@ def _missing(places: Mapping[str, NodePlace], roots: Mapping[str, str]) -> Itera
             yield Misplaced(MISSING_PROVIDER, node, detail)
 
 
-def _left(
+async def _left(
     places: Mapping[str, NodePlace], hosts: set[str], roots: Mapping[str, str]
-) -> Machine[list[Misplaced]]:
+) -> list[Misplaced]:
     """Return the root providers that agents have made for hosts that are in no cell, by their names."""
     found = []
     for root in sorted(uuid for uuid, above in roots.items() if uuid == above and uuid not in places):
         if root[_VERSION] != _OF_A_NAME:
             continue
-        tree = yield from Ask(PLACEMENT, TreeOf(root)).do()
+        tree = await Ask(PLACEMENT, TreeOf(root))
         name = next((each.name for each in tree if each.uuid == root), None)
         if name is None or name in hosts or provider_uuid(name) != root:
             continue
         try:
-            traits = yield from Ask(PLACEMENT, TraitsOf(root)).do()
+            traits = await Ask(PLACEMENT, TraitsOf(root))
         except NotFound:
             continue
         if SHARING_TRAIT not in traits:
@@ -160,12 +160,12 @@ def _left(
     return found
 
 
-def _wrong_aggregates(places: Mapping[str, NodePlace], roots: Mapping[str, str]) -> Machine[list[Misplaced]]:
+async def _wrong_aggregates(places: Mapping[str, NodePlace], roots: Mapping[str, str]) -> list[Misplaced]:
     """Return the providers that the mirror of host aggregates has to write."""
-    wanted = yield from Read(API, ReadMembers()).do()
+    wanted = await Read(API, ReadMembers())
     present = {}
     for aggregate in sorted(wanted):
-        present[aggregate] = yield from Ask(PLACEMENT, ProvidersIn(aggregate)).do()
+        present[aggregate] = await Ask(PLACEMENT, ProvidersIn(aggregate))
     found = []
     for provider, difference in differences(wanted, present, places.keys()).items():
         if provider not in roots:

@@ -27,14 +27,14 @@ from roost.state.cell_database.claimed_again import ClaimedAgain
 from roost.state.cell_database.orders import GiveOrders
 
 
-def repair(action: str, observed: Observed) -> Machine[str]:
+async def repair(action: str, observed: Observed) -> str:
     """Make a repair; returns its result.
 
     Raises: `StorageError`, and what placement raises if it cannot be reached: the outcome is unknown then.
     """
     assert action in _REPAIRS, action
     try:
-        refusal = yield from _REPAIRS[action](observed)
+        refusal = await _REPAIRS[action](observed)
     except PlacementError as error:
         if is_outage(error):
             raise
@@ -42,14 +42,14 @@ def repair(action: str, observed: Observed) -> Machine[str]:
     return DONE if refusal is None else f"refused: {refusal}"
 
 
-def _free_claim(observed: Observed) -> Machine[str | None]:
+async def _free_claim(observed: Observed) -> str | None:
     assert observed.held is not None
     consumer = observed.held.consumer
-    yield from _free(observed.instance, consumer.project_id, consumer.user_id, consumer.generation)
+    await _free(observed.instance, consumer.project_id, consumer.user_id, consumer.generation)
     return None
 
 
-def _free(consumer: str, project_id: str, user_id: str, generation: int) -> Machine[None]:
+async def _free(consumer: str, project_id: str, user_id: str, generation: int) -> None:
     write = ConsumerWrite(
         consumer=consumer,
         allocations={},
@@ -57,10 +57,10 @@ def _free(consumer: str, project_id: str, user_id: str, generation: int) -> Mach
         user_id=user_id,
         generation=generation,
     )
-    yield from Ask(PLACEMENT, WriteConsumers((write,))).do()
+    await Ask(PLACEMENT, WriteConsumers((write,)))
 
 
-def _claim_again(observed: Observed) -> Machine[str | None]:
+async def _claim_again(observed: Observed) -> str | None:
     instance = observed.present
     assert instance is not None and instance.selection is not None
     group = None if instance.spec is None else instance.spec.group
@@ -76,28 +76,28 @@ def _claim_again(observed: Observed) -> Machine[str | None]:
         assignment=instance.selection.assignment,
         mappings=instance.selection.mappings,
     )
-    yield from Ask(PLACEMENT, WriteConsumers((write,))).do()
+    await Ask(PLACEMENT, WriteConsumers((write,)))
     # Placement counts from 1, and each write counts.
     written = (generation or 0) + 1
     noted = ClaimedAgain(instance.uuid, instance.attempt, written)
-    if (yield from Write(f"cell/{instance.selection.cell}", noted).do()):
+    if await Write(f"cell/{instance.selection.cell}", noted):
         return None
     # If there was no claim before, a deletion meanwhile had none to free.
-    yield from _free(instance.uuid, instance.project_id, instance.user_id, written)
+    await _free(instance.uuid, instance.project_id, instance.user_id, written)
     return "the instance has changed since"
 
 
-def _destroy_guest(observed: Observed) -> Machine[str | None]:
-    at = yield from Clock().do()
+async def _destroy_guest(observed: Observed) -> str | None:
+    at = await Clock()
     for cell, guest in observed.strays:
         order = DestroyOrder(guest.instance, guest.attempt, guest.host)
-        yield from Write(f"cell/{cell}", GiveOrders((order,), at)).do()
+        await Write(f"cell/{cell}", GiveOrders((order,), at))
     return None
 
 
-def _map_again(observed: Observed) -> Machine[str | None]:
+async def _map_again(observed: Observed) -> str | None:
     [(cell, row)] = observed.rows.items()
-    is_written = yield from Write(API, MapAgain(row, cell, observed.mapping)).do()
+    is_written = await Write(API, MapAgain(row, cell, observed.mapping))
     return None if is_written else "the mapping has changed since"
 
 

@@ -9,7 +9,7 @@ from roost.conductor.audit.findings import DRY_RUN, Observed, allowed, judged
 from roost.conductor.audit.places import Misplaced, Places, look_at_places
 from roost.conductor.audit.repairs import repair
 from roost.conductor.questions import PLACEMENT, ConsumersOn, ProviderRoots
-from roost.machine import Ask, Clock, Log, Machine, Monotonic, Read, Sleep, Together, Write
+from roost.machine import Ask, Clock, Log, Monotonic, Read, Sleep, Together, Write
 from roost.placement.errors import NotFound, PlacementError
 from roost.scheduler.selection.claim_result import is_outage, one_line
 from roost.state.api_database.audit import (
@@ -74,41 +74,41 @@ def audit_tenure(process: str, times: LeaseTimes) -> Tenure:
     return Tenure(LEASE, LEASE, process, times=times, shared=True)
 
 
-def audit(tenure: Tenure, options: AuditOptions) -> Machine[None]:
+async def audit(tenure: Tenure, options: AuditOptions) -> None:
     """Audit for ever, while this process holds the lease."""
-    due = (yield from Monotonic().do()) + options.every
+    due = await Monotonic() + options.every
     while True:
-        yield from Sleep(options.look).do()
-        now = yield from Monotonic().do()
+        await Sleep(options.look)
+        now = await Monotonic()
         if not tenure.holds(now):
             continue
         try:
-            asked = (yield from Read(API, ReadState()).do()).asked
+            asked = (await Read(API, ReadState())).asked
             if asked or now >= due:
-                yield from audit_round(tenure, options)
-                ended = yield from Monotonic().do()
+                await audit_round(tenure, options)
+                ended = await Monotonic()
                 due = ended + max(options.every, (ended - now - options.settle) / SHARE)
         except Exception as error:
             if not (isinstance(error, PlacementError) or is_outage(error)):
                 raise
-            due = (yield from Monotonic().do()) + options.every
-            yield from Log("a round of the audit is broken off", {"error": one_line(error)}, "warning").do()
+            due = await Monotonic() + options.every
+            await Log("a round of the audit is broken off", {"error": one_line(error)}, "warning")
 
 
-def audit_round(tenure: Tenure, options: AuditOptions) -> Machine[None]:
+async def audit_round(tenure: Tenure, options: AuditOptions) -> None:
     """Compare everything once, look at differences again, and make the repairs that are certain.
 
     Raises: `StorageError` of the API database, and what placement raises.
     """
     lease = HeldLease(tenure.holder, tenure.epoch)
-    before = yield from Write(API, BeginRound(lease)).do()
+    before = await Write(API, BeginRound(lease))
     if before is None:
         return
     number = before.begun + 1
     walk = _Walk(options.step)
-    yield from walk.all()
-    places = yield from look_at_places(walk.roots)
-    again, misplaced = yield from _second_look(walk, places, options.settle)
+    await walk.all()
+    places = await look_at_places(walk.roots)
+    again, misplaced = await _second_look(walk, places, options.settle)
     first_look = {(each.kind, each.instance): each for each in walk.first.observed}
     confirmed = [
         each
@@ -129,17 +129,17 @@ def audit_round(tenure: Tenure, options: AuditOptions) -> Machine[None]:
         limit = f"more than {options.most_repairs} at once are left to an operator"
         why = "this was a dry run" if before.permitted == DRY_RUN else limit
         asks = f"{len(due)} repairs are due; {why}"
-    repaired = yield from _claim_first(tenure, lease, [(n, findings[n], confirmed[n]) for n in first])
+    repaired = await _claim_first(tenure, lease, [(n, findings[n], confirmed[n]) for n in first])
     for place in due[:makes]:
-        if (yield from _repair(tenure, lease, findings[place], confirmed[place])) == DONE:
+        if await _repair(tenure, lease, findings[place], confirmed[place]) == DONE:
             repaired.add(place)
     left = tuple(each for place, each in enumerate(findings) if place not in repaired)
     left += tuple(each.finding() for each in sorted(misplaced))
-    yield from _tell(left, asks)
+    await _tell(left, asks)
     report = RoundReport(
         findings=len(left), instances=len(walk.seen), unread=walk.first.unread | again.unread, asks=asks
     )
-    yield from Write(API, EndRound(lease, number, (yield from Clock().do()), left, report)).do()
+    await Write(API, EndRound(lease, number, await Clock(), left, report))
 
 
 class _Walk:
@@ -152,38 +152,38 @@ class _Walk:
         self._step = step
         self.roots: dict[str, str] = {}
 
-    def all(self) -> Machine[None]:
+    async def all(self) -> None:
         """Look at all consumers, mappings and rows."""
-        self.roots = yield from Ask(PLACEMENT, ProviderRoots()).do()
+        self.roots = await Ask(PLACEMENT, ProviderRoots())
         providers = sorted(self.roots)
         for start in range(0, len(providers), AT_ONCE):
             some = providers[start : start + AT_ONCE]
-            consumers = yield from Together([_consumers_on(each) for each in some]).do()
-            yield from self._look(uuid for each in consumers for uuid in each)
+            consumers = await Together([_consumers_on(each) for each in some])
+            await self._look(uuid for each in consumers for uuid in each)
         after = ""
-        while page := (yield from Read(API, PageOfMappings(most=PAGE, after=after)).do()):
+        while page := await Read(API, PageOfMappings(most=PAGE, after=after)):
             after = page[-1].instance_uuid
-            yield from self._look(each.instance_uuid for each in page)
-        for cell in sorted((yield from Read(API, mapped_cells).do())):
-            yield from self._look_through(cell, SearchInstances)
-            yield from self._look_through(cell, PageOfUnknownGuests)
+            await self._look(each.instance_uuid for each in page)
+        for cell in sorted(await Read(API, mapped_cells)):
+            await self._look_through(cell, SearchInstances)
+            await self._look_through(cell, PageOfUnknownGuests)
 
-    def _look_through(
+    async def _look_through(
         self, cell: str, pages: type[SearchInstances] | type[PageOfUnknownGuests]
-    ) -> Machine[None]:
+    ) -> None:
         after = ""
         while True:
             try:
-                page = yield from Read(f"cell/{cell}", pages(most=PAGE, after=after)).do()
+                page = await Read(f"cell/{cell}", pages(most=PAGE, after=after))
             except StorageError as error:
                 self.first.unread[cell] = one_line(error)
                 return
             if not page:
                 return
             after = page[-1]
-            yield from self._look(page)
+            await self._look(page)
 
-    def _look(self, uuids: Iterable[str]) -> Machine[None]:
+    async def _look(self, uuids: Iterable[str]) -> None:
         """Look at the instances that this round has not looked at yet."""
         new = sorted({*uuids} - self.seen)
         for start in range(0, len(new), PAGE):
@@ -192,26 +192,26 @@ class _Walk:
             if len(self.first.observed) >= MOST_DIFFERENCES:
                 self.cut_short = True
                 continue
-            found = yield from look(some, self.roots)
+            found = await look(some, self.roots)
             self.first.observed.extend(found.observed)
             concerned = {node for each in found.observed for node in each.nodes}
             signs = {node: sign for node, sign in found.signs.items() if node in concerned}
             self.first.signs.update(signs)
             self.first.unread.update(found.unread)
-        yield from Sleep(self._step).do()
+        await Sleep(self._step)
 
 
-def _second_look(walk: _Walk, places: Places, settle: float) -> Machine[tuple[Look, frozenset[Misplaced]]]:
+async def _second_look(walk: _Walk, places: Places, settle: float) -> tuple[Look, frozenset[Misplaced]]:
     """Look again at the differences. Returns the second look, and the misplaced that both looks saw."""
     suspects = sorted({each.instance for each in walk.first.observed})
     again = Look([], {}, dict(places.unread))
     if not suspects and not places.misplaced:
         return again, places.misplaced
-    yield from Sleep(settle).do()
-    roots = yield from Ask(PLACEMENT, ProviderRoots()).do()
-    later = (yield from look_at_places(roots)) if places.misplaced else places
+    await Sleep(settle)
+    roots = await Ask(PLACEMENT, ProviderRoots())
+    later = await look_at_places(roots) if places.misplaced else places
     for start in range(0, len(suspects), PAGE):
-        found = yield from look(suspects[start : start + PAGE], roots)
+        found = await look(suspects[start : start + PAGE], roots)
         again.observed.extend(found.observed)
         again.signs.update(found.signs)
         again.unread.update(found.unread)
@@ -219,16 +219,16 @@ def _second_look(walk: _Walk, places: Places, settle: float) -> Machine[tuple[Lo
     return again, places.misplaced & later.misplaced
 
 
-def _claim_first(
+async def _claim_first(
     tenure: Tenure, lease: HeldLease, unclaimed: Collection[tuple[int, AuditFinding, Observed]]
-) -> Machine[set[int]]:
+) -> set[int]:
     """Make the first claims of instances that never had one, with one warning for all of them.
 
     Returns the positions of the instances that have their claim now.
     """
     claimed, results = set[int](), list[str]()
     for place, finding, observed in unclaimed:
-        result = yield from _repair(tenure, lease, finding, observed, tells=False)
+        result = await _repair(tenure, lease, finding, observed, tells=False)
         if result is None:
             break
         if result == DONE:
@@ -237,40 +237,40 @@ def _claim_first(
             results.append(f"{finding.subject}: {result}")
     if unclaimed:
         values = {"claimed": len(claimed), "refused": len(results), "reasons": results[:TOLD]}
-        yield from Log("instances that never had a claim get it from their rows", values, "warning").do()
+        await Log("instances that never had a claim get it from their rows", values, "warning")
     return claimed
 
 
-def _repair(
+async def _repair(
     tenure: Tenure, lease: HeldLease, finding: AuditFinding, observed: Observed, *, tells: bool = True
-) -> Machine[str | None]:
+) -> str | None:
     """Make a repair and record it; returns its result, None if others own the audit. ``tells``: log it."""
     assert finding.action is not None
-    if not tenure.holds((yield from Monotonic().do())):
+    if not tenure.holds(await Monotonic()):
         return None
-    at = yield from Clock().do()
-    number = yield from Write(API, BeginRepair(lease, at, tenure.host, finding)).do()
+    at = await Clock()
+    number = await Write(API, BeginRepair(lease, at, tenure.host, finding))
     if number is None:
         return None
     values = {"instance": finding.subject, "kind": finding.kind, "action": finding.action}
     if tells:
-        yield from Log("the audit makes a repair", {**values, "detail": finding.detail}, "warning").do()
-    result = yield from repair(finding.action, observed)
-    yield from Write(API, EndRepair(number, result)).do()
+        await Log("the audit makes a repair", {**values, "detail": finding.detail}, "warning")
+    result = await repair(finding.action, observed)
+    await Write(API, EndRepair(number, result))
     if result != DONE and tells:
-        yield from Log("a repair is not made", {**values, "result": result}, "warning").do()
+        await Log("a repair is not made", {**values, "result": result}, "warning")
     return result
 
 
-def _tell(left: Collection[AuditFinding], asks: str | None) -> Machine[None]:
+async def _tell(left: Collection[AuditFinding], asks: str | None) -> None:
     if asks is not None:
-        yield from Log("the audit asks an operator: roost audit", {"why": asks}, "error").do()
+        await Log("the audit asks an operator: roost audit", {"why": asks}, "error")
     elif left:
-        yield from Log("the audit has findings: roost audit", {"findings": len(left)}, "warning").do()
+        await Log("the audit has findings: roost audit", {"findings": len(left)}, "warning")
 
 
-def _consumers_on(provider: str) -> Machine[frozenset[str]]:
+async def _consumers_on(provider: str) -> frozenset[str]:
     try:
-        return (yield from Ask(PLACEMENT, ConsumersOn(provider)).do())
+        return await Ask(PLACEMENT, ConsumersOn(provider))
     except NotFound:
         return frozenset()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 
 from roost.conductor.time_limits import DAY
-from roost.machine import Clock, Log, Machine, Monotonic, Read, Sleep, Together, Write
+from roost.machine import Clock, Log, Monotonic, Read, Sleep, Together, Write
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.cell_database.state_changes import (
     NUMBERED_AT_ONCE,
@@ -24,7 +24,7 @@ PRUNE_SECONDS = 3600.0
 """Seconds between two removals of old changes."""
 
 
-def keep_cell_logs(cells: Callable[[], Collection[str]], days: float) -> Machine[None]:
+async def keep_cell_logs(cells: Callable[[], Collection[str]], days: float) -> None:
     """Number and prune the logs of all cells, for ever; changes are kept for ``days``.
 
     ``cells``: returns the names of the cells that answer, as far as is known. Several processes may do this.
@@ -32,35 +32,35 @@ def keep_cell_logs(cells: Callable[[], Collection[str]], days: float) -> Machine
     pruned = float("-inf")
     while True:
         names = cells()
-        yield from number_changes(names)
-        now = yield from Monotonic().do()
+        await number_changes(names)
+        now = await Monotonic()
         if now - pruned >= PRUNE_SECONDS:
             pruned = now
-            older = (yield from Clock().do()) - days * DAY
-            yield from Together([_prune(name, older) for name in names]).do()
-        yield from Sleep(max(EVERY_SECONDS, SECONDS_OF_A_CELL * len(names))).do()
+            older = await Clock() - days * DAY
+            await Together([_prune(name, older) for name in names])
+        await Sleep(max(EVERY_SECONDS, SECONDS_OF_A_CELL * len(names)))
 
 
-def number_changes(cells: Collection[str]) -> Machine[None]:
+async def number_changes(cells: Collection[str]) -> None:
     """Give positions to the changes that have none, as far as their cells answer."""
-    yield from Together([_number(name) for name in cells]).do()
+    await Together([_number(name) for name in cells])
 
 
-def _number(cell: str) -> Machine[None]:
+async def _number(cell: str) -> None:
     database = f"cell/{cell}"
     try:
-        while (yield from Read(database, HasUnnumbered()).do()):
-            if (yield from Write(database, NumberChanges()).do()) < NUMBERED_AT_ONCE:
+        while await Read(database, HasUnnumbered()):
+            if await Write(database, NumberChanges()) < NUMBERED_AT_ONCE:
                 return
     except StorageError as error:
         values = {"cell": cell, "error": one_line(error)}
-        yield from Log("a cell's events are told later", values, "debug").do()
+        await Log("a cell's events are told later", values, "debug")
 
 
-def _prune(cell: str, older: float) -> Machine[None]:
+async def _prune(cell: str, older: float) -> None:
     try:
-        while (yield from Write(f"cell/{cell}", PruneChanges(older)).do()) == PRUNED_AT_ONCE:
+        while await Write(f"cell/{cell}", PruneChanges(older)) == PRUNED_AT_ONCE:
             pass
     except StorageError as error:
         values = {"cell": cell, "error": one_line(error)}
-        yield from Log("a cell's events are pruned later", values, "warning").do()
+        await Log("a cell's events are pruned later", values, "warning")

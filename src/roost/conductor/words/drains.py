@@ -8,7 +8,7 @@ their cells, and no instance that failed before it is on its way to another host
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from roost.machine import Clock, Log, Machine, Read, Sleep, Together, Write
+from roost.machine import Clock, Log, Read, Sleep, Together, Write
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.drains import Drain, NoteDrains, OpenDrains
 from roost.state.api_database.tables import API
@@ -19,28 +19,28 @@ EVERY_SECONDS = 5.0
 """Seconds between two looks at the drains that have not ended."""
 
 
-def watch_drains(cells: Callable[[], Collection[str]]) -> Machine[None]:
+async def watch_drains(cells: Callable[[], Collection[str]]) -> None:
     """Look at the drains of the cells that answer, for ever. Several processes may."""
     while True:
         try:
-            yield from look_at_drains(cells())
+            await look_at_drains(cells())
         except StorageError as error:
-            yield from Log("drains are looked at later", {"error": one_line(error)}, "debug").do()
-        yield from Sleep(EVERY_SECONDS).do()
+            await Log("drains are looked at later", {"error": one_line(error)}, "debug")
+        await Sleep(EVERY_SECONDS)
 
 
-def look_at_drains(cells: Collection[str]) -> Machine[None]:
+async def look_at_drains(cells: Collection[str]) -> None:
     """Write the events of drains that have begun or ended since the last look.
 
     Raises: `StorageError` of the API database.
     """
     # Requests that are on their way before this read are in their cells at the next reads.
-    open_ = yield from Read(API, OpenDrains()).do()
+    open_ = await Read(API, OpenDrains())
     by_cell: dict[str, list[Drain]] = {}
     for drain in open_:
         if drain.subject.cell in cells:
             by_cell.setdefault(drain.subject.cell, []).append(drain)
-    found = yield from Together([_remaining(cell, drains) for cell, drains in by_cell.items()]).do()
+    found = await Together([_remaining(cell, drains) for cell, drains in by_cell.items()])
     seen = [
         (drain, left)
         for drains, remaining in zip(by_cell.values(), found, strict=True)
@@ -49,7 +49,7 @@ def look_at_drains(cells: Collection[str]) -> Machine[None]:
         if (left := _left(drain, remaining)) is not None
     ]
     if seen:
-        yield from Write(API, NoteDrains(tuple(seen), (yield from Clock().do()))).do()
+        await Write(API, NoteDrains(tuple(seen), await Clock()))
 
 
 def _left(drain: Drain, remaining: Remaining) -> int | None:
@@ -60,11 +60,11 @@ def _left(drain: Drain, remaining: Remaining) -> int | None:
     return None if drain.awaited or moving else 0
 
 
-def _remaining(cell: str, drains: Sequence[Drain]) -> Machine[Remaining | None]:
+async def _remaining(cell: str, drains: Sequence[Drain]) -> Remaining | None:
     subjects = tuple(drain.subject for drain in drains)
     try:
-        return (yield from Read(f"cell/{cell}", CountRemaining(subjects)).do())
+        return await Read(f"cell/{cell}", CountRemaining(subjects))
     except StorageError as error:
         values: Mapping[str, object] = {"cell": cell, "error": one_line(error)}
-        yield from Log("drains of a cell are looked at later", values, "debug").do()
+        await Log("drains of a cell are looked at later", values, "debug")
         return None

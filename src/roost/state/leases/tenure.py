@@ -2,7 +2,7 @@
 
 import msgspec
 
-from roost.machine import Clock, Draw, Log, Machine, Monotonic, Read, Sleep, Wake, Write
+from roost.machine import Clock, Draw, Log, Monotonic, Read, Sleep, Wake, Write
 from roost.model.service_version import SERVICE_VERSION
 from roost.state.leases.lease import Lease
 from roost.state.leases.standstill import Standstill
@@ -87,20 +87,20 @@ class Tenure:
         return bool(self.holder) and at - self._renewed < self.times.lease
 
 
-def renew(database: str, tenure: Tenure) -> Machine[None]:
+async def renew(database: str, tenure: Tenure) -> None:
     """Renew the lease of a process; acquire it under a new nonce if it is not held. Raises StorageError."""
-    began = yield from Monotonic().do()
+    began = await Monotonic()
     if tenure.holder:
         tenure.renewals += 1
         mine = RenewLease(tenure.name, tenure.holder, tenure.epoch, tenure.renewals)
-        if (yield from Write(database, mine).do()):
+        if await Write(database, mine):
             return tenure.renewed(began)
-        yield from Log("the lease was taken by another process", {"lease": tenure.name}, "warning").do()
+        await Log("the lease was taken by another process", {"lease": tenure.name}, "warning")
         tenure.lost()
     is_first = not tenure.drawn
     if is_first:
-        tenure.draws((yield from Draw().do()), began)
-    lease = yield from Write(
+        tenure.draws(await Draw(), began)
+    lease = await Write(
         database,
         AcquireLease(
             name=tenure.name,
@@ -108,57 +108,59 @@ def renew(database: str, tenure: Tenure) -> Machine[None]:
             holder=tenure.drawn,
             host=tenure.host,
             service_version=SERVICE_VERSION,
-            now=(yield from Clock().do()),
+            now=await Clock(),
         ),
-    ).do()
+    )
     if lease is None:
         if tenure.shared:
             return None
-        return (yield from Log("another process has the same lease", {"lease": tenure.name}, "error").do())
+        await Log("another process has the same lease", {"lease": tenure.name}, "error")
+        return None
     tenure.acquired(lease)
     if not is_first:
         # To observers the lease may have stood still since the first attempt to renew it.
-        yield from renew(database, tenure)
+        await renew(database, tenure)
     return None
 
 
-def keep_lease(database: str, tenure: Tenure) -> Machine[None]:
+async def keep_lease(database: str, tenure: Tenure) -> None:
     """Renew a lease for ever. While the database is away, nothing is renewed."""
     failures = 0
     while True:
         try:
-            yield from renew(database, tenure)
+            await renew(database, tenure)
             failures = 0
         except StorageError as error:
             failures += 1
             if failures == 1:
                 values = {"lease": tenure.name, "error": str(error)}
-                yield from Log("a lease cannot be renewed", values, "warning").do()
-        yield from Sleep(tenure.times.renew).do()
+                await Log("a lease cannot be renewed", values, "warning")
+        await Sleep(tenure.times.renew)
 
 
-def watch_leases(database: str, kind: str, times: LeaseTimes = TIMES) -> Machine[None]:
+async def watch_leases(database: str, kind: str, times: LeaseTimes = TIMES) -> None:
     """Take leases of a kind that stand still from their holders, for ever. Wakes `FREED` when it took one."""
     standing: Standstill[str] = Standstill(times.lease / 2)
     while True:
         try:
-            yield from _look(database, kind, times, standing)
+            await _look(database, kind, times, standing)
         except StorageError as error:
             standing.interrupted()
-            yield from Log("leases cannot be watched", {"kind": kind, "error": str(error)}, "debug").do()
-        yield from Sleep(times.look).do()
+            await Log("leases cannot be watched", {"kind": kind, "error": str(error)}, "debug")
+        await Sleep(times.look)
 
 
-def _look(database: str, kind: str, times: LeaseTimes, standing: Standstill[str]) -> Machine[None]:
-    began = yield from Monotonic().do()
-    found = yield from Read(database, ReadLeases(kind)).do()
-    standing.look({lease.name: lease.stamp for lease in found}, began, (yield from Monotonic().do()))
+async def _look(database: str, kind: str, times: LeaseTimes, standing: Standstill[str]) -> None:
+    began = await Monotonic()
+    found = await Read(database, ReadLeases(kind))
+    standing.look({lease.name: lease.stamp for lease in found}, began, await Monotonic())
     dead = [lease for lease in found if not lease.vacant and standing.still(lease.name) >= times.lease]
-    if dead and (yield from Write(database, VacateLeases(dead)).do()):
+    taken = await Write(database, VacateLeases(dead)) if dead else 0
+    if taken:
         for lease in dead:
             values = {"lease": lease.name, "holder": lease.holder, "seconds": times.lease}
-            yield from Log("a process shows no sign of life: its work is free", values, "warning").do()
-        yield from Wake(FREED).do()
+            await Log("a process shows no sign of life: its work is free", values, "warning")
+        await Wake(FREED)
     old = [lease for lease in found if lease.vacant and standing.still(lease.name) >= times.forget]
     if old:
-        yield from Write(database, ForgetLeases(old)).do()
+        await Write(database, ForgetLeases(old))
