@@ -15,10 +15,12 @@ from roost.model.reasons import Reasons, Relaxation
 from roost.model.request import RequestGroup
 from roost.model.spec import Flavor, RequestedDestination, RequestSpec, ServerGroup
 from roost.scheduler.errors import BadRequestSpec, SchedulerError
-from roost.scheduler.explain.copy import Copy, CopyMessage, Refused, decode_answer, encode_message
-from roost.scheduler.explain.explained import explained
+from roost.scheduler.explain.explainer import decode_reasons
+from roost.scheduler.explain.explanation import explain
+from roost.scheduler.explain.fleet_snapshot import FleetSnapshot
+from roost.scheduler.explain.ledger_copy import Copy, CopyMessage, Refused, encode_message
+from roost.scheduler.explain.phrases import with_names
 from roost.scheduler.explain.relaxations import Excusing
-from roost.scheduler.explain.survey import constraint_name
 from roost.scheduler.gateways.local import Decide
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugins import Filter
@@ -87,7 +89,7 @@ class ExplainedWorld(World):
 
     def check(self, request: SchedulingRequest, plugins: Plugins, outcome: Outcome) -> None:
         before = self._used()
-        reasons = explained(self.fleet, request, self.table, plugins)
+        reasons = explain(FleetSnapshot(self.fleet, self.table, plugins), request)
         assert self._used() == before
         assert replace(self.by_the_copy(request), version=reasons.version) == reasons
         self._check_counts(reasons)
@@ -134,7 +136,7 @@ class ExplainedWorld(World):
             encode_message(CopyMessage([commit], self.events, self.table.version, refused))
         )
         self.events.clear()
-        reasons = decode_answer(answer or b"")
+        reasons = decode_reasons(answer or b"")
         assert reasons is not None
         return reasons
 
@@ -231,7 +233,7 @@ def named(request: SchedulingRequest, relaxation: Relaxation, fleet: Fleet) -> C
         each
         for query in request.queries
         for each in constraints_of(query)
-        if constraint_name(each, fleet) == relaxation.name
+        if str(with_names(each, fleet)) == relaxation.name
     }
     return constraint
 

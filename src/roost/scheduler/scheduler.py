@@ -32,8 +32,7 @@ from roost.scheduler.errors import (
     WordsInTheWay,
 )
 from roost.scheduler.explain.explanations import Explanations, refusal_reason
-from roost.scheduler.explain.scenario import check
-from roost.scheduler.explain.supposition import Supposition
+from roost.scheduler.explain.scenario import Supposition, check
 from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.nodes import NodeTable
 from roost.scheduler.nodes.operator_words import OperatorWords, TakenWords
@@ -380,8 +379,7 @@ class Scheduler:
         """
         with self.table.reading():
             check(self.table, scenario)
-            segments = await self._segments(spec)
-            supposed = Supposition(spec, self._options, limit, self._clock(), scenario, segments)
+            supposed = Supposition(spec, self._options, limit, self._clock(), scenario)
             return await self._gateway.what_if(supposed, self.table, self._plugins)
 
     async def use_alternate(

@@ -17,7 +17,8 @@ from roost.model.spec import RequestSpec
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider
 from roost.scheduler import SchedulerOptions
-from roost.scheduler.explain.explained import explained
+from roost.scheduler.explain import explanation
+from roost.scheduler.explain.fleet_snapshot import FleetSnapshot
 from roost.scheduler.gateways.local import Decide
 from roost.scheduler.options import DEFAULT_FILTERS
 from roost.scheduler.plugins.pci_options import PciOptions
@@ -85,7 +86,7 @@ def explain(reports: Mapping[str, Mapping[str, Any]], vcpus: int, **extra_specs:
         return bool(outcome.destinations)
 
     assert not fits(of)
-    found = explained(fleet, asked(of), table, plugins)
+    found = explanation.explain(FleetSnapshot(fleet, table, plugins), asked(of))
     for relaxation in found.relaxations:
         # Each does work as it says.
         left_out, changed = [], of

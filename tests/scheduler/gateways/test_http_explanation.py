@@ -14,7 +14,7 @@ from roost.model.reasons import Reasons, Relaxation
 from roost.model.spec import RequestSpec
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.explain.scratch import Scratch
+from roost.scheduler.explain.fleet_snapshot import FleetSnapshot
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.plugins import plugins as found
 from roost.scheduler.request.query import placement_queries
@@ -130,8 +130,8 @@ def works(ledger_fleet: object, cloud: Cloud, ask: Ask, change: Relaxation) -> b
     request = SchedulingRequest(
         "run", ask.spec, query, ask.instances[:1], 0, 1, NOW, options, places=wanted.places
     )
-    scratch = Scratch(ledger_fleet, table, Plugins(filters, found.weighers(options)))  # type: ignore[arg-type]
-    return scratch.works(request, None, None) is not None
+    snapshot = FleetSnapshot(ledger_fleet, table, Plugins(filters, found.weighers(options)))  # type: ignore[arg-type]
+    return snapshot.works(request, None, None) is not None
 
 
 async def check(ledger: Ledger, cloud: Cloud, ask: Ask) -> None:

@@ -16,7 +16,7 @@ from roost.scheduler.candidates.reported_candidates import (
     traits_of,
 )
 from roost.scheduler.candidates.reported_columns import CLASSES, ReportedColumns
-from roost.scheduler.explain.supposition import Supposition
+from roost.scheduler.explain.scenario import Supposition
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.running_selection import RunningSelection
 from roost.scheduler.nodes.table import NodeTable

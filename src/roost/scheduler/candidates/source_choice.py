@@ -8,7 +8,7 @@ import structlog
 from roost.model.reasons import Reasons
 from roost.model.request import CandidateQuery
 from roost.model.what_if import WhatIf
-from roost.scheduler.explain.supposition import Supposition
+from roost.scheduler.explain.scenario import Supposition
 from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.scheduling_request import SchedulingRequest

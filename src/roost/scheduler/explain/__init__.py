@@ -1,18 +1,22 @@
-"""Explanations of the scheduler's decisions, found beside the ledger's writer on a fleet of their own.
+"""Why a request is refused: one explanation, on a snapshot of the state of placement.
 
-explained     a whole explanation: decides the request again and combines the other modules' results
-survey        the conditions that each host meets, and the hosts that each removes in turn: the funnel
-misses        hosts that one condition alone excludes
-relaxations   single changes with which the request may be placed; pairs: two changes at once
-hardware      such changes of hardware: fewer PCI devices, smaller NUMA cells
-asked_again   the request with another spec
-proposal      a change, and its test by deciding the changed request
-sentence      the reason in one sentence; phrases: the words of conditions
-weighed       the weights of the best hosts, weigher by weigher
-every_host    all hosts with a tree, whatever is requested
-scratch       decisions that are taken back
-explainer     the process that explains refusals; copy: its copy of the scheduler's state
-explanations  the explanations in progress of one scheduler
-capacity      how many more instances fit; scenario: drains and adds hosts for that
-supposition   a request in a scenario, the input of a what-if; suppositions: answers them in forked processes
+A refusal is decided again on a snapshot that belongs to nobody else, so instances are really placed. A survey
+counts the hosts that each condition removes; hosts that fail one condition alone are near misses; and each
+change of the request that may help is decided as well, so that only changes that work are told.
+
+explanation      the whole: decides, surveys, tries changes, and writes the sentence
+snapshot         a state to judge and decide on; conditions, and what the queries make of its trees
+fleet_snapshot   the snapshot of a copy of the fleet
+survey           the conditions that each host meets, and the hosts that each removes in turn: the funnel
+misses           hosts that one condition alone excludes
+relaxations      single changes with which the request may be placed, each tried
+pairs            two changes at once
+hardware         changes of hardware: fewer PCI devices, smaller NUMA cells
+sentence         the reason in one sentence
+phrases          the words of conditions
+explainer        the refusals of one process that wait for their explanation
+ledger_copy      the forked process that follows a ledger, and explains on its copy
+explanations     the explanations in progress of one scheduler
+scenario         a request on supposed hosts, which are drained and added
+what_if          how many more instances of it fit, counted in forked processes
 """

@@ -13,11 +13,10 @@ from roost.fleet.hardware.guest_topology import GuestTopology
 from roost.model.reasons import RelaxationKind
 from roost.model.spec import RequestSpec
 from roost.scheduler.errors import SchedulerError
-from roost.scheduler.explain.asked_again import asked_again
 from roost.scheduler.explain.misses import nearest_positions
-from roost.scheduler.explain.proposal import Proposal
-from roost.scheduler.explain.scratch import Scratch
-from roost.scheduler.explain.survey import Condition, Survey, TimeLimit
+from roost.scheduler.explain.relaxations import Proposal
+from roost.scheduler.explain.snapshot import Condition, Snapshot
+from roost.scheduler.explain.survey import Survey, TimeLimit
 from roost.scheduler.filters.numa_topology import NUMATopologyFilter
 from roost.scheduler.filters.pci_passthrough import PciPassthroughFilter
 from roost.scheduler.request.demand.guest_topology import wanted_topology
@@ -32,7 +31,7 @@ _Changed = Callable[[int], RequestSpec]
 
 
 def lowered(
-    scratch: Scratch, request: SchedulingRequest, survey: Survey, time_limit: TimeLimit
+    snapshot: Snapshot, request: SchedulingRequest, survey: Survey, time_limit: TimeLimit
 ) -> Iterator[Proposal]:
     """Yield changes of the requested hardware, on hosts that lack nothing else."""
     hardware = [each for each in survey.conditions if _is_hardware(each)]
@@ -40,7 +39,7 @@ def lowered(
     requests = pci_requests(request.spec, request.options)
     # With the devices in the query, each in a group of its own, no host is known to lack just them.
     if hosts or (requests and request.options.pci.in_placement):
-        hosts = scratch.to_try(request, hosts)
+        hosts = snapshot.to_try(request, hosts)
     for each in requests:
         if each.alias is None or each.count < 2:
             continue
@@ -49,9 +48,9 @@ def lowered(
         def fewer(number: int, alias: str = alias) -> RequestSpec:
             return _with_count(request.spec, alias, number)
 
-        for found, host in _largest(scratch, request, hosts, range(1, count), fewer, time_limit):
+        for found, host in _largest(snapshot, request, hosts, range(1, count), fewer, time_limit):
             text = f"{found} PCI {'device' if found == 1 else 'devices'} of alias {alias} instead of {count}"
-            yield _proposal(scratch, "devices", alias, text, (count, found), request, fewer(found), host)
+            yield _proposal(snapshot, "devices", alias, text, (count, found), request, fewer(found), host)
     guest = wanted_topology(request.spec)
     if guest is None or not any(isinstance(each.subject, NUMATopologyFilter) for each in hardware):
         return
@@ -64,9 +63,9 @@ def lowered(
         def smaller(number: int, name: str = name) -> RequestSpec:
             return replace(request.spec, flavor=replace(flavor, **{name: number}))
 
-        for found, host in _largest(scratch, request, hosts, range(step, wanted, step), smaller, time_limit):
+        for found, host in _largest(snapshot, request, hosts, range(step, wanted, step), smaller, time_limit):
             text = f"{found} {unit} instead of {wanted}"
-            yield _proposal(scratch, "cells", name, text, (wanted, found), request, smaller(found), host)
+            yield _proposal(snapshot, "cells", name, text, (wanted, found), request, smaller(found), host)
 
 
 def _is_hardware(condition: Condition) -> bool:
@@ -77,8 +76,8 @@ def _lacking_only(survey: Survey, hardware: Sequence[Condition]) -> list[int]:
     """Return the positions of the hosts nearest to having the hardware, of hosts that lack nothing else."""
     if not hardware:
         return []
-    failed = np.zeros(len(survey.roots), dtype=np.int32)
-    removed = np.zeros(len(survey.roots), dtype=np.bool_)
+    failed = np.zeros(len(survey.index), dtype=np.int32)
+    removed = np.zeros(len(survey.index), dtype=np.bool_)
     for each in hardware:
         removed |= each.removed if each.failing is None else each.failing
         if each.failing is not None:
@@ -88,7 +87,7 @@ def _lacking_only(survey: Survey, hardware: Sequence[Condition]) -> list[int]:
 
 
 def _largest(
-    scratch: Scratch,
+    snapshot: Snapshot,
     request: SchedulingRequest,
     hosts: Sequence[int | None],
     amounts: range,
@@ -101,7 +100,7 @@ def _largest(
         low, high = 0, len(amounts)
         while low < high and not time_limit.over():
             middle = (low + high) // 2
-            if _works(scratch, request, changed(amounts[middle]), host):
+            if _works(snapshot, request, changed(amounts[middle]), host):
                 low = middle + 1
             else:
                 high = middle
@@ -109,17 +108,17 @@ def _largest(
             yield amounts[low - 1], host
 
 
-def _works(scratch: Scratch, request: SchedulingRequest, spec: RequestSpec, host: int | None) -> bool:
+def _works(snapshot: Snapshot, request: SchedulingRequest, spec: RequestSpec, host: int | None) -> bool:
     try:
-        changed = asked_again(scratch.fleet, scratch.table, request, spec)
+        changed = snapshot.with_spec(request, spec)
     except SchedulerError:
         # Flavor and image describe single cells, or CPUs by number, which contradicts another amount.
         return False
-    return scratch.works(changed, None, host) is not None
+    return snapshot.works(changed, None, host) is not None
 
 
 def _proposal(
-    scratch: Scratch,
+    snapshot: Snapshot,
     kind: RelaxationKind,
     name: str,
     text: str,
@@ -129,7 +128,7 @@ def _proposal(
     host: int | None,
 ) -> Proposal:
     before, after = numbers
-    changed = asked_again(scratch.fleet, scratch.table, request, spec)
+    changed = snapshot.with_spec(request, spec)
     distance = (before - after) / before
     return Proposal(kind, name, text, distance, changed, (host,), None, None, before, after)
 

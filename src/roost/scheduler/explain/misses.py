@@ -1,17 +1,14 @@
 """Near misses of a request: hosts that one condition alone excludes, in the query or among filters."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from roost.fleet.columns import Bools
-from roost.fleet.near_misses import NearMiss, RelaxedQuery, nearest_of, relaxed_queries
 from roost.model.reasons import Miss
 from roost.model.secrets import redacted_text
-from roost.scheduler.explain.phrases import lack_of, negated, plural
-from roost.scheduler.explain.survey import Condition, Survey
+from roost.scheduler.explain.phrases import negated
+from roost.scheduler.explain.snapshot import Condition, NearHosts
+from roost.scheduler.explain.survey import Survey
 from roost.scheduler.plugins.plugin_calls import fault
 from roost.scheduler.plugins.plugins import Lack
 
@@ -22,77 +19,28 @@ MOST_ASKED = 20
 """Hosts of one condition about which a filter is asked, to find the nearest ones."""
 
 
-@dataclass(slots=True)
-class Near:
-    """A condition and the hosts that fail it alone, nearest first.
-
-    ``index``: of each host. ``raw``: the near misses in the query, empty for other conditions. ``relaxed``:
-    the query without the constraint.
-    """
-
-    condition: Condition
-    misses: list[Miss]
-    index: list[int]
-    raw: list[NearMiss]
-    relaxed: RelaxedQuery | None = None
-
-
-def near(survey: Survey, each: int) -> list[Near]:
+def near(survey: Survey, each: int) -> list[NearHosts]:
     """Return the conditions that some host fails alone, with at most ``each`` hosts of each.
 
     Also sets the ``sole`` of constraints of the query.
     """
-    return [*_of_query(survey, each), *_of_others(survey, each)]
+    found = []
+    for hosts in survey.trees.near(survey.passing(), each):
+        if hosts.misses:
+            found.append(hosts)
+        if survey.time_limit.over():
+            survey.complete = False
+            break
+    return [*found, *_of_others(survey, each)]
 
 
-def nearest(found: list[Near], most: int) -> tuple[Miss, ...]:
+def nearest(found: list[NearHosts], most: int) -> tuple[Miss, ...]:
     """Return the nearest misses of all conditions."""
     misses = sorted((miss for one in found for miss in one.misses), key=lambda miss: miss.distance)
     return tuple(misses[:most])
 
 
-def _of_query(survey: Survey, each: int) -> list[Near]:
-    fleet, asked = survey.fleet, survey.asked
-    among = np.zeros(fleet.n_rows, dtype=np.bool_)
-    among[survey.roots[survey.passing() & ~survey.offered]] = True
-    relaxed = relaxed_queries(fleet, asked.query, survey.reach, asked.steps, among)
-    for condition in survey.conditions:
-        if condition.kind == "query":
-            condition.sole = 0
-    found = []
-    for query in relaxed:
-        condition = next(one for one in survey.conditions if one.subject == query.constraint)
-        condition.sole = len(query.anchors)
-        if survey.time_limit.over():
-            survey.complete = False
-            break
-        raw = nearest_of(fleet, [query], each)
-        if raw:
-            index = [survey.table.index_of_node(miss.root) for miss in raw]
-            known = [one for one in index if one is not None]
-            misses = [_miss_of(survey, condition, miss) for miss in raw]
-            found.append(Near(condition, misses, known, raw, query))
-    return found
-
-
-def _miss_of(survey: Survey, condition: Condition, miss: NearMiss) -> Miss:
-    fleet, constraint = survey.fleet, miss.constraint
-    position = int(np.searchsorted(survey.roots, fleet.row(miss.root)))
-    amount = constraint.is_amount
-    return Miss(
-        host=survey.name(position),
-        kind=condition.kind,
-        name=condition.name,
-        text=lack_of(miss, fleet),
-        distance=round(miss.distance, 4),
-        provider=None if miss.provider is None else fleet.name(fleet.row(miss.provider)),
-        resource_class=constraint.names[0] if amount else None,
-        wanted=constraint.amount if amount else None,
-        free=miss.free,
-    )
-
-
-def _of_others(survey: Survey, each: int) -> list[Near]:
+def _of_others(survey: Survey, each: int) -> list[NearHosts]:
     found = []
     for condition in survey.conditions:
         if condition.kind == "query":
@@ -112,7 +60,7 @@ def _of_others(survey: Survey, each: int) -> list[Near]:
         ]
         if misses:
             index = [survey.index.item(position) for _, position in lacks[:each]]
-            found.append(Near(condition, misses, index, []))
+            found.append(NearHosts(condition, misses, index))
     return found
 
 
@@ -158,5 +106,5 @@ def _lack(survey: Survey, condition: Condition, position: int) -> Lack:
             # An explanation does not fail because a plugin cannot explain itself.
             said = Lack(str(fault("filter", plugin, None, error)))
     if said is None:
-        said = Lack(negated(plural(condition, survey)), UNMEASURED)
+        said = Lack(negated(condition.words), UNMEASURED)
     return Lack(redacted_text(said.text), min(1.0, max(0.0, said.distance)))

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from roost.fleet.columns import Bools
 from roost.fleet.constraint import Constraint
 from roost.model.reasons import Relaxation
-from roost.scheduler.explain.proposal import Proposal
-from roost.scheduler.explain.relaxations import changed_on
-from roost.scheduler.explain.survey import Condition, Survey
+from roost.scheduler.explain.relaxations import Proposal, changed_on
+from roost.scheduler.explain.snapshot import Condition
+from roost.scheduler.explain.survey import Survey
 from roost.scheduler.plugins.plugins import Filter
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 
@@ -33,7 +33,7 @@ class _Failed:
 def pairs(request: SchedulingRequest, survey: Survey, filters: Sequence[Filter]) -> Iterator[Proposal]:
     """Yield changes of two conditions at once, on hosts that fail these two and no other one."""
     failed = _failed(survey)
-    number = np.zeros(len(survey.roots), dtype=np.int32)
+    number = np.zeros(len(survey.index), dtype=np.int32)
     for each in failed:
         number += each.hosts
     two = number == 2
@@ -57,7 +57,7 @@ def _failed(survey: Survey) -> list[_Failed]:
     """
     known = survey.is_host.copy()
     failed: list[_Failed] = []
-    in_query = np.zeros(len(survey.roots), dtype=np.bool_)
+    in_query = np.zeros(len(survey.index), dtype=np.bool_)
     for each in survey.conditions:
         if each.kind != "query":
             hosts = each.removed if each.failing is None else each.failing
@@ -80,7 +80,7 @@ def _together(
     position: int,
 ) -> Proposal | None:
     if any(isinstance(each.subject, Constraint) for each in conditions):
-        request = replace(request, query=survey.asked.query, fallbacks=())
+        request = replace(request, query=survey.trees.asked, fallbacks=())
     left: Sequence[Filter] = filters
     parts: list[Relaxation] = []
     for condition in conditions:

@@ -1,5 +1,7 @@
 """The words of conditions: hosts that meet one, and what a near miss lacks."""
 
+import msgspec
+
 from roost.fleet import Fleet
 from roost.fleet.constraint import (
     FORBIDDEN,
@@ -18,9 +20,9 @@ from roost.fleet.constraint import (
 )
 from roost.fleet.near_misses import NearMiss
 from roost.model.vocabulary import DISABLED_TRAIT
-from roost.scheduler.explain.survey import CLAIMS, Condition, Survey
 from roost.scheduler.request.demand.wanted_hardware import WORDS
 from roost.scheduler.request.demand.wanted_hardware import listed as listed
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 
 _SINGULAR = {"have": "has", "are": "is", "pass": "passes", "fit": "fits"}
 
@@ -41,33 +43,18 @@ _FILTERS = {
 }
 
 
-def plural(condition: Condition, survey: Survey) -> str:
-    """Return a condition in words that follow a plural subject: ``have 8 VCPU free``."""
-    subject = condition.subject
-    if condition.name == CLAIMS:
-        return "have taken the claim"
-    if isinstance(subject, Constraint):
-        return of_constraint(subject, survey.fleet)
-    if condition.kind == "place":
-        return _PLACES.get(condition.name, f"are allowed by {condition.name}")
-    if condition.kind == "candidate":
-        return f"fit by {condition.name}"
-    if condition.name == "AvailabilityZoneFilter":
-        return f"are in the availability zone {survey.request.spec.availability_zone}"
-    if condition.name in WORDS:
-        return WORDS[condition.name](survey.request.spec, survey.request.options)
-    return _FILTERS.get(condition.name, f"pass {condition.name}")
+def met_filter(name: str, request: SchedulingRequest) -> str:
+    """Return in words which hosts pass a filter; they follow a plural subject: ``are enabled and up``."""
+    if name == "AvailabilityZoneFilter":
+        return f"are in the availability zone {request.spec.availability_zone}"
+    if name in WORDS:
+        return WORDS[name](request.spec, request.options)
+    return _FILTERS.get(name, f"pass {name}")
 
 
-def publicly(condition: Condition, survey: Survey) -> str:
-    """Return a condition in words for the project, as `plural`, without names of hosts and aggregates.
-
-    An administrator or a filter may have put these names into the request.
-    """
-    subject = condition.subject
-    if isinstance(subject, Constraint) and subject.kind in (IN_TREE, MEMBER_OF, FORBIDDEN_AGGREGATES):
-        return "are where the request may be placed"
-    return plural(condition, survey)
+def met_place(step: str) -> str:
+    """Return in words which hosts a place that the request names allows, as `met_filter`."""
+    return _PLACES.get(step, f"are allowed by {step}")
 
 
 def singular(words: str) -> str:
@@ -84,18 +71,48 @@ def negated(words: str) -> str:
     return f"is one {rest.removeprefix('none ')}" if rest.startswith("none of") else f"is not {rest}"
 
 
-def of_constraint(constraint: Constraint, fleet: Fleet) -> str:
-    """Return a constraint of the query in words that follow a plural subject."""
-    names = _named(constraint, fleet)
+def with_names(constraint: Constraint, fleet: Fleet) -> Constraint:
+    """Return a constraint with the names of providers in place of their uuids, to be shown."""
+    if constraint.kind != IN_TREE:
+        return constraint
+    names = tuple(fleet.name(fleet.row(each)) if each in fleet else each for each in constraint.names)
+    return msgspec.structs.replace(constraint, names=names)
+
+
+def met_constraint(constraint: Constraint, *, in_trees: bool) -> str:
+    """Return in words which hosts meet a constraint of the query, as `met_filter`.
+
+    ``in_trees``: True if some host has several providers.
+    """
+    names = " or ".join(constraint.names)
     kind = constraint.kind
     if kind in (FORBIDDEN, ROOT_FORBIDDEN) and constraint.names == (DISABLED_TRAIT,):
         return "are enabled"
     where = f" for group {constraint.group}" if constraint.group else ""
     if constraint.is_amount:
-        one = " on one provider" if fleet.has_trees and kind == RESOURCES else ""
+        one = " on one provider" if in_trees and kind == RESOURCES else ""
         return f"have {constraint.amount} {names} free{one}{where}"
     words = _CONSTRAINTS.get(kind, "have a provider")
     return words.format(names=names, groups=", ".join(constraint.names)) + where
+
+
+def met_constraint_in_public(constraint: Constraint, *, in_trees: bool) -> str:
+    """Return `met_constraint` for the project, without names of hosts and aggregates.
+
+    An administrator or a filter may have put these names into the request.
+    """
+    if constraint.kind in (IN_TREE, MEMBER_OF, FORBIDDEN_AGGREGATES):
+        return "are where the request may be placed"
+    return met_constraint(constraint, in_trees=in_trees)
+
+
+def without_constraint(constraint: Constraint) -> str:
+    """Return in words a request without a constraint."""
+    if constraint.names == (DISABLED_TRAIT,):
+        return "with disabled hosts"
+    if constraint.kind == IN_TREE:
+        return f"without the place {' or '.join(constraint.names)}"
+    return f"without {constraint}"
 
 
 _CONSTRAINTS = {
@@ -128,8 +145,8 @@ _LACKS = {
 
 def lack_of(miss: NearMiss, fleet: Fleet) -> str:
     """Return in words what the host of a near miss of the query lacks."""
-    constraint = miss.constraint
-    names = _named(constraint, fleet)
+    constraint = with_names(miss.constraint, fleet)
+    names = " or ".join(constraint.names)
     on = ""
     if miss.provider is not None and miss.provider != miss.root:
         on = f" on {fleet.name(fleet.row(miss.provider))}"
@@ -141,21 +158,3 @@ def lack_of(miss: NearMiss, fleet: Fleet) -> str:
     if miss.unit is None:
         return f"has {free} of the {wanted} {names} wanted{on}"
     return f"has an inventory whose {miss.unit} forbids {wanted} {names}{on}"
-
-
-def without_what(constraint: Constraint, fleet: Fleet | None = None) -> str:
-    """Return a constraint that is left out, in words. ``fleet``: for names of providers, None if unknown."""
-    if constraint.names == (DISABLED_TRAIT,):
-        return "with disabled hosts"
-    if constraint.kind == IN_TREE and fleet is not None:
-        return f"without the place {_named(constraint, fleet)}"
-    return f"without {constraint}"
-
-
-def _named(constraint: Constraint, fleet: Fleet) -> str:
-    """Return the names of a constraint; for a provider its name in place of its uuid."""
-    if constraint.kind == IN_TREE:
-        return " or ".join(
-            fleet.name(fleet.row(each)) if each in fleet else each for each in constraint.names
-        )
-    return " or ".join(constraint.names)

@@ -1,23 +1,20 @@
 """Relaxations: single changes of a request with which it is placed, each tried by really deciding it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace
 
 from roost.fleet.columns import Bools
-from roost.fleet.constraint import SPLIT_RESOURCES, Constraint, with_amount, without
-from roost.fleet.fits import largest_part
-from roost.fleet.fleet import Fleet
-from roost.fleet.near_misses import NearMiss
-from roost.fleet.splitting import parts_by_tree
+from roost.fleet.constraint import Constraint, with_amount, without
 from roost.model.allocation import ANTI_AFFINITY
+from roost.model.reasons import Relaxation, RelaxationKind
 from roost.model.spec import Flavor, RequestSpec
 from roost.scheduler.candidates.candidate_source import HostView
-from roost.scheduler.explain.misses import UNMEASURED, Near
-from roost.scheduler.explain.phrases import without_what
-from roost.scheduler.explain.proposal import Proposal
-from roost.scheduler.explain.survey import Condition, Survey
+from roost.scheduler.explain.misses import UNMEASURED
+from roost.scheduler.explain.snapshot import Condition, NearHosts, Snapshot
+from roost.scheduler.explain.survey import Survey, TimeLimit
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
 from roost.scheduler.plugins.plugins import Filter
@@ -30,8 +27,75 @@ FARTHEST = 1.0
 _CPUS = ("VCPU", "PCPU")
 
 
+@dataclass(slots=True)
+class Proposal:
+    """A changed request that may work, and the hosts to try it on, nearest first.
+
+    ``filters``: in place of all filters; None for the enabled ones. A host None stands for all hosts.
+    """
+
+    kind: RelaxationKind
+    name: str
+    text: str
+    distance: float
+    request: SchedulingRequest
+    hosts: Sequence[int | None]
+    filters: Sequence[Filter] | None = None
+    group: str | None = None
+    before: int | None = None
+    after: int | None = None
+    parts: tuple[Relaxation, ...] = ()
+
+    def relaxation(self, host: str) -> Relaxation:
+        """Return the relaxation of a proposal that works."""
+        return Relaxation(
+            kind=self.kind,
+            name=self.name,
+            text=self.text,
+            distance=round(self.distance, 4),
+            host=host,
+            group=self.group,
+            before=self.before,
+            after=self.after,
+            parts=self.parts,
+        )
+
+
+def working(
+    snapshot: Snapshot, proposed: Iterable[Proposal], most: int, time_limit: TimeLimit
+) -> Iterator[Relaxation]:
+    """Yield the changes that do work, smallest first, at most ``most``, until the time limit.
+
+    For each amount the first that works is the smallest change; larger ones are left out.
+    """
+    done: set[tuple[str, str, str | None]] = set()
+    for each in proposed:
+        key = (each.kind, each.name, each.group)
+        if len(done) == most or time_limit.over():
+            return
+        if key in done:
+            continue
+        host = _host_of(snapshot, each)
+        if host is not None:
+            done.add(key)
+            yield each.relaxation(host)
+
+
+def _host_of(snapshot: Snapshot, proposal: Proposal) -> str | None:
+    """Return the host of the last instance if a proposal works, else None."""
+    for host in snapshot.to_try(proposal.request, proposal.hosts):
+        name = snapshot.works(proposal.request, proposal.filters, host)
+        if name is not None:
+            return name
+    return None
+
+
 def proposals(
-    request: SchedulingRequest, survey: Survey, found: Sequence[Near], filters: Sequence[Filter], placed: int
+    request: SchedulingRequest,
+    survey: Survey,
+    found: Sequence[NearHosts],
+    filters: Sequence[Filter],
+    placed: int,
 ) -> list[Proposal]:
     """Return changes that may work, the smallest first. ``placed`` instances of the request fit as it is."""
     proposed = [each for one in found for each in _proposed(request, survey, one, filters)]
@@ -58,7 +122,7 @@ def changed_on(
     if isinstance(subject, Constraint):
         if not subject.is_amount:
             return _without_constraint(request, survey, condition, UNMEASURED, (index,), filters)
-        most = _most_on(survey, subject, position)
+        most = survey.trees.most_on(subject, position)
         return _with_less(request, condition, subject, most, index) if most else None
     if isinstance(subject, RequestedPlace):
         return _elsewhere(request, subject, (index,))
@@ -70,17 +134,16 @@ def changed_on(
 
 
 def _proposed(
-    request: SchedulingRequest, survey: Survey, near: Near, filters: Sequence[Filter]
+    request: SchedulingRequest, survey: Survey, near: NearHosts, filters: Sequence[Filter]
 ) -> Iterator[Proposal]:
     condition, subject = near.condition, near.condition.subject
     distance = near.misses[0].distance
     if isinstance(subject, Constraint):
-        asking = replace(request, query=survey.asked.query, fallbacks=())
+        asking = replace(request, query=survey.trees.asked, fallbacks=())
         if not subject.is_amount:
             yield _without_constraint(asking, survey, condition, distance, near.index, filters)
             return
-        for miss, index in zip(near.raw, near.index, strict=True):
-            amount = _admitted(survey.fleet, subject, miss)
+        for amount, index in zip(near.amounts, near.index, strict=True):
             if amount >= 1 and amount != subject.amount:
                 yield _with_less(asking, condition, subject, amount, index)
     elif isinstance(subject, RequestedPlace):
@@ -111,7 +174,7 @@ def _without_constraint(
     return Proposal(
         "constraint",
         condition.name,
-        without_what(constraint, survey.fleet),
+        condition.without,
         distance,
         replace(request, query=without(request.query, constraint)),
         hosts,
@@ -205,33 +268,6 @@ def _group(
         before,
         after,
     )
-
-
-def _most_on(survey: Survey, constraint: Constraint, position: int) -> int:
-    """Return the part of a constraint's amount that a host could give, from 0 to one less than the amount."""
-    fleet, name, root = survey.fleet, constraint.names[0], survey.roots.item(position)
-    if constraint.kind == SPLIT_RESOURCES:
-        _, _, together = parts_by_tree(fleet, name, constraint.amount)
-        most = together.item(root)
-    else:
-        columns = fleet.inventory_columns(name)
-        slots = columns.slots(survey.reach.rows[survey.reach.anchors == root])
-        slots = slots[slots >= 0]
-        units = columns.min_unit[slots], columns.max_unit[slots], columns.step_size[slots]
-        most = int(largest_part(constraint.amount, columns.largest_in(slots), *units).max(initial=0))
-    return most if most < constraint.amount else 0
-
-
-def _admitted(fleet: Fleet, constraint: Constraint, miss: NearMiss) -> int:
-    """Return the amount of a near miss that is nearest to the one that a constraint demands."""
-    most, wanted = miss.free or 0, constraint.amount
-    if constraint.kind == SPLIT_RESOURCES:
-        return most
-    columns = fleet.inventory_columns(constraint.names[0])
-    slot = columns.slot(fleet.row(miss.provider or miss.root))
-    least, step = columns.min_unit.item(slot), columns.step_size.item(slot)
-    amount = most - most % step if miss.unit != "min_unit" else least
-    return min(amount, wanted - wanted % step) if miss.unit == "step_size" else amount
 
 
 def flavor_with(spec: RequestSpec, constraint: Constraint, amount: int) -> Flavor:

@@ -1,9 +1,11 @@
-"""Scenarios: drains and adds hosts, on a fleet and a node table that belong to nobody else."""
+"""Scenarios: a request on supposed hosts, which are drained and added on a fleet and a node table that belong
+to nobody else."""
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from roost.fleet import Fleet
@@ -18,13 +20,28 @@ from roost.model.change import (
 )
 from roost.model.node import NodeReport
 from roost.model.node_event import MembershipsSet
+from roost.model.spec import RequestSpec
 from roost.model.what_if import MoreHosts, Scenario
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.options import SchedulerOptions
 
 _UNUSED_CELL: dict[str, Any] = {"pinned_cpus": [], "cpu_usage": 0, "memory_usage": 0}
 _UNUSED_PAGES: dict[str, Any] = {"used": 0}
 _MEMBERS = "nova_object.data"
+
+
+class Supposition(msgspec.Struct, frozen=True):
+    """A request, of which up to ``limit`` instances are placed in a scenario.
+
+    ``now``: seconds since the epoch.
+    """
+
+    spec: RequestSpec
+    options: SchedulerOptions
+    limit: int
+    now: float
+    scenario: Scenario = Scenario()
 
 
 def drained_nodes(table: NodeTable, scenario: Scenario) -> tuple[str, ...]:

@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from roost.fleet.columns import Bools
-from roost.fleet.constraint import SPLIT_RESOURCES, TOGETHER, Constraint
-from roost.fleet.splitting import parts_by_tree
+from roost.fleet.constraint import TOGETHER, Constraint
 from roost.model.reasons import Miss, Relaxation
 from roost.scheduler.explain.misses import nearest_removed
-from roost.scheduler.explain.phrases import listed, negated, plural, publicly, singular
-from roost.scheduler.explain.survey import Condition, Survey
+from roost.scheduler.explain.phrases import listed, met_constraint, negated, singular
+from roost.scheduler.explain.snapshot import Condition
+from roost.scheduler.explain.survey import Survey
 
 MOST_NAMED = 3
 """Conditions that the sentence names as met; further ones of a long request are left out."""
@@ -30,8 +28,8 @@ def sentences(
     binding, before = _binding(survey)
     if binding is None:
         return refusal, first + "a limit of the scheduler was met before all hosts were tried"
-    words = plural(binding, survey)
-    met = [plural(each, survey) for each, _ in before]
+    words = binding.words
+    met = [each.words for each, _ in before]
     own = next((each for each in misses if each.name == binding.name and each.kind == binding.kind), None)
     closest = own or (misses[0] if misses else nearest_removed(survey, binding))
     most = "" if own is not None else _most(survey, binding, before)
@@ -41,12 +39,10 @@ def sentences(
         more = " (and more)" if len(met) > MOST_NAMED else ""
         verbs = listed(named if n > 1 else list(map(singular, named)))
         text = f"{n} of {known} hosts {verbs}{more}; "
-        public_names = [publicly(each, survey) for each, _ in before][-MOST_NAMED:]
-        public = (
-            f"no host that {listed(list(map(singular, public_names)))} {singular(publicly(binding, survey))}"
-        )
+        public_names = [each.public for each, _ in before][-MOST_NAMED:]
+        public = f"no host that {listed(list(map(singular, public_names)))} {singular(binding.public)}"
     else:
-        text, public = "", f"no host {singular(publicly(binding, survey))}"
+        text, public = "", f"no host {singular(binding.public)}"
     if n == 1:
         one = "that one" if met else "the only host known"
         # The closest host that only this condition keeps from the request must be that one.
@@ -90,11 +86,9 @@ def _binding(survey: Survey) -> tuple[Condition | None, list[tuple[Condition, in
         left = after
     if not (left & survey.offered).any():
         whole = [each for each in conditions if each.failing is None]
-        together = Constraint(None, TOGETHER)
-        return (whole[-1] if whole else Condition("query", str(together), together, left)), before
+        return (whole[-1] if whole else _together(left)), before
     if int((left & survey.offered).sum()) < int(left.sum()):
-        together = Constraint(None, TOGETHER)
-        before.append((Condition("query", str(together), together, left), int((left & survey.offered).sum())))
+        before.append((_together(left), int((left & survey.offered).sum())))
     left = left & survey.offered
     for each in survey.conditions:
         if each.kind == "query":
@@ -108,6 +102,13 @@ def _binding(survey: Survey) -> tuple[Condition | None, list[tuple[Condition, in
     return None, before
 
 
+def _together(removed: Bools) -> Condition:
+    """Return the condition that all constraints are met at once."""
+    constraint = Constraint(None, TOGETHER)
+    words = met_constraint(constraint, in_trees=True)
+    return Condition(kind="query", name=str(constraint), words=words, subject=constraint, removed=removed)
+
+
 def _most(survey: Survey, binding: Condition, before: Sequence[tuple[Condition, int]]) -> str:
     """Return in words the host that has most of a scarce amount, where it lacks something else too."""
     subject = binding.subject
@@ -117,26 +118,8 @@ def _most(survey: Survey, binding: Condition, before: Sequence[tuple[Condition, 
     for each, _ in before:
         if each.failing is not None:
             left = left & ~each.failing
-    fleet, name = survey.fleet, subject.names[0]
-    if subject.kind == SPLIT_RESOURCES:
-        _, _, together = parts_by_tree(fleet, name, subject.amount)
-        places = np.flatnonzero(left)
-        if not len(places):
-            return ""
-        best = int(together[survey.roots[places]].argmax())
-        most = together.item(survey.roots.item(places.item(best)))
-        return f"; the most, on {survey.name(places.item(best))}, is {most}"
-    columns = fleet.inventory_columns(name)
-    rows = columns.row[: columns.n].astype(np.intp)
-    position = np.full(fleet.n_rows, -1, dtype=np.intp)
-    position[survey.roots[left]] = np.flatnonzero(left)
-    at = position[fleet.roots(rows)]
-    mine = np.flatnonzero(at >= 0)
-    if not len(mine):
-        return ""
-    amounts = columns.largest_in(columns.slots(rows[mine]))
-    best = int(amounts.argmax())
-    return f"; the most, on {survey.name(at.item(mine.item(best)))}, is {int(amounts.item(best))}"
+    found = survey.trees.best(subject, left)
+    return "" if found is None else f"; the most, on {survey.name(found[0])}, is {found[1]}"
 
 
 def _order(condition: Condition) -> int:

@@ -6,35 +6,26 @@ Hosts and trees are counted by the same masks over all trees: a host is a tree t
 
 import time
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 
 import msgspec
 import numpy as np
 
-from roost.fleet import Fleet
-from roost.fleet.candidates import CandidateSearch
-from roost.fleet.columns import Bools, Rows
-from roost.fleet.constraint import IN_TREE, TOGETHER, Constraint
-from roost.fleet.feasibility import feasibilities
-from roost.fleet.reach import Reach, is_flat, reach_of
-from roost.fleet.removals import Removal, removals
+from roost.fleet.columns import Bools
+from roost.fleet.constraint import Constraint
 from roost.model.folded_names import host_names
-from roost.model.reasons import HostNames, Stage, StageKind
-from roost.model.request import CandidateQuery
+from roost.model.reasons import HostNames, Stage
 from roost.scheduler.candidates.candidate_order import MOST_CANDIDATES
 from roost.scheduler.candidates.candidate_source import HostView, OneHost
-from roost.scheduler.candidates.fallback_candidates import fleet_candidates
 from roost.scheduler.errors import SchedulerError
-from roost.scheduler.explain.every_host import EveryHost, name_of
+from roost.scheduler.explain.phrases import met_filter, met_place
+from roost.scheduler.explain.snapshot import Condition, Snapshot, host_name
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
 from roost.scheduler.nodes.labels import Indexes
-from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.declarations import free_of_class, in_order, looks_at, names_hosts
 from roost.scheduler.plugins.plugin_calls import ask_filter, ask_key, ask_to_narrow, ask_weigher
 from roost.scheduler.plugins.plugins import Filter, Weigher
-from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.request.places import RequestedPlace, ignored, is_forced
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
@@ -61,72 +52,42 @@ class TimeLimit:
         return time.monotonic() >= self._ends
 
 
-@dataclass(slots=True, eq=False)
-class Condition:
-    """One condition of a request. Masks are over `Survey.roots`.
-
-    ``subject``: the source of the condition. ``removed``: hosts that it removes in its turn. ``failing``: all
-    hosts that do not meet it; None if not all were judged. ``sole``: how many hosts it alone removes.
-    """
-
-    kind: StageKind
-    name: str
-    subject: Constraint | RequestedPlace | Filter | None
-    removed: Bools
-    failing: Bools | None = None
-    sole: int | None = None
-    providers_alone: int | None = None
-
-
-@dataclass(slots=True)
-class QueryTrees:
-    """One query of the request, and the trees that can serve it: ``local``, bool[n_rows]."""
-
-    query: CandidateQuery
-    local: Bools
-    steps: list[Removal] = field(default_factory=list)
-
-
 class Survey:
-    """All trees and hosts of a fleet before one instance of a request, with the instances before it placed.
+    """All trees and hosts before one instance of a request, with the instances before it placed.
 
-    ``roots``: the rows of all trees. ``index``: the node of each, -1 for a tree that is no host. ``asked``:
-    of several queries the one that most trees can serve. ``offered``: the trees that can serve any query.
-    ``failures``: how many places and filters each host fails, of those that judge all hosts. ``left``: the
-    hosts that nothing removes.
+    ``trees``: what the queries make of them. ``failures``: how many places and filters each host fails, of
+    those that judge all hosts. ``left``: the hosts that nothing removes.
     """
 
     def __init__(
         self,
-        fleet: Fleet,
+        snapshot: Snapshot,
         request: SchedulingRequest,
-        table: NodeTable,
-        filters: Sequence[Filter],
         refused: Collection[str] = (),
         time_limit: TimeLimit | None = None,
     ) -> None:
         """``refused``: the names of hosts on which claims were refused."""
-        self.fleet, self.request, self.table = fleet, request, table
+        self.snapshot, self.request, self.table = snapshot, request, snapshot.table
         self.time_limit = time_limit or TimeLimit(60)
         self.complete = True
-        rows = fleet.rows()
-        self.roots: Rows = rows[fleet.parent[rows] < 0]
-        self.index: Indexes = table.indexes_of_rows(fleet, self.roots)
-        self.is_host: Bools = self.index >= 0
-        self.progress = progress_at_start(request, table, fleet)
-        self._claimed = _claimed_members(request, table, fleet)
-        self.conditions: list[Condition] = []
+        self.trees = trees = snapshot.survey(request)
+        self.index: Indexes = trees.index
+        self.is_host: Bools = trees.index >= 0
+        self.offered: Bools = trees.offered
+        self.progress = snapshot.members(request)
+        self._claimed = _claimed_members(snapshot, request)
+        self.conditions: list[Condition] = trees.conditions.copy()
         self.repeating: dict[Constraint, list[Filter]] = {}
-        self._survey_query()
-        self._every = EveryHost(fleet, self.roots[self.is_host], self.index[self.is_host])
-        self._view = HostView(table, self._every)
-        self._hosts = np.flatnonzero(self.is_host)
-        self.left: Bools = self.offered & self.is_host
-        self.failures = np.zeros(len(self.roots), dtype=np.int32)
-        self._survey_places((*ignored(request.spec, table), *request.places))
-        self.filters = _applying(filters, request)
+        self._view = HostView(self.table, trees.source)
+        self._judged = np.flatnonzero(trees.judged)
+        self.left: Bools = trees.offered & self.is_host
+        self.failures = np.zeros(len(self.index), dtype=np.int32)
+        self._survey_places((*ignored(request.spec, self.table), *request.places))
+        self.filters = _applying(snapshot.plugins.filters, request)
         self._survey_filters()
-        self._survey_candidates(filters)
+        for condition in trees.others:
+            self._remove(condition)
+        self._survey_candidates(snapshot.plugins.filters)
         self._survey_claims(refused)
         self._count_sole()
 
@@ -149,18 +110,18 @@ class Survey:
         return True
 
     def positions(self, mask: Bools) -> list[int]:
-        """Return the positions in ``roots`` of a mask."""
+        """Return the positions of a mask over all trees."""
         found: list[int] = np.flatnonzero(mask).tolist()
         return found
 
     def name(self, position: int) -> str:
         """Return the name of the host at a position."""
-        return name_of(self.table, self.index.item(position))
+        return host_name(self.table, self.index.item(position))
 
     def one(self, position: int) -> OneHost:
         """Return the host at a position, as plugins see a single host."""
-        place = int(np.searchsorted(self._hosts, position))
-        return OneHost(self.table, self._every, place, self._every.level)
+        place = int(np.searchsorted(self._judged, position))
+        return OneHost(self.table, self.trees.source, place, self.trees.source.level)
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the funnel: see `Stage`."""
@@ -181,67 +142,54 @@ class Survey:
             only = self.offered & self.is_host & condition.failing & (self.failures == 1)
         return only
 
-    # The query
-
-    def _survey_query(self) -> None:
-        fleet = self.fleet
-        self.reach: Reach = reach_of(fleet)
-        parts = [QueryTrees(query, _local(fleet, query)) for query in self.request.queries]
-        asked = self.asked = max(parts, key=lambda part: int(part.local.sum()))
-        others = np.zeros(fleet.n_rows, dtype=np.bool_)
-        for part in parts:
-            if part is not asked:
-                others |= part.local
-        self.offered: Bools = (asked.local | others)[self.roots]
-        asked.steps, _ = removals(fleet, asked.query, self.reach, kept=True)
-        left = np.ones(len(self.roots), dtype=np.bool_)
-        for step in asked.steps:
-            cached = left & (step.left | others)[self.roots]
-            name = constraint_name(step.constraint, fleet)
-            condition = Condition("query", name, step.constraint, left & ~cached)
-            if step.constraint.kind != TOGETHER:
-                condition.failing = step.failing[self.roots]
-                condition.providers_alone = step.providers_alone
-            self.conditions.append(condition)
-            left = cached
-        # A tree that could serve only by the sharing providers of other trees is no host for the request.
-        self.conditions[-1].removed |= left & ~self.offered
-        self.conditions = [
-            each for each in self.conditions if each.failing is not None or bool(each.removed.any())
-        ]
-
     # Places, filters, candidates and claims
 
     def _survey_places(self, places: Iterable[RequestedPlace]) -> None:
         for place in places:
             failing = self.is_host & np.isin(self.index, list(place.nodes), invert=place.allowed)
-            self._remove(Condition("place", place.step, place, failing, failing))
+            condition = Condition(
+                kind="place",
+                name=place.step,
+                words=met_place(place.step),
+                subject=place,
+                removed=failing,
+                failing=failing,
+            )
+            self._remove(condition)
 
     def _survey_filters(self) -> None:
         for plugin in self.filters:
             known = looks_at(plugin) is not None or names_hosts(plugin)
-            failing = self._failing(plugin, self.is_host) if known else None
+            failing = self._failing(plugin, self.trees.judged) if known else None
             if failing is None:
                 # A filter that may look at anything is asked about few hosts, as in a decision.
                 some = self._failing(plugin, self.left)
-                self._remove(Condition("filter", plugin.name, plugin, self.left if some is None else some))
+                removed = self.left if some is None else some
             else:
-                failing &= ~self._repeated(plugin, failing)
-                self._remove(Condition("filter", plugin.name, plugin, failing, failing))
+                removed = failing = failing & ~self._repeated(plugin, failing)
+            condition = Condition(
+                kind="filter",
+                name=plugin.name,
+                words=met_filter(plugin.name, self.request),
+                subject=plugin,
+                removed=removed,
+                failing=failing,
+            )
+            self._remove(condition)
 
     def _repeated(self, plugin: Filter, failing: Bools) -> Bools:
         """Return the hosts that a filter and a constraint of the query exclude for the same cause.
 
         One cause is one condition, which may be the only one that a host fails.
         """
-        repeated = np.zeros(len(self.roots), dtype=np.bool_)
+        repeated = np.zeros(len(self.index), dtype=np.bool_)
         for condition in self.conditions:
             subject = condition.subject
             if condition.failing is None or not isinstance(subject, Constraint):
                 continue
             positions = np.flatnonzero(failing & condition.failing)
             if len(positions) and hasattr(plugin, "same_cause"):
-                hosts = self._view.some(np.searchsorted(self._hosts, positions))
+                hosts = self._view.some(np.searchsorted(self._judged, positions))
                 same = plugin.same_cause(subject, hosts, self.request)
                 if same is not None:
                     repeated[positions[same]] = True
@@ -250,9 +198,9 @@ class Survey:
 
     def _failing(self, plugin: Filter, among: Bools) -> Bools | None:
         """Return which of some hosts a filter excludes; None if it fails on one of them."""
-        failing = np.zeros(len(self.roots), dtype=np.bool_)
+        failing = np.zeros(len(self.index), dtype=np.bool_)
         positions = np.flatnonzero(among)
-        hosts = self._view.some(np.searchsorted(self._hosts, positions))
+        hosts = self._view.some(np.searchsorted(self._judged, positions))
         try:
             implied = isinstance(plugin, ClaimCondition)
             progress = self._claimed if implied else self.progress
@@ -269,10 +217,16 @@ class Survey:
         narrowing = [each for each in narrowing if ask_key(each, self.request) is not None]
         if not narrowing or not self.left.any():
             return
-        source = fleet_candidates(self.fleet, self.request, self.table)
+        source = self.snapshot.candidates(self.request)
         position_of = {index: position for position, index in enumerate(source.index.tolist())}
         found = {
-            id(each): Condition("candidate", each.name, each, np.zeros(len(self.roots), dtype=np.bool_))
+            id(each): Condition(
+                kind="candidate",
+                name=each.name,
+                words=f"fit by {each.name}",
+                subject=each,
+                removed=np.zeros(len(self.index), dtype=np.bool_),
+            )
             for each in narrowing
         }
         for number, position in enumerate(self.positions(self.left)):
@@ -296,10 +250,11 @@ class Survey:
     def _survey_claims(self, refused: Collection[str]) -> None:
         if not refused:
             return
-        removed = np.zeros(len(self.roots), dtype=np.bool_)
+        removed = np.zeros(len(self.index), dtype=np.bool_)
         for position in self.positions(self.left):
             removed[position] = self.table.hosts[self.index.item(position)] in refused
-        self._remove(Condition("candidate", CLAIMS, None, removed))
+        condition = Condition(kind="candidate", name=CLAIMS, words="have taken the claim", removed=removed)
+        self._remove(condition)
 
     def _remove(self, condition: Condition) -> None:
         if condition.failing is not None:
@@ -317,14 +272,18 @@ class Survey:
         removed = condition.removed & self.is_host
         failing = condition.failing
         asked = condition.kind == "query"
+        counted = asked and self.trees.trees is not None
+        alone = None if failing is None else int((failing & self.is_host).sum())
+        if condition.kind == "filter" and not bool((self.is_host == self.trees.judged).all()):
+            alone = None
         return Stage(
             kind=condition.kind,
             name=condition.name,
             hosts=int(removed.sum()),
-            hosts_alone=None if failing is None else int((failing & self.is_host).sum()),
+            hosts_alone=alone,
             hosts_sole=condition.sole,
-            trees=int(condition.removed.sum()) if asked else None,
-            trees_alone=int(failing.sum()) if asked and failing is not None else None,
+            trees=int(condition.removed.sum()) if counted else None,
+            trees_alone=int(failing.sum()) if counted and failing is not None else None,
             providers_alone=condition.providers_alone,
             removed=HostNames() if asked else self._names(removed),
         )
@@ -360,26 +319,10 @@ def _applying(filters: Sequence[Filter], request: SchedulingRequest) -> list[Fil
     return [each for each in in_order(chosen) if ask_key(each, request) is not None]
 
 
-def _claimed_members(request: SchedulingRequest, table: NodeTable, fleet: Fleet) -> GroupPlacement:
+def _claimed_members(snapshot: Snapshot, request: SchedulingRequest) -> GroupPlacement:
     """Return the members of the server group that have claims. Claims are judged by these alone."""
     group = request.spec.group
     if group is None:
         return GroupPlacement()
     spec = msgspec.structs.replace(request.spec, group=msgspec.structs.replace(group, hosts=()))
-    return progress_at_start(msgspec.structs.replace(request, spec=spec), table, fleet)
-
-
-def constraint_name(constraint: Constraint, fleet: Fleet) -> str:
-    """Return a constraint as text, with the name of a provider in place of its uuid."""
-    if constraint.kind == IN_TREE:
-        names = tuple(fleet.name(fleet.row(each)) if each in fleet else each for each in constraint.names)
-        constraint = msgspec.structs.replace(constraint, names=names)
-    return str(constraint)
-
-
-def _local(fleet: Fleet, query: CandidateQuery) -> Bools:
-    """Return the trees that can serve a query: bool[n_rows]."""
-    cached = None if is_flat(fleet, query) else feasibilities(fleet).of(query)
-    marks = np.zeros(fleet.n_rows, dtype=np.bool_)
-    marks[CandidateSearch(fleet, query, feasibility=cached).local_anchors()] = True
-    return marks
+    return snapshot.members(msgspec.structs.replace(request, spec=spec))

@@ -15,7 +15,7 @@ from roost.placement.errors import BadRequest, NotFound
 from roost.scheduler.candidates.cached_answers import CachedAnswers
 from roost.scheduler.candidates.unfilled_placement import being_filled
 from roost.scheduler.errors import BadRequestSpec, SchedulerError
-from roost.scheduler.explain.supposition import Supposition
+from roost.scheduler.explain.scenario import Supposition
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.asked_candidates import AskedCandidates
 from roost.scheduler.gateways.error_translation import translated

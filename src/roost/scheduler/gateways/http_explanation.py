@@ -21,10 +21,10 @@ from roost.scheduler.candidates.cached_answers import CachedAnswers
 from roost.scheduler.candidates.fetched_candidates import FetchedCandidates
 from roost.scheduler.candidates.unfilled_placement import filling
 from roost.scheduler.errors import CannotWeigh
-from roost.scheduler.explain.every_host import name_of
-from roost.scheduler.explain.phrases import without_what
+from roost.scheduler.explain.phrases import without_constraint
 from roost.scheduler.explain.relaxations import flavor_with
 from roost.scheduler.explain.sentence import way_out
+from roost.scheduler.explain.snapshot import host_name
 from roost.scheduler.explain.survey import TimeLimit
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
@@ -179,7 +179,7 @@ class _Explanation:
     def _fits(self, found: Reasons, judged: _Judged) -> Reasons:
         pool, table = judged.pool, self._table
         weighed = tuple(
-            WeighedHost(name_of(table, pool.index(host)), pool.weight(host), pool.numbers(host)())
+            WeighedHost(host_name(table, pool.index(host)), pool.weight(host), pool.numbers(host)())
             for host in judged.fitting[:MOST_WEIGHED]
         )
         number = "1 host" if judged.left == 1 else f"{judged.left} hosts"
@@ -267,7 +267,7 @@ class _Explanation:
         return misses, Relaxation(
             kind="constraint",
             name=str(constraint),
-            text=without_what(constraint),
+            text=without_constraint(constraint),
             distance=UNMEASURED,
             host=names[0],
             group=constraint.group,
@@ -380,7 +380,7 @@ class _Explanation:
         return "every claim was refused", "a limit of the scheduler was met before all hosts were tried"
 
     def _name(self, judged: _Judged, host: int) -> str:
-        return name_of(self._table, judged.pool.index(host))
+        return host_name(self._table, judged.pool.index(host))
 
 
 def _placed(judged: _Judged, most: int) -> int:

@@ -17,8 +17,9 @@ from roost.placement.commands.allocations import write_allocations
 from roost.scheduler.candidates.fallback_candidates import fleet_candidates
 from roost.scheduler.errors import SchedulerError
 from roost.scheduler.explain.explainer import Explainer, Job
-from roost.scheduler.explain.supposition import Supposition
-from roost.scheduler.explain.suppositions import Suppositions
+from roost.scheduler.explain.ledger_copy import MOST_WAITING, LedgerCopies
+from roost.scheduler.explain.scenario import Supposition
+from roost.scheduler.explain.what_if import Suppositions
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.evaluation_ahead import EvaluationAhead
 from roost.scheduler.gateways.local_replacement import UseAlternate
@@ -43,8 +44,8 @@ class LocalGateway:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._ahead = EvaluationAhead(ledger)
-        self._explainer: Explainer | None = None
-        self._suppositions: Suppositions | None = None
+        self._explainer = Explainer(LedgerCopies(ledger).find, MOST_WAITING)
+        self._suppositions = Suppositions(ledger)
 
     async def decide(self, request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
         await self._ahead.evaluate(request.queries)
@@ -67,13 +68,9 @@ class LocalGateway:
         *,
         newest: bool = False,
     ) -> Reasons | None:
-        if self._explainer is None:
-            self._explainer = Explainer(self._ledger)
         return await self._explainer.explain(Job(request, table, plugins, placed, newest))
 
     async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
-        if self._suppositions is None:
-            self._suppositions = Suppositions.of_ledger(self._ledger)
         return await self._suppositions.what_if(supposed, table, plugins)
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:

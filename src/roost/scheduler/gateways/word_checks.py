@@ -18,7 +18,7 @@ from roost.model.spec import Selection
 from roost.model.what_if import WhatIf
 from roost.placement.errors import PlacementError
 from roost.scheduler.errors import ClaimsInDoubt, NewerWord, SchedulerError, TakenAway
-from roost.scheduler.explain.supposition import Supposition
+from roost.scheduler.explain.scenario import Supposition
 from roost.scheduler.gateways import Decided, Gateway
 from roost.scheduler.nodes.operator_words import OperatorWords
 from roost.scheduler.nodes.table import NodeTable

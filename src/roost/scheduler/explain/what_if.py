@@ -1,29 +1,50 @@
-"""Counts the further instances of a request that fit, by really placing them one after another."""
+"""What-ifs: counts the further instances of a request that fit, by really placing them one after another.
 
+It is done in forked processes, one at a time, beside the ledger's writer.
+"""
+
+import asyncio
+import time
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
 
 import msgspec
+import structlog
 
 from roost.fleet import Fleet
+from roost.ledger import Ledger
 from roost.model.folded_names import host_names
 from roost.model.what_if import Share, WhatIf
-from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.explain.every_host import name_of
-from roost.scheduler.explain.explained import explained
-from roost.scheduler.explain.scenario import add_hosts, drain, drained_nodes
-from roost.scheduler.explain.scratch import Scratch
-from roost.scheduler.explain.supposition import Supposition
+from roost.placement.queries.forked import (
+    ForkedFailed,
+    ForkedTooLarge,
+    ForkedTooLong,
+    ForkedUnavailable,
+    run_forked,
+)
+from roost.placement.queries.query_pace import QueryPace
+from roost.scheduler.errors import BadRequestSpec, SchedulerError, SchedulerFault
+from roost.scheduler.explain.explainer import MORE_BYTES, SHARE
+from roost.scheduler.explain.explanation import explain
+from roost.scheduler.explain.fleet_snapshot import FleetSnapshot
+from roost.scheduler.explain.scenario import Supposition, add_hosts, drain, drained_nodes
+from roost.scheduler.explain.snapshot import host_name
 from roost.scheduler.explain.survey import MOST_NAMED, TimeLimit
 from roost.scheduler.gateways.query_checks import check_queries
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.rebuild import is_rebuild
-from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.selection import Plugins
 
+MOST_WAITING: Final = 8
+"""What-ifs that wait for their turn. Further ones are not answered."""
+SECONDS: Final = 20.0
+"""Seconds after which no further instance is placed."""
+SECONDS_MORE: Final = 10.0
+"""Further seconds for which a process may run, to explain why the next instance does not fit."""
 BATCH = 500
 """Instances that one run places, before the time limit is checked again.
 
@@ -31,6 +52,74 @@ A filter that does not declare ``depends_on_claims`` is asked once for all of th
 """
 MOST_SHARES = 100
 """Lines of an answer at most; each line is a number of instances and the hosts with so many."""
+
+_log = structlog.get_logger()
+
+
+class _Refused(msgspec.Struct, frozen=True, tag=True):
+    """A what-if that cannot be answered. ``bad``: because of the request."""
+
+    text: str
+    bad: bool
+
+
+class _Found(msgspec.Struct, frozen=True, tag=True):
+    found: WhatIf
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decoder: msgspec.msgpack.Decoder[_Refused | _Found] = msgspec.msgpack.Decoder(_Refused | _Found)
+
+
+class Suppositions:
+    """Answers the what-ifs of one process about the head of its ledger. For use from one event loop."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._turn = asyncio.Lock()
+        self._waiting = 0
+        self._pacing = QueryPace()
+
+    async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
+        """Return how many more instances fit; None if too many what-ifs wait, or if it cannot be found out.
+
+        Raises: `BadRequestSpec`, `SchedulerFault`, `StorageError`, `LedgerError`.
+        """
+        if self._waiting >= MOST_WAITING:
+            return None
+        self._waiting += 1
+        try:
+            async with self._turn:
+                await asyncio.sleep(self._pacing.wait(time.monotonic(), SHARE))
+                answer = await self._answer(supposed, table, plugins)
+        finally:
+            self._waiting -= 1
+        if isinstance(answer, _Refused):
+            raise (BadRequestSpec if answer.bad else SchedulerFault)(answer.text)
+        return None if answer is None else answer.found
+
+    async def _answer(
+        self, supposed: Supposition, table: NodeTable, plugins: Plugins
+    ) -> _Refused | _Found | None:
+        fleet = await self._ledger.current()
+        try:
+            answered = partial(_answered, fleet, table, plugins, supposed)
+            found = await run_forked(answered, SECONDS + SECONDS_MORE, MORE_BYTES, self._forked)
+        except (ForkedFailed, ForkedTooLarge, ForkedTooLong, ForkedUnavailable) as error:
+            _log.warning("a what-if question is not answered", error=str(error))
+            return None
+        return _decoder.decode(found)
+
+    def _forked(self, seconds: float) -> None:
+        self._pacing = self._pacing.spent(time.monotonic(), seconds, SHARE)
+
+
+def _answered(fleet: Fleet, table: NodeTable, plugins: Plugins, supposed: Supposition) -> bytes:
+    """Return the answer, encoded. For a forked process."""
+    try:
+        return _encode(_Found(what_if(fleet, table, plugins, supposed, seconds=SECONDS)))
+    except SchedulerError as error:
+        return _encode(_Refused(str(error), isinstance(error, BadRequestSpec)))
 
 
 def what_if(
@@ -52,20 +141,20 @@ def what_if(
     exist.
     """
     time_limit, node_version = TimeLimit(seconds), table.version
-    request = _suppose(fleet, table, supposed)
-    scratch = Scratch(fleet, table, plugins)
+    snapshot = FleetSnapshot(fleet, table, plugins)
+    request = _suppose(snapshot, supposed)
     fits, refused, binds = 0, False, None
-    with scratch.trying():
+    with snapshot.trying():
         while fits < supposed.limit and not refused and not time_limit.over():
             number = min(BATCH, supposed.limit - fits)
-            placed = scratch.decide(_next(request, number), cached=True).destinations
+            placed = snapshot.decide(_next(request, number), cached=True).destinations
             request = _with_members(request, [each.selected.host for each in placed])
             fits += len(placed)
             refused = len(placed) < number
         if refused:
-            binds = explained(fleet, _next(request, 1), table, plugins, seconds=explaining)
-        counted = Counter(scratch.index_of(claim) for claim in scratch.claims)
-        shares = _shares({name_of(table, at): n for at, n in counted.items() if at is not None})
+            binds = explain(snapshot, _next(request, 1), seconds=explaining)
+        counted = Counter(snapshot.index_of(claim) for claim in snapshot.claims)
+        shares = _shares({host_name(table, at): n for at, n in counted.items() if at is not None})
     return WhatIf(
         fits=fits,
         limited=fits == supposed.limit,
@@ -80,8 +169,9 @@ def what_if(
     )
 
 
-def _suppose(fleet: Fleet, table: NodeTable, supposed: Supposition) -> SchedulingRequest:
+def _suppose(snapshot: FleetSnapshot, supposed: Supposition) -> SchedulingRequest:
     """Apply the scenario; returns the request in it, without instances yet."""
+    fleet, table = snapshot.fleet, snapshot.table
     spec, options = supposed.spec, supposed.options
     if is_rebuild(spec):
         raise BadRequestSpec("a rebuild takes no further host: how many fit cannot be asked")
@@ -91,7 +181,7 @@ def _suppose(fleet: Fleet, table: NodeTable, supposed: Supposition) -> Schedulin
     for more in supposed.scenario.added:
         add_hosts(fleet, table, more)
     # A request may name a drained host. It keeps the name, and does not fit.
-    asked = placement_queries(spec, FilterFacts(table, options, aggregates=supposed.aggregates))
+    asked = snapshot.queries(spec, options)
     drain(table, drained)
     request = SchedulingRequest(
         run=str(uuid.uuid4()),

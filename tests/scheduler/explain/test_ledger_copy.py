@@ -10,7 +10,7 @@ import pytest
 from roost.model.inventory import Inventory
 from roost.placement.commands.inventories import SetInventories
 from roost.scheduler import SchedulerOptions
-from roost.scheduler.explain import explainer
+from roost.scheduler.explain import ledger_copy
 from support.clouds import NOW, Provider, flat, replace_report, spec, uuid_of
 from support.offering import by_metrics
 from support.scheduling import Room, Within
@@ -88,8 +88,8 @@ def test_a_process_that_died_is_replaced_and_costs_one_explanation_at_most(withi
 
 
 def test_the_process_ends_when_no_refusals_come(within: Within, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explainer, "IDLE_SECONDS", 0.0)
-    monkeypatch.setattr(explainer, "TELLING_SECONDS", 0.02)
+    monkeypatch.setattr(ledger_copy, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(ledger_copy, "TELLING_SECONDS", 0.02)
 
     async def work(room: Room) -> None:
         others = children()

@@ -20,9 +20,8 @@ from roost.placement.commands.providers import CreateProvider
 from roost.placement.commands.traits_and_aggregates import SetTraits
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.errors import BadRequestSpec, SchedulerError
-from roost.scheduler.explain.capacity import what_if
-from roost.scheduler.explain.scenario import add_hosts
-from roost.scheduler.explain.supposition import Supposition
+from roost.scheduler.explain.scenario import Supposition, add_hosts
+from roost.scheduler.explain.what_if import what_if
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
 from roost.scheduler.gateways.local import Decide
 from roost.scheduler.plugins.plugins import Named

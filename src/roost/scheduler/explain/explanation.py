@@ -4,21 +4,15 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from roost.fleet import Fleet
-from roost.fleet.constraint import constraints_of
-from roost.model.reasons import Reasons, Stage
+from roost.model.reasons import Reasons, Stage, WeighedHost
 from roost.scheduler.explain.hardware import lowered
 from roost.scheduler.explain.misses import near, nearest
 from roost.scheduler.explain.pairs import pairs
-from roost.scheduler.explain.proposal import working
-from roost.scheduler.explain.relaxations import proposals
-from roost.scheduler.explain.scratch import Scratch, without_limits
+from roost.scheduler.explain.relaxations import proposals, working
 from roost.scheduler.explain.sentence import sentences, user_way_out, way_out
-from roost.scheduler.explain.survey import Survey, TimeLimit, constraint_name
-from roost.scheduler.explain.weighed import weighed_hosts
-from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.explain.snapshot import Snapshot, host_name, without_limits
+from roost.scheduler.explain.survey import Survey, TimeLimit
 from roost.scheduler.request.scheduling_request import SchedulingRequest
-from roost.scheduler.selection.selection import Plugins
 
 MOST_MISSES = 5
 MOST_RELAXATIONS = 5
@@ -28,47 +22,40 @@ NEAR_EACH = 4
 """Hosts for each condition on which changes of the request are tried."""
 
 
-def explained(
-    fleet: Fleet,
-    request: SchedulingRequest,
-    table: NodeTable,
-    plugins: Plugins,
-    *,
-    placed: int = 0,
-    seconds: float = 5.0,
+def explain(
+    snapshot: Snapshot, request: SchedulingRequest, *, placed: int = 0, seconds: float = 5.0
 ) -> Reasons:
-    """Return why a request is refused on a fleet, or its best hosts if it is not.
+    """Return why a request is refused on a snapshot, or its best hosts if it is not.
 
-    Fleet and table must belong to nobody else: the instances are really placed on them. ``placed``: so many
-    of the request's first instances hold their hosts already. ``seconds``: time after which no further near
-    misses and relaxations are sought.
+    ``placed``: so many of the request's first instances hold their hosts already. ``seconds``: time after
+    which no further near misses and relaxations are sought.
 
     Raises: `SchedulerError` if the request cannot be judged.
     """
     time_limit = TimeLimit(seconds)
     request = _remaining(without_limits(request), placed)
     wanted = placed + len(request.instances)
-    scratch = Scratch(fleet, table, plugins)
-    with scratch.trying():
-        outcome = scratch.decide(request)
-        more = len(scratch.claims)
+    before = len(snapshot.claims)
+    with snapshot.trying():
+        outcome = snapshot.decide(request)
+        more = len(snapshot.claims) - before
         if more < len(request.instances):
             instance = request.instances[more]
             refused = {each.host for each in outcome.tries if each.instance == instance and each.refusal}
-            survey = _survey(scratch, request, more, refused, time_limit)
+            survey = _survey(snapshot, request, more, refused, time_limit)
             found = near(survey, NEAR_EACH + len(request.instances))
-            scratch.one_by_one = survey.can_weigh(plugins.weighers)
+            snapshot.one_by_one = survey.can_weigh(snapshot.plugins.weighers)
             stages, misses = survey.stages(), nearest(found, MOST_MISSES)
             texts = sentences(survey, misses, placed + more, wanted, outcome.refusal or "")
     if more == len(request.instances):
-        return _fits(scratch, request, placed, time_limit)
+        return _fits(snapshot, request, placed, time_limit)
     # Of equal changes, first the ones that the user can make.
-    proposed = [*lowered(scratch, request, survey, time_limit)]
-    proposed += proposals(request, survey, found, plugins.filters, 0 if placed else more)
+    proposed = [*lowered(snapshot, request, survey, time_limit)]
+    proposed += proposals(request, survey, found, snapshot.plugins.filters, 0 if placed else more)
     proposed.sort(key=lambda each: round(each.distance, 4))
-    relaxations = tuple(working(scratch, proposed, MOST_RELAXATIONS, time_limit))
+    relaxations = tuple(working(snapshot, proposed, MOST_RELAXATIONS, time_limit))
     if not relaxations:
-        both = working(scratch, pairs(request, survey, plugins.filters), MOST_PAIRS, time_limit)
+        both = working(snapshot, pairs(request, survey, snapshot.plugins.filters), MOST_PAIRS, time_limit)
         relaxations = tuple(sorted(both, key=lambda each: each.distance))
     sentence, public = texts
     return replace(
@@ -80,9 +67,9 @@ def explained(
     )
 
 
-def _fits(scratch: Scratch, request: SchedulingRequest, placed: int, time_limit: TimeLimit) -> Reasons:
-    survey = _survey(scratch, request, 0, (), time_limit)
-    weighed = weighed_hosts(scratch.fleet, request, scratch.table, scratch.plugins, MOST_WEIGHED)
+def _fits(snapshot: Snapshot, request: SchedulingRequest, placed: int, time_limit: TimeLimit) -> Reasons:
+    survey = _survey(snapshot, request, 0, (), time_limit)
+    weighed = _weighed(snapshot, request)
     left = int(survey.left.sum())
     number = "1 host" if left == 1 else f"{left} hosts"
     sentence = f"it fits: {number} may be used, and {weighed[0].host} is the best"
@@ -92,26 +79,42 @@ def _fits(scratch: Scratch, request: SchedulingRequest, placed: int, time_limit:
 
 
 def _survey(
-    scratch: Scratch, request: SchedulingRequest, before: int, refused: Collection[str], time_limit: TimeLimit
+    snapshot: Snapshot,
+    request: SchedulingRequest,
+    before: int,
+    refused: Collection[str],
+    time_limit: TimeLimit,
 ) -> Survey:
     """Return the survey for one instance, with the instances before it placed."""
     one = replace(request, instances=request.instances[before : before + 1], min_count=1)
-    return Survey(scratch.fleet, one, scratch.table, scratch.plugins.filters, refused, time_limit)
+    return Survey(snapshot, one, refused, time_limit)
 
 
 def _counted(survey: Survey, stages: tuple[Stage, ...], sentence: str, public: str) -> Reasons:
+    trees = survey.trees
     return Reasons(
         sentence=sentence,
         public=public,
-        version=survey.fleet.version,
+        version=survey.snapshot.version,
         node_version=survey.table.version,
-        query=tuple(constraint_name(each, survey.fleet) for each in constraints_of(survey.asked.query)),
+        query=trees.query,
         hosts=survey.hosts,
-        trees=len(survey.roots),
-        providers=len(survey.fleet),
+        trees=trees.trees or 0,
+        providers=trees.providers or 0,
         stages=stages,
         left=int(survey.left.sum()),
-        trees_left=int(survey.offered.sum()),
+        trees_left=0 if trees.trees is None else int(survey.offered.sum()),
+    )
+
+
+def _weighed(snapshot: Snapshot, request: SchedulingRequest) -> tuple[WeighedHost, ...]:
+    """Return the best hosts for the first instance of a request, best first, with the numbers of all
+    weighers."""
+    pool = snapshot.pool(request)
+    pool.ready()
+    return tuple(
+        WeighedHost(host_name(snapshot.table, pool.index(host)), pool.weight(host), pool.numbers(host)())
+        for host in pool.best(MOST_WEIGHED)
     )
 
 

@@ -1,0 +1,285 @@
+"""Snapshots: the state of placement that an explanation judges and decides on.
+
+Two make it: `roost.scheduler.explain.fleet_snapshot.FleetSnapshot` from a copy of the fleet,
+`roost.scheduler.explain.answer_snapshot.AnswerSnapshot` from the answers of a placement service over HTTP.
+Decisions are really made on a snapshot, by the selection of all runs, and taken back.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import msgspec
+
+from roost.fleet.columns import Bools
+from roost.fleet.constraint import Constraint
+from roost.model.reasons import Miss, StageKind
+from roost.model.request import CandidateQuery
+from roost.model.spec import RequestSpec
+from roost.scheduler.candidates.candidate_source import CandidateSource
+from roost.scheduler.errors import SchedulerError
+from roost.scheduler.gateways.running_selection import RunningSelection
+from roost.scheduler.nodes.labels import Indexes
+from roost.scheduler.nodes.outstanding import taken_by
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.plugins.plugins import Filter
+from roost.scheduler.pool.fresh_pool import FreshPool
+from roost.scheduler.pool.host_pool import HostPool
+from roost.scheduler.request.places import RequestedPlace
+from roost.scheduler.request.query import PlacementQueries, placement_queries
+from roost.scheduler.request.request_filters import FilterFacts
+from roost.scheduler.request.request_filters.routed_networks import segments_of
+from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.selection.claim_result import ClaimResult
+from roost.scheduler.selection.outcome import Claim, Outcome
+from roost.scheduler.selection.selection import Plugins, RandomDraw, choose
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Condition:
+    """One condition of a request. Masks are over the trees of a `QuerySurvey`: bool[n].
+
+    ``words`` follow a plural subject: ``have 8 VCPU free``. ``public``: the words for the project, by default
+    the same; an administrator or a filter may have put names of hosts into the request. ``without``: the
+    request without the condition, in words. ``subject``: the source of the condition. ``removed``: hosts that
+    it removes in its turn. ``failing``: all judged hosts that do not meet it; None if not all of them were
+    asked. ``sole``: how many hosts it alone removes.
+    """
+
+    kind: StageKind
+    name: str
+    words: str
+    public: str = ""
+    without: str = ""
+    subject: Constraint | RequestedPlace | Filter | None = None
+    removed: Bools
+    failing: Bools | None = None
+    sole: int | None = None
+    providers_alone: int | None = None
+
+    def __post_init__(self) -> None:
+        self.public = self.public or self.words
+        self.without = self.without or f"without {self.name}"
+
+
+@dataclass(slots=True)
+class NearHosts:
+    """A condition and the hosts that fail it alone, nearest first.
+
+    ``index``: of each host. ``amounts``: for a constraint on an amount, the nearest amount that each host
+    could give.
+    """
+
+    condition: Condition
+    misses: list[Miss]
+    index: list[int]
+    amounts: Sequence[int] = ()
+
+
+@dataclass(kw_only=True)
+class QuerySurvey:
+    """The trees of placement before one instance of a request, and what the queries make of them.
+
+    ``index``: intp[n], the node of each tree, -1 for a tree that is no host. ``offered``: bool[n], the trees
+    that can serve a query. ``judged``: bool[n], the hosts about which filters can be asked; ``source`` has
+    them in the same order. ``conditions``: those of the query, in order; ``others`` come after the filters.
+    ``asked``: the query that they are of; ``query``: the same in words. ``trees``, ``providers``: their
+    numbers in all; None where hosts alone are known.
+    """
+
+    index: Indexes
+    offered: Bools
+    judged: Bools
+    source: CandidateSource
+    asked: CandidateQuery
+    query: tuple[str, ...]
+    conditions: list[Condition] = field(default_factory=list)
+    others: Sequence[Condition] = ()
+    trees: int | None = None
+    providers: int | None = None
+
+    def near(self, among: Bools, most: int) -> Iterator[NearHosts]:
+        """Yield the constraints that some of the trees ``among`` fail alone, each with ``most`` hosts.
+
+        Also sets the ``sole`` of the conditions.
+        """
+        return iter(())
+
+    def most_on(self, constraint: Constraint, position: int) -> int:
+        """Return the part of a constraint's amount that a tree could give, one less than the amount at most;
+        0 if unknown."""
+        return 0
+
+    def best(self, constraint: Constraint, among: Bools) -> tuple[int, int] | None:
+        """Return the position of the tree that could give most of an amount, and how much; None if unknown.
+
+        ``among``: the trees to choose from.
+        """
+        return None
+
+
+class Snapshot(ABC):
+    """A state of placement with the node table, on which requests are decided and taken back.
+
+    It, the table too, must belong to nobody else: claims are made on it. ``one_by_one``: False if a host that
+    a request may use can fail the request, so that success on one host does not imply success on all.
+    """
+
+    def __init__(self, table: NodeTable, plugins: Plugins) -> None:
+        self.table = table
+        self.plugins = plugins
+        self.one_by_one = True
+        self._claims: list[Claim] = []
+
+    # State
+
+    @property
+    def version(self) -> int | None:
+        """The version of the ledger; None if unknown."""
+        return None
+
+    @abstractmethod
+    def survey(self, request: SchedulingRequest) -> QuerySurvey:
+        """Return the trees before the first instance of a request."""
+
+    @abstractmethod
+    def candidates(self, request: SchedulingRequest, only: int | None = None) -> CandidateSource:
+        """Return the hosts that placement offers for a request, claims included.
+
+        ``only``: the index of the one host to include. A request whose query the snapshot knows nothing of
+        has none.
+        """
+
+    @abstractmethod
+    def members(self, request: SchedulingRequest) -> GroupPlacement:
+        """Return the members of the request's server group, claims included."""
+
+    @abstractmethod
+    def index_of(self, claim: Claim) -> int | None:
+        """Return the index of the host that a claim is on."""
+
+    @abstractmethod
+    def _aggregates_of(self, segment: str) -> frozenset[str]:
+        """Return the aggregates of a network segment."""
+
+    @abstractmethod
+    def _claim(self, request: SchedulingRequest, claim: Claim) -> ClaimResult:
+        """Make a claim."""
+
+    # Decisions
+
+    def decide(
+        self,
+        request: SchedulingRequest,
+        filters: Sequence[Filter] | None = None,
+        only: int | None = None,
+        *,
+        cached: bool = False,
+    ) -> Outcome:
+        """Choose hosts and claim them; the claims of a refused run stay as well.
+
+        ``filters``: in place of those of the plugins. ``only``: the index of the one host to include.
+        ``cached``: use the equivalence cache of the plugins, which pays for runs of many instances.
+
+        Raises: `SchedulerError`.
+        """
+        request = without_limits(request)
+        pool = (self._cached_pool(request) if cached else None) or self.pool(request, filters, only)
+        running = RunningSelection(choose(request, self.table, pool, RandomDraw(request.seed)))
+        while (claim := running.claim) is not None:
+            result = self._claim(request, claim)
+            if result.reason is None:
+                self._claims.append(claim)
+            running.answer(result)
+        if not running.outcome.destinations:
+            # The selection has released the instances that the run had placed; here they stay.
+            self._count_again(request)
+        return running.outcome
+
+    def pool(
+        self, request: SchedulingRequest, filters: Sequence[Filter] | None = None, only: int | None = None
+    ) -> FreshPool:
+        """Return the host pool of a request; ``filters`` and ``only`` as of `decide`."""
+        plugins, source = self.plugins, self.candidates(request, only)
+        chosen = plugins.filters if filters is None else filters
+        return FreshPool(request, self.table, source, chosen, plugins.weighers, self.members(request))
+
+    @property
+    def claims(self) -> Sequence[Claim]:
+        """The claims that are made and not taken back."""
+        return self._claims
+
+    @contextmanager
+    def trying(self) -> Iterator[None]:
+        """Take back at the end what is claimed in the context."""
+        before = len(self._claims)
+        try:
+            yield
+        finally:
+            self.table.release(*(claim.instance for claim in self._claims[before:]))
+            del self._claims[before:]
+
+    def to_try(self, request: SchedulingRequest, hosts: Sequence[int | None]) -> Sequence[int | None]:
+        """Return the hosts to try a changed request on, each alone; None stands for all hosts together.
+
+        It is for all together where one host alone proves nothing: any of several instances may go anywhere.
+        """
+        alone = self.one_by_one and len(request.instances) == 1
+        return hosts if alone and hosts else (None,)
+
+    def works(
+        self, request: SchedulingRequest, filters: Sequence[Filter] | None, only: int | None
+    ) -> str | None:
+        """Return the host of a request's last instance; None if the request is refused, or a plugin fails."""
+        with self.trying():
+            try:
+                destinations = self.decide(request, filters, only).destinations
+            except SchedulerError:
+                return None
+            if not destinations:
+                return None
+            node = destinations[-1].selected.node
+            index = self.table.index_of_node(node)
+            return node if index is None else host_name(self.table, index)
+
+    def queries(self, spec: RequestSpec, options: SchedulerOptions) -> PlacementQueries:
+        """Return the placement queries of a spec. Raises: `SchedulerError`."""
+        aggregates = {segment: self._aggregates_of(segment) for segment in segments_of(spec, options)}
+        return placement_queries(spec, FilterFacts(self.table, options, aggregates=aggregates))
+
+    def with_spec(self, request: SchedulingRequest, spec: RequestSpec) -> SchedulingRequest:
+        """Return the scheduling request with another spec. Raises: `SchedulerError`."""
+        asked = self.queries(spec, request.options)
+        return msgspec.structs.replace(
+            request,
+            spec=spec,
+            query=asked.query,
+            fallbacks=asked.fallbacks,
+            limit=asked.limit,
+            places=asked.places,
+        )
+
+    def _cached_pool(self, request: SchedulingRequest) -> HostPool | None:
+        return None
+
+    def _count_again(self, request: SchedulingRequest) -> None:
+        memory_mb, disk_mb = taken_by(request.spec)
+        for claim in self._claims:
+            index = self.index_of(claim) if claim.instance in request.instances else None
+            if index is not None:
+                assignment = claim.candidate.assignment
+                self.table.claim(claim.instance, index, memory_mb, disk_mb, assignment)
+
+
+def without_limits(request: SchedulingRequest) -> SchedulingRequest:
+    """Return the request without a time limit, and without alternates."""
+    return msgspec.structs.replace(request, deadline=math.inf, num_alternates=0)
+
+
+def host_name(table: NodeTable, index: int) -> str:
+    """Return the name of a host: of its service, with the node if the service has several."""
+    host, node = table.hosts[index], table.nodenames[index]
+    return host if len(table.indexes_of_host(host)) < 2 else f"{host}/{node}"
