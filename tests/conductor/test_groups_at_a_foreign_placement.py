@@ -14,6 +14,7 @@ from roost.model.spec import ServerGroup
 from roost.placement.client import HttpPlacement
 from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.gateways.http import HttpGateway
+from roost.scheduler.selection.host_pools import HostPools
 from roost.state.api_database.build_requests import AcceptRequest
 from roost.state.api_database.requests import Requests
 from roost.state.api_database.server_groups import ServerGroups
@@ -46,8 +47,13 @@ def test_requests_at_the_same_moment_keep_to_their_group(
 
             async def place(request: BuildRequest) -> None:
                 await requests.database.write(AcceptRequest(request, NOW))
-                gateway = HttpGateway(placement, groups.members, sleep=lambda _: asyncio.sleep(0.001))
-                scheduler = Scheduler(gateway, cloud.table(), Kept(), clock=lambda: NOW)
+                gateway = HttpGateway(
+                    placement,
+                    HostPools(cloud.table()),
+                    groups.members,
+                    sleep=lambda _: asyncio.sleep(0.001),
+                )
+                scheduler = Scheduler(gateway, Kept(), clock=lambda: NOW)
                 for _ in range(5):  # As a conductor does, whose request may lose to others.
                     try:
                         await scheduler.select_destinations(request.spec, 1, instances=request.instances)

@@ -23,6 +23,7 @@ from roost.scheduler.errors import NoAlternate, WordsInTheWay
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes.feed import NodeFeed
 from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.selection.host_pools import HostPools
 from roost.state.api_database.build_requests import AcceptRequest
 from roost.state.api_database.operator_words import WordStore
 from roost.state.cell_database.disabled import EnableHost, ReadFlags
@@ -80,7 +81,9 @@ async def cloud(directory: Path) -> AsyncIterator[Cloud]:
         table = NodeTable()
         feed = NodeFeed(conductors.cells.values(), table, source=WordStore(conductors.ledger.database))
         await feed.refresh()
-        second = Scheduler(LocalGateway(ledger), table, Memory(), clock=lambda: NOW, words=feed.words)
+        second = Scheduler(
+            LocalGateway(ledger, HostPools(table)), Memory(), clock=lambda: NOW, words=feed.words
+        )
         try:
             yield Cloud(conductors, second)
         finally:

@@ -18,8 +18,9 @@ from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import BadRequestSpec, CannotWeigh
 from roost.scheduler.options import SchedulerOptions, options_from
 from roost.scheduler.plugins.plugin_calls import ask_key, ask_weigher, verdict
-from roost.scheduler.plugins.plugin_names import FILTER, WEIGHER, built_ins
-from roost.scheduler.plugins.plugins import filters, weighers
+from roost.scheduler.plugins.plugin_class import FILTER, WEIGHER
+from roost.scheduler.plugins.plugin_names import built_ins
+from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.pool.weights import HostWeights
 from roost.scheduler.request.image_properties import CURRENT_NAMES, FLAGS, NUMBERS
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
@@ -138,7 +139,7 @@ Case = tuple[str, Mapping[str, Mapping[str, Any]]]
 
 def cases(kind: str) -> list[Case]:
     """Each plugin that Nova has too, with each of its options."""
-    names = [each.name for each in built_ins(kind) if not getattr(each, "beyond_nova", False)]
+    names = [each.name for each in built_ins(kind) if not each.beyond_nova]
     return [(name, options) for name in names if name not in OTHERS for options in OPTIONS.get(name, [{}])]
 
 
@@ -146,7 +147,8 @@ def compare(nova: Nova, kind: str, case: Case, path: Path, seeds: range, hosts: 
     name, options = case
     enabled = {"enabled_filters" if kind == FILTER else "weight_classes": name}
     ours = ours_of(options, path, **enabled)
-    plugin = (filters if kind == FILTER else weighers)(ours)[0]
+    found = Plugins.enabled(ours)
+    plugin = (found.filters if kind == FILTER else found.weighers)[0]
     for seed in seeds:
         some, asked = hosts_and_requests(seed, hosts, requests)
         table = table_of(map(report_of, some))
@@ -268,9 +270,9 @@ def multipliers(draw: random.Random) -> dict[str, dict[str, Any]]:
         "metrics": {"required": False, "weight_setting": ["heat=1.0", "power=-0.5"]},
     }
     for each in built_ins(WEIGHER):
-        group, name = getattr(each, "multiplier_option", ("filter_scheduler", each.multiplier_key))
-        if not getattr(each, "beyond_nova", False) and draw.random() < 0.8:
-            least = getattr(each, "least_multiplier", -math.inf)
+        group, name = each.multiplier_option
+        if not each.beyond_nova and draw.random() < 0.8:
+            least = -math.inf if each.least_multiplier is None else each.least_multiplier
             found[group][name] = max(least, draw.choice((-1.0, 0.0, 1.0, 2.5, -0.1, 1000.0)))
     return found
 
@@ -280,7 +282,7 @@ def ordered(nova: Nova, path: Path, seeds: range, hosts: int, requests: int) -> 
     for seed in seeds:
         options = multipliers(random.Random(seed))
         ours = ours_of(options, path, weight_classes=", ".join(names))
-        made = weighers(ours)
+        made = Plugins.enabled(ours).weighers
         some, asked = hosts_and_requests(seed, hosts, requests)
         for host in some:
             host["cpu_allocation_ratio"] = 4.0  # see "whole processors"

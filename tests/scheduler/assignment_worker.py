@@ -17,11 +17,11 @@ from roost.model.node import NodeReport
 from roost.model.record import RecordSink
 from roost.model.spec import Destination, RequestSpec
 from roost.placement.commands.allocations import ConsumerWrite, FreeConsumers, WriteAllocations
-from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
+from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.errors import NoAlternate
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.local import LocalGateway
-from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.selection.host_pools import HostPools
 from roost.storage import Database
 from support.clouds import NOW, Kept
 from support.hardware_clouds import OPTIONS, REQUESTS, hardware_cloud, node_report, providers_of
@@ -40,17 +40,15 @@ class Worker:
         gateway: Gateway,
         name: str,
         say: Callable[..., None],
-        table: NodeTable | None = None,
         records: RecordSink | None = None,
-        options: SchedulerOptions = OPTIONS,
     ) -> None:
         self._ledger = ledger
         self._say = say
         self._name = name
         self._draw = random.Random(name)
-        self._numa_model = options.request_filters.numa_model
-        self._table = table or hardware_cloud(NODES, self._numa_model).table()
-        self._scheduler = Scheduler(gateway, self._table, records or Kept(), options, lambda: NOW)
+        self._numa_model = gateway.pools.options.request_filters.numa_model
+        self._table = gateway.pools.table
+        self._scheduler = Scheduler(gateway, records or Kept(), lambda: NOW)
         self._placed: list[tuple[RequestSpec, Destination]] = []
         self._built: set[str] = set()
         self._on_the_way: list[NodeReport] = []
@@ -167,10 +165,15 @@ class Worker:
         return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self._name}/{text}"))
 
 
+def pools() -> HostPools:
+    """The host pools of one scheduler."""
+    return HostPools(hardware_cloud(NODES, OPTIONS.request_filters.numa_model).table(), OPTIONS)
+
+
 async def _main(url: str, name: str, count: int, pipe: Connection) -> None:
     database = Database(url)
     ledger = await Ledger.open(database)
-    worker = Worker(ledger, LocalGateway(ledger), name, lambda *words: pipe.send(words))
+    worker = Worker(ledger, LocalGateway(ledger, pools()), name, lambda *words: pipe.send(words))
     pipe.send(("ready",))
     pipe.recv()
     await asyncio.gather(*(worker.work(range(first, count, AT_ONCE)) for first in range(AT_ONCE)))

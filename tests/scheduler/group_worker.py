@@ -15,6 +15,7 @@ from roost.placement.commands.allocations import FreeConsumers
 from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.errors import NoAlternate
 from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.selection.host_pools import HostPools
 from roost.storage import Database
 from support.clouds import NOW, Kept, flat, spec
 
@@ -40,7 +41,7 @@ class Worker:
         self._name = name
         self._draw = random.Random(name)
         self._scheduler = Scheduler(
-            LocalGateway(ledger), flat(HOSTS, VCPUS).table(), Kept(), None, lambda: NOW
+            LocalGateway(ledger, HostPools(flat(HOSTS, VCPUS).table())), Kept(), lambda: NOW
         )
         self._placed: list[tuple[RequestSpec, Destination]] = []
 

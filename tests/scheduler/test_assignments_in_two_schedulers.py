@@ -66,9 +66,11 @@ async def compete(place: Place, over: str, name: str, count: int) -> Counter[str
         await fill(ledgers[0], hardware_cloud(NODES))
         workers = []
         for number, ledger in enumerate(ledgers):
-            gateway: Gateway = LocalGateway(ledger)
+            gateway: Gateway = LocalGateway(ledger, assignment_worker.pools())
             if over == "http":
-                gateway = HttpGateway(await stack.enter_async_context(over_http(ledger)))
+                gateway = HttpGateway(
+                    await stack.enter_async_context(over_http(ledger)), assignment_worker.pools()
+                )
             say = lambda *words: said.append(words)  # noqa: E731
             workers.append(Worker(ledger, gateway, f"{name}-{number}", say))
         await asyncio.gather(

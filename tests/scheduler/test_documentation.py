@@ -2,13 +2,12 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from roost.scheduler.options import DEFAULT_FILTERS, multiplier_option
-from roost.scheduler.plugins.plugin_names import FILTER, WEIGHER, built_ins
-from roost.scheduler.plugins.plugin_options import declared_options
+from roost.scheduler.plugins.plugin_class import FILTER, WEIGHER, PluginClass
+from roost.scheduler.plugins.plugin_names import built_ins
 from roost.scheduler.request.keys.key import Key
 from roost.scheduler.request.keys.readers import all_known
 
@@ -32,21 +31,21 @@ def table(kind: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _name(plugin: Any) -> str:
-    if getattr(plugin, "beyond_nova", False):
+def _name(plugin: PluginClass) -> str:
+    if plugin.beyond_nova:
         return f"*{plugin.name}*"
     return f"**{plugin.name}**" if plugin.name in DEFAULT_FILTERS else plugin.name
 
 
-def _summary(plugin: Any) -> str:
+def _summary(plugin: PluginClass) -> str:
     """The first sentence of the docstring, or the first of the module's if the class's is too long."""
-    text = " ".join((plugin.__doc__ or "").split())
+    text = " ".join((plugin.make.__doc__ or "").split())
     sentence = re.split(r"\. |\.$", text)[0]
     return sentence.replace("``", "`").replace("|", "\\|")
 
 
-def _options(plugin: Any) -> str:
-    declared = declared_options(plugin)
+def _options(plugin: PluginClass) -> str:
+    declared = plugin.options
     if declared is None:
         return ""
     where = "" if declared.group == "filter_scheduler" else f"[{declared.group}] "

@@ -14,9 +14,10 @@ from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import BadRequestSpec, CannotWeigh, SchedulerFault
 from roost.scheduler.gateways.local import LocalGateway
-from roost.scheduler.plugins import plugins
 from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.plugins.plugins import Filter, Plugins, Weigher
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import NOW, Kept, filled, flat, report, spec, uuid_of
 from support.offering import by_metrics
 
@@ -46,17 +47,21 @@ class Plugin:
 
 @pytest.mark.parametrize("kind", ["filters", "weighers"])
 @pytest.mark.parametrize("looks", [None, Looks.REPORT])
-def test_plugin_that_raises(
-    tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch, kind: str, looks: Looks | None
-) -> None:
+def test_plugin_that_raises(tmp_path: Path, empty_database: Path, kind: str, looks: Looks | None) -> None:
     plugin = Plugin(looks)
-    monkeypatch.setattr(plugins, kind, lambda names: [plugin])
+    filters, weighers = Plugins.enabled(SchedulerOptions())
+    found = Plugins(
+        [Filter.of(plugin)] if kind == "filters" else filters,
+        [Weigher.of(plugin)] if kind == "weighers" else weighers,
+    )
 
     async def run() -> None:
         cloud = flat(3)
         async with filled(tmp_path / "roost.db", cloud, empty_database) as ledger:
             kept = Kept()
-            scheduler = Scheduler(LocalGateway(ledger), cloud.table(), kept, clock=lambda: NOW)
+            scheduler = Scheduler(
+                LocalGateway(ledger, HostPools(cloud.table(), plugins=found)), kept, clock=lambda: NOW
+            )
             text = f"{kind.removesuffix('s')} odd failed on host host2: ZeroDivisionError: division by zero"
             for runs in (1, 2):
                 with pytest.raises(SchedulerFault, match=text):
@@ -72,11 +77,13 @@ def test_plugin_that_raises(
 
 def test_error_of_the_database_is_no_fault_of_the_scheduler() -> None:
     class Busy:
+        pools = HostPools(flat(1).table())
+
         async def decide(self, *_: object) -> None:
             raise LedgerBusy("others were first")
 
     kept = Kept()
-    scheduler = Scheduler(Busy(), flat(1).table(), kept, clock=lambda: NOW)  # type: ignore[arg-type]
+    scheduler = Scheduler(Busy(), kept, clock=lambda: NOW)  # type: ignore[arg-type]
     with pytest.raises(LedgerBusy):
         asyncio.run(scheduler.select_destinations(spec(), 1))
     assert kept.runs == []
@@ -86,7 +93,11 @@ def test_error_of_the_database_is_no_fault_of_the_scheduler() -> None:
     "wish", [{"scheduler_hints": {"query": ("\udc80",)}}, {"image": Image(properties={"query": "\udc80"})}]
 )
 def test_request_spec_that_cannot_be_encoded_is_refused(wish: dict[str, Any]) -> None:
-    scheduler = Scheduler(None, flat(1).table(), Kept(), clock=lambda: NOW)  # type: ignore[arg-type]
+    scheduler = Scheduler(
+        LocalGateway(None, HostPools(flat(1).table())),  # type: ignore[arg-type]
+        Kept(),
+        clock=lambda: NOW,
+    )
     with pytest.raises(BadRequestSpec, match="cannot be encoded as UTF-8"):
         asyncio.run(scheduler.select_destinations(spec(**wish), 1))
 
@@ -101,7 +112,7 @@ def test_required_metric_fails_only_requests_that_may_use_the_host(
             for number in (0, 1):
                 table.update([report(f"host{number}", uuid_of(number), metrics={"heat": 20.0 - number})])
             options = SchedulerOptions(plugins=by_metrics({"heat": -1.0}))
-            scheduler = Scheduler(LocalGateway(ledger), table, kept, options, lambda: NOW)
+            scheduler = Scheduler(LocalGateway(ledger, HostPools(table, options)), kept, lambda: NOW)
             with pytest.raises(CannotWeigh, match="host host2 does not report metric 'heat'"):
                 await scheduler.select_destinations(spec(), 1)
             assert kept.runs[-1].refusal is not None

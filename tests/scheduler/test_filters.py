@@ -170,7 +170,7 @@ def test_affinity(
 def test_an_empty_hint_names_no_instance(name: str) -> None:
     [plugin] = named_filters(name)
     hint = name.replace("HostFilter", "").lower() + "_host"
-    assert plugin.key(scheduling_request(of=spec(scheduler_hints={hint: ("",)}))) is None  # type: ignore[attr-defined]
+    assert plugin.key(scheduling_request(of=spec(scheduler_hints={hint: ("",)}))) is None
 
 
 @pytest.mark.parametrize("text", ["null", "{}", '""', "0", "[]"])

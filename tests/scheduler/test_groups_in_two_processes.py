@@ -16,6 +16,7 @@ from roost.model.change import AllocationsChanged
 from roost.model.spec import ServerGroup
 from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.selection.host_pools import HostPools
 from roost.storage import Database
 from scheduler import group_worker
 from scheduler.group_worker import GROUPS, HOSTS, VCPUS
@@ -107,7 +108,7 @@ def test_two_requests_of_one_group_at_the_same_moment_never_share_a_host(
             cloud = flat(6)
             await fill(ledgers[0], cloud)
             schedulers = [
-                Scheduler(LocalGateway(ledger), cloud.table(), Kept(), options, lambda: NOW)
+                Scheduler(LocalGateway(ledger, HostPools(cloud.table(), options)), Kept(), lambda: NOW)
                 for ledger in ledgers
             ]
             group = ServerGroup("apart", "anti-affinity")

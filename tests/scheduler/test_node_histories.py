@@ -13,7 +13,7 @@ from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plugin_calls import verdict
-from roost.scheduler.plugins.plugins import Filter, filters
+from roost.scheduler.plugins.plugins import Filter, Plugins
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from support.clouds import NOW, InAggregates, replace_report, report, spec, table_of
 from support.offering import MadeUp, scheduling_request
@@ -92,7 +92,7 @@ def test_filters_answer_by_what_is_reported_now_and_not_by_what_was(
     fresh = table_of(last.values())
     for extra_specs in ({key: "x"}, {f"aggregate_instance_extra_specs:{key}": "y"}):
         asked = scheduling_request(of=spec(extra_specs=extra_specs, availability_zone="x"))
-        for plugin in filters(SchedulerOptions()):
+        for plugin in Plugins.enabled(SchedulerOptions()).filters:
             old, new = (_verdicts(each, plugin, asked) for each in (table, fresh))
             assert old == new, plugin.name
 

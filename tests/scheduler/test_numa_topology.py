@@ -24,6 +24,7 @@ from roost.scheduler.nodes.cell_numbers import core_numbers
 from roost.scheduler.nodes.numa_columns import is_exact
 from roost.scheduler.nodes.numa_topologies import NumaTopologies
 from roost.scheduler.plugins.plugin_calls import ask_key
+from roost.scheduler.plugins.plugins import Filter
 from roost.scheduler.request.demand.guest_topology import guest_topology
 from roost.scheduler.request.scheduling_request import GroupPlacement
 from support import numa_worlds
@@ -233,7 +234,7 @@ def test_the_worth_of_free_cpus_is_that_of_their_cores() -> None:
 def test_a_bad_topology_is_the_requests_fault() -> None:
     [judge] = [NUMATopologyFilter(NumaOptions())]
     with pytest.raises(BadRequestSpec, match="hw:numa_nodes='3' does not divide 2 vCPUs"):
-        ask_key(judge, scheduling_request(of=wanting(extra_specs={"hw:numa_nodes": "3"})))
+        ask_key(Filter.of(judge), scheduling_request(of=wanting(extra_specs={"hw:numa_nodes": "3"})))
 
 
 def test_guests_of_many_different_cells_are_fitted_on_each_host() -> None:

@@ -281,7 +281,7 @@ def lacking(view: HostView, asked: RequestSpec) -> Lack:
     [plugin] = named_filters("PciPassthroughFilter")
     host = OneHost(view.table, view._totals, 0, lambda provider, resource_class: (1, 0))
     request = msgspec.structs.replace(scheduling_request(of=asked), options=options(GPU))
-    found: Lack = plugin.lack(host, request, GroupPlacement())  # type: ignore[attr-defined]
+    found: Lack = plugin.lack(host, request, GroupPlacement())
     return found
 
 
@@ -316,7 +316,7 @@ def narrowed(
     request = msgspec.structs.replace(
         scheduling_request(of=asked), options=options(*aliases, in_placement=True)
     )
-    return list(plugin.narrow(host, candidates, request))  # type: ignore[attr-defined]
+    return list(plugin.narrow(host, candidates, request))
 
 
 def candidate(**mappings: str) -> Candidate:

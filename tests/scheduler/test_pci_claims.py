@@ -19,6 +19,7 @@ from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
 from roost.scheduler.errors import NoAlternate
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.plugins.pci_options import PciOptions
+from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import NOW, Cloud, Kept, Provider, filled, flat, report, spec, uuid_of
 from support.numa_hosts import two_cells
 from support.scheduling import INSTANCES, Room, Within
@@ -151,7 +152,7 @@ def test_a_port_with_bandwidth_gets_a_device_of_the_card_that_serves_it(
 
     async def main() -> None:
         async with filled(tmp_path / "roost.db", cloud) as ledger:
-            scheduler = Scheduler(LocalGateway(ledger), cloud.table(), Kept(), chosen, lambda: NOW)
+            scheduler = Scheduler(LocalGateway(ledger, HostPools(cloud.table(), chosen)), Kept(), lambda: NOW)
 
             async def place(port: str, amount: int) -> Assignment | None:
                 wanted = spec(

@@ -14,6 +14,7 @@ from roost.placement.errors import ConcurrentUpdate
 from roost.scheduler.gateways.local import Decide
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import holding, report, spec
 from support.offering import named_filters, plugins, scheduling_request
 
@@ -24,7 +25,9 @@ class Platform:
     def __init__(self) -> None:
         self.state = State(Fleet(), {}, 0.0)
         self.table = NodeTable()
-        self.plugins = plugins(*named_filters("ComputeFilter", "ServerGroupAntiAffinityFilter"))
+        self.pools = HostPools(
+            self.table, plugins=plugins(*named_filters("ComputeFilter", "ServerGroupAntiAffinityFilter"))
+        )
         self.state.apply(ResourceClassChanged("VCPU", None, 0))
         for number in range(2):
             self.run(CreateProvider(f"node{number}", f"host{number}", None))
@@ -44,7 +47,7 @@ class Platform:
         from msgspec.structs import replace
 
         asked = replace(asked, generations=generations)
-        outcome = self.run(Decide(asked, self.table, self.plugins)).outcome
+        outcome = self.run(Decide(asked, self.pools)).outcome
         return [each.selected.host for each in outcome.destinations]
 
     def held(self, *instances: str) -> list[tuple[str, int]]:

@@ -23,8 +23,9 @@ from roost.scheduler.errors import NothingClaimed
 from roost.scheduler.gateways.local import Decide
 from roost.scheduler.gateways.local_replacement import UseAlternate
 from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.plugins.plugins import Plugins
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
-from roost.scheduler.selection.selection import Plugins
 from support.clouds import NOW, holding, report, spec
 from support.offering import named_filters, scheduling_request
 
@@ -54,7 +55,7 @@ class World:
     generations: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.plugins = Plugins(named_filters("ComputeFilter"), ())
+        self.pools = HostPools(self.table, plugins=Plugins(named_filters("ComputeFilter"), ()))
         self.query = scheduling_request(of=spec(1))
         self.state.apply(ResourceClassChanged("VCPU", None, 0))
         for number in range(HOSTS):
@@ -62,7 +63,7 @@ class World:
             self.run(SetInventories(f"node{number}", {"VCPU": Inventory(VCPUS)}, None))
             self.table.update([report(f"host{number}", f"node{number}")])
         asked = scheduling_request(of=spec(1), num_alternates=HOSTS - 1)
-        [placed] = self.run(Decide(asked, self.table, self.plugins)).outcome.destinations
+        [placed] = self.run(Decide(asked, self.pools)).outcome.destinations
         self.row = Row(ASSIGNED, 1, placed.selected, placed.alternates)
 
     def run(self, command: Command) -> object:
@@ -117,7 +118,7 @@ class World:
             return
         request = ReplacementRequest(scheduling=self.query, failed=row.selection, alternates=row.alternates)
         try:
-            found = self.run(UseAlternate(request, self.table, self.plugins))
+            found = self.run(UseAlternate(request, self.pools))
         except NothingClaimed:
             raise AssertionError("a failed instance held nothing") from None
         assert isinstance(found, Replacement)

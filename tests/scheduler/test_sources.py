@@ -20,6 +20,7 @@ from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import NOW, Cloud, Kept, Provider, filled, over_http, report, spec, uuid_of
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -76,9 +77,13 @@ REQUESTS = st.lists(
 )
 
 
-async def decided(gateway: Gateway, cloud: Cloud, requests: Any, seconds: float = 0.0) -> list[Any]:
+def pools(cloud: Cloud, seconds: float = 0.0) -> HostPools:
     options = SchedulerOptions(filters=FILTERS, weighers=WEIGHERS, host_list_seconds=seconds)
-    scheduler = Scheduler(gateway, cloud.table(), Kept(), options, lambda: NOW, monotonic=lambda: 0.0)
+    return HostPools(cloud.table(), options)
+
+
+async def decided(gateway: Gateway, requests: Any) -> list[Any]:
+    scheduler = Scheduler(gateway, Kept(), lambda: NOW, monotonic=lambda: 0.0)
     found: list[Any] = []
     for number, (vcpus, memory, disk, count) in enumerate(requests):
         names = [uuid_of(0xA000 + number * 16 + each) for each in range(count)]
@@ -100,13 +105,13 @@ async def decided(gateway: Gateway, cloud: Cloud, requests: Any, seconds: float 
 def test_same_decisions_on_cpu_memory_and_disk(empty_database: Path, cloud: Cloud, requests: Any) -> None:
     async def compare(folder: Path) -> None:
         async with filled(folder / "local.db", cloud, empty_database) as ledger:
-            expected = await decided(LocalGateway(ledger), cloud, requests)
-        assert await decided(ReportedGateway(), cloud, requests) == expected
+            expected = await decided(LocalGateway(ledger, pools(cloud)), requests)
+        assert await decided(ReportedGateway(pools(cloud)), requests) == expected
         async with (
             filled(folder / "http.db", cloud, empty_database) as ledger,
             over_http(ledger) as placement,
         ):
-            assert await decided(HttpGateway(placement), cloud, requests, seconds=60.0) == expected
+            assert await decided(HttpGateway(placement, pools(cloud, 60.0)), requests) == expected
 
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         asyncio.run(compare(Path(folder)))
@@ -118,14 +123,21 @@ def test_same_decisions_on_cpu_memory_and_disk(empty_database: Path, cloud: Clou
 class Never:
     """A gateway that must not be asked."""
 
+    def __init__(self, pools: HostPools) -> None:
+        self.pools = pools
+
     async def decide(self, *arguments: Any) -> Any:
         raise AssertionError("placement was asked")
 
     use_alternate = decide
 
 
-def scheduler_of(table: NodeTable, gateway: Gateway, **options: Any) -> Scheduler:
-    return Scheduler(gateway, table, Kept(), SchedulerOptions(**options), lambda: NOW)
+def scheduler_of(gateway: Gateway) -> Scheduler:
+    return Scheduler(gateway, Kept(), lambda: NOW)
+
+
+def reported(*reports: NodeReport) -> ReportedGateway:
+    return ReportedGateway(HostPools(NodeTable(reports)))
 
 
 def old(number: int, **more: Any) -> NodeReport:
@@ -143,8 +155,9 @@ def test_old_computes_are_scheduled_without_placement_with_one_warning_on_the_wa
         async def decide(self, *arguments: Any) -> Any:
             raise NoValidHost("run", "placement was asked", (), ())
 
-    table = NodeTable([old(0), msgspec.structs.replace(old(1), service_version=70)])
-    scheduler = scheduler_of(table, SwitchingGateway(Placement(), ReportedGateway()))
+    gateway = reported(old(0), msgspec.structs.replace(old(1), service_version=70))
+    table = gateway.pools.table
+    scheduler = scheduler_of(SwitchingGateway(Placement(gateway.pools), gateway))
 
     async def run() -> None:
         with capture_logs() as logs:
@@ -166,15 +179,14 @@ def test_old_computes_are_scheduled_without_placement_with_one_warning_on_the_wa
 
 
 def test_computes_that_report_no_version_count_as_new() -> None:
-    scheduler = scheduler_of(
-        NodeTable([old(0, service_version=0)]), SwitchingGateway(ReportedGateway(), Never())
-    )
+    gateway = reported(old(0, service_version=0))
+    scheduler = scheduler_of(SwitchingGateway(gateway, Never(gateway.pools)))
     assert asyncio.run(hosts_of(scheduler)) == ["host0"]
 
 
 def test_decisions_between_two_reports_do_not_overbook() -> None:
-    table = NodeTable([old(0), old(1)])
-    scheduler = scheduler_of(table, ReportedGateway())
+    gateway = reported(old(0), old(1))
+    table, scheduler = gateway.pools.table, scheduler_of(gateway)
 
     async def run() -> None:
         placed = await scheduler.select_destinations(spec(4), 2)
@@ -202,14 +214,14 @@ def test_decisions_between_two_reports_do_not_overbook() -> None:
     ],
 )
 def test_refusal_says_what_nodes_do_not_report(wish: dict[str, Any], text: str) -> None:
-    scheduler = scheduler_of(NodeTable([old(0, cpu_allocation_ratio=9.0)]), ReportedGateway())
+    scheduler = scheduler_of(reported(old(0, cpu_allocation_ratio=9.0)))
     with pytest.raises(NoValidHost, match=text):
         asyncio.run(hosts_of(scheduler, **wish))
 
 
 def test_alternate_is_used_without_a_claim() -> None:
-    table = NodeTable([old(0), old(1), old(2)])
-    scheduler = scheduler_of(table, ReportedGateway())
+    gateway = reported(old(0), old(1), old(2))
+    table, scheduler = gateway.pools.table, scheduler_of(gateway)
 
     async def run() -> None:
         [placed] = await scheduler.select_destinations(spec(4), 1, 2)
@@ -238,9 +250,10 @@ def test_refusal_says_that_placement_is_being_filled(tmp_path: Path, empty_datab
             filled(tmp_path / "roost.db", cloud, empty_database) as ledger,
             over_http(ledger) as client,
         ):
-            gateway: Gateway = LocalGateway(ledger) if over == "ledger" else HttpGateway(client)
+            hosts = HostPools(cloud.table())
+            gateway: Gateway = LocalGateway(ledger, hosts) if over == "ledger" else HttpGateway(client, hosts)
             text = "placement is being filled: 3 of 3 .* that report have no provider there"
             with pytest.raises(NoValidHost, match=text):
-                await hosts_of(scheduler_of(cloud.table(), gateway))
+                await hosts_of(scheduler_of(gateway))
 
     asyncio.run(run())

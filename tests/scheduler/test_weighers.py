@@ -12,7 +12,6 @@ from roost.scheduler.candidates.candidate_source import CandidateSource, HostVie
 from roost.scheduler.errors import CannotWeigh
 from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.plugins.declarations import is_negated, minval_of
 from roost.scheduler.request.scheduling_request import GroupPlacement
 from support.clouds import report, table_of
 from support.offering import MadeUp, by_metrics, named_weighers, scheduling_request
@@ -101,7 +100,7 @@ def test_required_metric_that_a_host_does_not_report_is_named_with_the_host() ->
 
 def test_defaults_are_novas() -> None:
     assert {
-        each.name: (each.multiplier_key, each.default_multiplier, minval_of(each), is_negated(each))
+        each.name: (each.multiplier_key, each.default_multiplier, each.minval, each.negated)
         for each in named_weighers(
             "RAMWeigher", "CPUWeigher", "DiskWeigher", "MetricsWeigher", "BuildFailureWeigher"
         )

@@ -17,7 +17,7 @@ from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.pool.weights import HostWeights
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from support.clouds import report, table_of
-from support.offering import MadeUp, scheduling_request
+from support.offering import MadeUp, plugins, scheduling_request
 
 
 @dataclass
@@ -108,7 +108,12 @@ def test_weights_are_those_of_the_oracle(
     )
     allowed = np.isin(np.arange(HOSTS), [*hosts])
     weighing = HostWeights(
-        table, MadeUp([1] * HOSTS), allowed, weighers, scheduling_request(), GroupPlacement()
+        table,
+        MadeUp([1] * HOSTS),
+        allowed,
+        plugins(weighers=weighers).weighers,
+        scheduling_request(),
+        GroupPlacement(),
     )
     compare(weighing, weighers, metadata, allowed)
     fewer = allowed & ~np.isin(np.arange(HOSTS), [*out])

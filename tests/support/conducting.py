@@ -34,6 +34,7 @@ from roost.scheduler import Scheduler
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes.feed import NodeFeed
 from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.selection.host_pools import HostPools
 from roost.state.api_database.aggregates.store import AggregateStore
 from roost.state.api_database.cell_mappings import CELL0
 from roost.state.api_database.requests import Requests
@@ -82,8 +83,8 @@ class Conductors:
         sink = self.records if queue is None else queue
         table = NodeTable()
         self.feed = NodeFeed(cells.values(), table, source=self.words.store)
-        gateway = LocalGateway(ledger)
-        self.scheduler = Scheduler(gateway, table, sink, clock=lambda: NOW, words=self.feed.words)
+        gateway = LocalGateway(ledger, HostPools(table))
+        self.scheduler = Scheduler(gateway, sink, clock=lambda: NOW, words=self.feed.words)
         self.super = SuperConductor(
             ledger.database,
             self.scheduler,

@@ -23,16 +23,16 @@ from roost.scheduler.gateways.local import Decide
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import DEFAULT_FILTERS
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.plugins.plugins import filters, weighers
+from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.request.options import RequestFilterOptions
 from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from roost.scheduler.run_records import weighed_in
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import MOST_WEIGHED, Outcome
-from roost.scheduler.selection.selection import Plugins
 from support.clouds import NOW, TRAITS, join, uuid_of
-from support.offering import by_metrics
+from support.offering import by_metrics, plugins
 
 HOSTS = 14
 
@@ -163,19 +163,17 @@ class Taste:
 
 
 class Company:
-    """A weigher of a domain: members of the group in the host's cell."""
+    """A weigher that reads other hosts: members of the group in the host's cell."""
 
     name = "company"
     multiplier_key = "company_weight_multiplier"
     default_multiplier = -1.0
     looks_at = Looks.REPORT | Looks.MEMBERS
+    reads_other_hosts = True
     minval = 0.5
 
     def key(self, request: SchedulingRequest) -> Hashable | None:
         return request.spec.group and request.spec.group.uuid
-
-    def domain(self, hosts: HostView) -> Int64:
-        return hosts.table.cell[hosts.index].astype(np.int64)
 
     def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         cell = hosts.table.cell
@@ -196,7 +194,7 @@ class World:
         self.table = NodeTable()
         self.now = NOW
         self.options = options
-        self.keeping = self._plugins()
+        self.keeping = HostPools(self.table, options, self._plugins())
         self.consumers = 0
         self.held: list[str] = []
         self.batch = 0
@@ -240,8 +238,8 @@ class World:
             # The rows of the places are those of the table.
             there = placement_queries(spec, FilterFacts(again, self.options)).places
             anew = msgspec.structs.replace(asked, places=there)
-            expected = self._decided(anew, again, self._plugins(), keep=False)
-        assert self._decided(asked, self.table, self.keeping, keep) == expected
+            expected = self._decided(anew, HostPools(again, self.options, self._plugins()), keep=False)
+        assert self._decided(asked, self.keeping, keep) == expected
         if keep:
             self.held += names
 
@@ -259,8 +257,8 @@ class World:
             again.claim(instance, index, taken.memory_mb, taken.disk_mb)
         return again
 
-    def _decided(self, asked: SchedulingRequest, table: NodeTable, plugins: Plugins, keep: bool) -> Any:
-        command = Decide(asked, table, plugins)
+    def _decided(self, asked: SchedulingRequest, pools: HostPools, keep: bool) -> Any:
+        command = Decide(asked, pools)
         mark = len(self.state.changes)
         self.state.name(command.consumers())
         try:
@@ -275,12 +273,13 @@ class World:
         return msgspec.structs.replace(outcome, weighed=()), weighed
 
     def _plugins(self) -> Plugins:
-        weighing: list[Any] = [*weighers(self.options)]
-        filtering: list[Any] = [*filters(self.options)]
-        if Roominess.name in self.options.multipliers:
-            weighing = [Taste(), *weighing, Roominess(), Company()]
-            filtering = [Odd(True), Projects(), RoomForTwo(), *filtering, Odd(False)]
-        return Plugins(filtering, weighing)
+        found = Plugins.enabled(self.options)
+        if Roominess.name not in self.options.multipliers:
+            return found
+        return plugins(
+            *(Odd(True), Projects(), RoomForTwo(), *found.filters, Odd(False)),
+            weighers=[Taste(), *found.weighers, Roominess(), Company()],
+        )
 
 
 def assert_weights_are_explained(outcome: Outcome, found: Sequence[WeighedHost]) -> None:

@@ -20,15 +20,15 @@ from roost.scheduler.explain.explanation import explain
 from roost.scheduler.explain.fleet_snapshot import FleetSnapshot
 from roost.scheduler.explain.ledger_copy import Copy, CopyMessage, Refused, encode_message
 from roost.scheduler.explain.phrases import with_names
-from roost.scheduler.explain.relaxations import Excusing
+from roost.scheduler.explain.relaxations import excusing
 from roost.scheduler.gateways.local import Decide
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.plugins.plugins import Filter
+from roost.scheduler.plugins.plugins import Filter, Plugins
 from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Outcome
-from roost.scheduler.selection.selection import Plugins
 from support.clouds import uuid_of
 from support.decided_worlds import HOSTS, World
 from support.decisions import Step
@@ -40,7 +40,7 @@ class ExplainedWorld(World):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.copy = Copy(self.fleet.fork(), NodeTable(), self._plugins(), self.options)
+        self.copy = Copy(self.fleet.fork(), HostPools(NodeTable(), self.options, self._plugins()))
         self.events = self.table.listen()
         self.told = len(self.state.changes)
         self.refusals = 0
@@ -74,7 +74,7 @@ class ExplainedWorld(World):
             return
         self.check(request, plugins, outcome)
         if keep and outcome.destinations:
-            self._decided(request, self.table, plugins, keep=True)
+            self._decided(request, HostPools(self.table, self.options, plugins), keep=True)
             self.held += names
 
     def decided(self, request: SchedulingRequest, filters: Any) -> Outcome:
@@ -82,14 +82,16 @@ class ExplainedWorld(World):
         state = State(self.fleet, {}, 0.0)
         state.name(request.instances)
         try:
-            return Decide(request, self.table, Plugins(filters, self._plugins().weighers)).run(state).outcome
+            plugins = Plugins(filters, self._plugins().weighers)
+            return Decide(request, HostPools(self.table, self.options, plugins)).run(state).outcome
         finally:
             state.take_back(0)
             self.table.release(*request.instances)
 
     def check(self, request: SchedulingRequest, plugins: Plugins, outcome: Outcome) -> None:
         before = self._used()
-        reasons = explain(FleetSnapshot(self.fleet, self.table, plugins), request)
+        pools = HostPools(self.table, self.options, plugins)
+        reasons = explain(FleetSnapshot(self.fleet, pools), request)
         assert self._used() == before
         assert replace(self.by_the_copy(request), version=reasons.version) == reasons
         self._check_counts(reasons)
@@ -186,8 +188,8 @@ class ExplainedWorld(World):
             case "constraint":
                 constraint = named(request, relaxation, self.fleet)
                 changed = in_each(request, constraint, without)
-                same = [each for each in filters if hasattr(each, "same_cause")]
-                return changed, [Excusing(each, constraint) if each in same else each for each in filters]
+                same = [each for each in filters if each.same_cause is not None]
+                return changed, [excusing(each, constraint) if each in same else each for each in filters]
             case "filter":
                 assert any(each.name == relaxation.name for each in filters)
                 return request, [each for each in filters if each.name != relaxation.name]

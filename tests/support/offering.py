@@ -13,11 +13,12 @@ from roost.scheduler.candidates.candidate_source import CandidateSource, HostVie
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.metrics_options import MetricsOptions
-from roost.scheduler.plugins.plugins import Filter, Weigher, filters, weighers
+from roost.scheduler.plugins.plugins import Filter, Plugins, Weigher
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from roost.scheduler.selection.claim_result import CLAIMED, ClaimResult, ClaimVerdict
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Claim, Outcome
-from roost.scheduler.selection.selection import Plugins, Selecting
+from roost.scheduler.selection.selection import Selecting, choose
 from support.clouds import NOW, report, spec
 
 
@@ -99,12 +100,12 @@ def by_metrics(
 
 def named_filters(*names: str) -> list[Filter]:
     """The filters of these names, with their default options."""
-    return filters(SchedulerOptions(filters=names))
+    return list(Plugins.enabled(SchedulerOptions(filters=names)).filters)
 
 
 def named_weighers(*names: str, **options: Any) -> list[Weigher]:
     """The weighers of these names, with options of a scheduler."""
-    return weighers(SchedulerOptions(weighers=names, **options))
+    return list(Plugins.enabled(SchedulerOptions(weighers=names, **options)).weighers)
 
 
 class Free:
@@ -131,8 +132,23 @@ class Only:
         return np.isin(hosts.index, self._indexes)
 
 
-def plugins(*filters: Filter, weighers: Sequence[Weigher] = (Free(),)) -> Plugins:
-    return Plugins(filters, weighers)
+def plugins(*filters: object, weighers: Sequence[object] = (Free(),)) -> Plugins:
+    """Loaded plugins, of which some may have been loaded before."""
+    return Plugins(
+        [each if isinstance(each, Filter) else Filter.of(each) for each in filters],
+        [each if isinstance(each, Weigher) else Weigher.of(each) for each in weighers],
+    )
+
+
+def select(
+    request: SchedulingRequest,
+    table: NodeTable,
+    source: CandidateSource,
+    plugins: Plugins,
+    random: Callable[[int], int],
+) -> Selecting:
+    """A selection from a candidate source."""
+    return choose(request, table, HostPools(table, plugins=plugins).of_source(source, request), random)
 
 
 def driven(

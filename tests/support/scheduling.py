@@ -9,6 +9,7 @@ from roost.ledger import Ledger
 from roost.ledger.holdings import held_by_all
 from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import (
     NOW,
     Cloud,
@@ -28,11 +29,9 @@ class Room:
     def __init__(self, ledger: Ledger, cloud: Cloud, options: SchedulerOptions | None) -> None:
         self.ledger = ledger
         self.kept = Kept()
-        gateway = LocalGateway(ledger)
+        gateway = LocalGateway(ledger, HostPools(cloud.table(), options))
         self.passed = 0.0
-        self.scheduler = Scheduler(
-            gateway, cloud.table(), self.kept, options, lambda: NOW, monotonic=lambda: self.passed
-        )
+        self.scheduler = Scheduler(gateway, self.kept, lambda: NOW, monotonic=lambda: self.passed)
 
     async def place(self, count: int = 1, alternates: int = 0, *args: int, **more: Any) -> list[str]:
         names = INSTANCES[:count]

@@ -17,6 +17,7 @@ from roost.scheduler.api.app import create_app
 from roost.scheduler.api.service import SchedulerService
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.selection.host_pools import HostPools
 from roost.web.auth import NoAuth
 from roost.web.auth.rules import PolicyRules
 from roost.web.dispatch import Application
@@ -60,7 +61,9 @@ async def scheduling(
     async with filled(folder / "roost.db", cloud) as ledger:
         records = RecordQueue(await open_sql_records(f"sqlite:///{folder / 'records.db'}", Retention()))
         chosen = options or SchedulerOptions()
-        scheduler = Scheduler(gateway or LocalGateway(ledger), cloud.table(), records, chosen, lambda: NOW)
+        if gateway is None:
+            gateway = LocalGateway(ledger, HostPools(cloud.table(), chosen))
+        scheduler = Scheduler(gateway, records, lambda: NOW)
         service = SchedulerService(scheduler, records, chosen, ledger, placement=PlacementService(ledger))
         app: Application = create_app(service, NoAuth(), rules)
         transport = httpx.ASGITransport(app)

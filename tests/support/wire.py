@@ -20,6 +20,7 @@ from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways.foreign_groups import Members, no_members
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.request.options import RequestFilterOptions
+from roost.scheduler.selection.host_pools import HostPools
 from roost.web.auth.credentials import FixedCredentials
 from roost.web.dispatch import dispatch
 from support.clouds import NOW, Cloud, Kept, spec, uuid_of
@@ -88,23 +89,17 @@ class Room:
             FixedCredentials("http://placement", "admin"), client=httpx.AsyncClient(transport=self.wire)
         )
         self.kept = Kept()
-        gateway = HttpGateway(self.placement, members, sleep=self._wait)
         filters = RequestFilterOptions(
             max_placement_results=limit or 0,
             max_paged_placement_results=options.pop("most", 0),
             numa_model=options.pop("numa_model", "objects"),
         )
+        pools = HostPools(cloud.table(), SchedulerOptions(request_filters=filters, **options))
+        gateway = HttpGateway(self.placement, pools, members, sleep=self._wait)
         self.passed = self.waited = 0.0
         self.waits_end = asyncio.Event()
         self.waits_end.set()
-        self.scheduler = Scheduler(
-            gateway,
-            cloud.table(),
-            self.kept,
-            SchedulerOptions(request_filters=filters, **options),
-            lambda: NOW,
-            monotonic=lambda: self.passed,
-        )
+        self.scheduler = Scheduler(gateway, self.kept, lambda: NOW, monotonic=lambda: self.passed)
 
     async def place(self, count: int = 1, alternates: int = 0, **more: Any) -> tuple[Destination, ...]:
         names = INSTANCES[:count]

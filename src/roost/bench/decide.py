@@ -30,11 +30,11 @@ from roost.records.backend import open_sql_records
 from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import Decide, LocalGateway
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.plugins.plugins import filters, weighers
+from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.scheduling_request import SchedulingRequest
-from roost.scheduler.selection.selection import Plugins
+from roost.scheduler.selection.host_pools import HostPools
 from roost.storage import Database
 
 COLUMNS: Final = (
@@ -139,10 +139,9 @@ class InMemoryDecisions:
             pci=self._requests.pci,
             request_filters=replace(default.request_filters, numa_model=self._requests.numa_model),
         )
-        self._plugins = Plugins(
-            filters(self._options),
-            [*weighers(self._options), *self._requests.weighers()],
-        )
+        plugins = Plugins.enabled(self._options)
+        more = [*plugins.weighers, *self._requests.weighers()]
+        self._pools = HostPools(table, self._options, Plugins(plugins.filters, more))
         self._table = table
         self._fleet = fleet
         self._alternates = alternates
@@ -161,7 +160,7 @@ class InMemoryDecisions:
             started = time.perf_counter()
             if started > until:
                 break
-            command = Decide(self._request(spec, names), self._table, self._plugins)
+            command = Decide(self._request(spec, names), self._pools)
             state.name(names)
             decided = command.run(state)
             times.append(time.perf_counter() - started)
@@ -260,9 +259,8 @@ async def _decide(
     database = Database(url)
     queue = None if records_url is None else RecordQueue(await open_sql_records(records_url, Retention()))
     ledger = await Ledger.open(database)
-    gateway = LocalGateway(ledger)
-    options = SchedulerOptions(explain_seconds=60.0)
-    scheduler = Scheduler(gateway, table, queue or _DiscardedRecords(), options, clock=lambda: 0.0)
+    gateway = LocalGateway(ledger, HostPools(table, SchedulerOptions(explain_seconds=60.0)))
+    scheduler = Scheduler(gateway, queue or _DiscardedRecords(), clock=lambda: 0.0)
     keep_what_is_loaded()
     wanted = flavors("repeated")
     started, processor = time.perf_counter(), time.process_time()

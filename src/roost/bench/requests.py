@@ -115,7 +115,7 @@ class BenchRequests:
 
     def weighers(self) -> Sequence[Weigher]:
         """Return the weighers that these requests need beside the default ones."""
-        return (ForeignWeigher(),) if self.kind == "foreign" else ()
+        return (Weigher.of(ForeignWeigher()),) if self.kind == "foreign" else ()
 
     def _spec(self, number: int, flavor: Flavor) -> RequestSpec:
         project = f"project-{number % PROJECTS}" if self.kind == "project" else "project"

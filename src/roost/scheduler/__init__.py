@@ -13,7 +13,7 @@ candidates   sources of allocation candidates: the fleet, a fetched answer, repo
 nodes        the node table: the reports of all compute nodes, as columns
 pool         the host pool of a run: the hosts that are left, and their weights
 cache        equivalence classes: results that are kept for requests that are alike
-plugins      the protocols of filters and weighers, their registry and options, and calls of them
+plugins      all members that filters and weighers may have, their registry and options, and calls of them
 filters      one file each: the hosts that may be used
 weighers     one file each: the better of these hosts
 selection    the algorithm, which does no I/O: select hosts, alternates, replacement, results of claims

@@ -10,16 +10,16 @@ from oslo_config import cfg
 from roost.scheduler.errors import BadOptions
 from roost.scheduler.plugins import pci_options
 from roost.scheduler.plugins.pci_options import PciOptions, pci_options_from
+from roost.scheduler.plugins.plugin_class import WEIGHER, PluginClass
 from roost.scheduler.plugins.plugin_names import (
     ALL_FILTERS,
     ALL_WEIGHERS,
-    WEIGHER,
     all_plugin_options,
     built_ins,
     filter_classes,
     weigher_classes,
 )
-from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER, declared_options
+from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER
 from roost.scheduler.request import accelerator_options
 from roost.scheduler.request.accelerator_options import AcceleratorOptions, accelerator_options_from
 from roost.scheduler.request.key_options import KEY_OPTIONS, KeyOptions
@@ -174,13 +174,13 @@ def all_options() -> dict[str, list[cfg.Opt]]:
     return {group: list(each.values()) for group, each in options.items()}
 
 
-def multiplier_option(weigher: Any) -> tuple[str, cfg.Opt]:
+def multiplier_option(weigher: PluginClass) -> tuple[str, cfg.Opt]:
     """Return the section and the option of a weigher's multiplier."""
-    group, name = getattr(weigher, "multiplier_option", (GROUP, weigher.multiplier_key))
+    group, name = weigher.multiplier_option
     option = cfg.FloatOpt(
         name,
         default=weigher.default_multiplier,
-        min=getattr(weigher, "least_multiplier", None),
+        min=weigher.least_multiplier,
         help=f"The numbers of {weigher.name} are multiplied by this. The metadata {weigher.multiplier_key} "
         "of an aggregate goes before it.",
     )
@@ -227,7 +227,7 @@ def options_from(conf: cfg.ConfigOpts) -> SchedulerOptions:
     )
 
 
-def _multipliers(conf: cfg.ConfigOpts, weighers: Sequence[Any]) -> Mapping[str, float]:
+def _multipliers(conf: cfg.ConfigOpts, weighers: Sequence[PluginClass]) -> Mapping[str, float]:
     """Return the multipliers that differ from the default of their weigher."""
     multipliers: dict[str, float] = {}
     for weigher in weighers:
@@ -244,11 +244,11 @@ def _multipliers(conf: cfg.ConfigOpts, weighers: Sequence[Any]) -> Mapping[str, 
     return multipliers
 
 
-def _own_options(conf: cfg.ConfigOpts, plugins: Sequence[Any]) -> Mapping[str, msgspec.Struct]:
+def _own_options(conf: cfg.ConfigOpts, plugins: Sequence[PluginClass]) -> Mapping[str, msgspec.Struct]:
     """Return the own options of plugins that differ from their defaults, by plugin name."""
     own: dict[str, msgspec.Struct] = {}
     for plugin in plugins:
-        declared = declared_options(plugin)
+        declared = plugin.options
         if declared is not None and (read := declared.read(conf)) != declared.struct():
             own[plugin.name] = read
     return own

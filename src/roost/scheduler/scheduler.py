@@ -34,12 +34,8 @@ from roost.scheduler.errors import (
 from roost.scheduler.explain.explanations import Explanations, refusal_reason
 from roost.scheduler.explain.scenario import Supposition, check
 from roost.scheduler.gateways import Decided, Gateway
-from roost.scheduler.nodes import NodeTable
 from roost.scheduler.nodes.operator_words import OperatorWords, TakenWords
 from roost.scheduler.nodes.outstanding import taken_by
-from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.plugins import plugins as found
-from roost.scheduler.plugins.declarations import key_of
 from roost.scheduler.request.keys.judgement import KeyJudge
 from roost.scheduler.request.keys.servable import check_servable
 from roost.scheduler.request.query import PlacementQueries, placement_queries
@@ -52,7 +48,6 @@ from roost.scheduler.run_metrics import RunMetrics
 from roost.scheduler.run_records import asked_of, attempts_after, attempts_of, numbered, weighed_in
 from roost.scheduler.selection.outcome import Basis, ClaimAttempt, Outcome
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
-from roost.scheduler.selection.selection import Plugins
 from roost.scheduler.settings import settings_of
 from roost.storage import StorageError
 
@@ -82,16 +77,12 @@ class Scheduler:
     """Chooses hosts and claims them.
 
     Args:
-        gateway: how placement is reached.
-        table: the node table, which its owner keeps up to date.
+        gateway: how placement is reached, and which hosts and plugins there are.
         records: where each run is recorded.
-        options: filters, weighers and the rest.
         clock: seconds since the epoch.
         monotonic: seconds of a clock that never goes back, for the time that a run may take.
         words: brings the table up to date with what operators say; None: nobody says anything.
         seeds: gives the seed of each run's random numbers, from 0 to 2**63 - 1; the record has it.
-
-    Raises `UnknownPlugin` for a filter or weigher that is not there.
 
     Example::
 
@@ -108,6 +99,7 @@ class Scheduler:
         from roost.scheduler import NoValidHost, Scheduler
         from roost.scheduler.gateways.local import LocalGateway
         from roost.scheduler.nodes import NodeTable
+        from roost.scheduler.selection.host_pools import HostPools
         from roost.storage import Database
 
         HOSTS = {
@@ -129,8 +121,7 @@ class Scheduler:
             now = time.time()
             reports = [NodeReport(host=name, node=HOSTS[name], cell="cell1", last_seen=now) for name in HOSTS]
             records = RecordQueue(await open_sql_records("sqlite:///records.db", Retention()))
-            gateway = LocalGateway(ledger)
-            scheduler = Scheduler(gateway, NodeTable(reports), records)
+            scheduler = Scheduler(LocalGateway(ledger, HostPools(NodeTable(reports))), records)
 
             small = Flavor("small", vcpus=2, memory_mb=2048)
             spec = RequestSpec(project_id="demo", user_id="alice", flavor=small)
@@ -153,27 +144,25 @@ class Scheduler:
     def __init__(
         self,
         gateway: Gateway,
-        table: NodeTable,
         records: RecordSink,
-        options: SchedulerOptions | None = None,
         clock: Callable[[], float] = time.time,
         *,
         monotonic: Callable[[], float] = time.monotonic,
         seeds: Callable[[], int] | None = None,
         words: OperatorWords | None = None,
     ) -> None:
-        self.table = table
+        self.table = gateway.pools.table
         self._words = words
         self._gateway = gateway
         self._records = records
-        self._options = options or SchedulerOptions()
+        self._options = gateway.pools.options
         self._clock = clock
         self._monotonic = monotonic
         self._seeds = seeds or seeds_from(random.Random())
-        self._plugins = Plugins(found.filters(self._options), found.weighers(self._options))
-        self._settings = settings_of(self._options, self._plugins)
-        self._keys = KeyJudge(self._options, self._plugins.filters, self._plugins.weighers)
-        self._explanations = Explanations(gateway, table, self._plugins, records)
+        self._plugins = gateway.pools.plugins
+        self._settings = settings_of(gateway.pools)
+        self._keys = KeyJudge(self._options, self._plugins)
+        self._explanations = Explanations(gateway, records)
         self._metrics = RunMetrics([each.name for each in self._plugins.filters])
 
     async def select_destinations(
@@ -279,7 +268,7 @@ class Scheduler:
             )
             if is_rebuild(spec):
                 return request, self._rebuild(request)
-            return request, await self._gateway.decide(request, self.table, self._plugins)
+            return request, await self._gateway.decide(request)
 
         try:
             span = tracing.span("scheduler.run", {"roost.run": run.id, "roost.instances": count})
@@ -344,7 +333,7 @@ class Scheduler:
             request = self._request(spec, await self._asked(spec), 1)
             try:
                 for plugin in (*self._plugins.filters, *self._plugins.weighers):
-                    key_of(plugin, request)
+                    plugin.key_of(request)
             except SchedulerError:
                 raise
             except Exception as error:
@@ -367,7 +356,7 @@ class Scheduler:
         """
         with self.table.reading():
             request = self._request(spec, await self._asked(spec), count)
-            return await self._gateway.explain(request, self.table, self._plugins, 0, newest=True)
+            return await self._gateway.explain(request, 0, newest=True)
 
     async def what_if(self, spec: RequestSpec, limit: int, scenario: Scenario = AS_IT_IS) -> WhatIf | None:
         """Return how many more instances of a request fit, at most ``limit``, in a scenario.
@@ -380,7 +369,7 @@ class Scheduler:
         with self.table.reading():
             check(self.table, scenario)
             supposed = Supposition(spec, self._options, limit, self._clock(), scenario)
-            return await self._gateway.what_if(supposed, self.table, self._plugins)
+            return await self._gateway.what_if(supposed)
 
     async def use_alternate(
         self,
@@ -504,7 +493,7 @@ class Scheduler:
             word=word,
         )
         request = ReplacementRequest(scheduling=scheduling, failed=failed, alternates=alternates)
-        return await self._gateway.use_alternate(request, self.table, self._plugins)
+        return await self._gateway.use_alternate(request)
 
     async def _decide_anew(self, decide: Callable[[TakenWords | None, Mapping[str, int]], Awaitable[T]]) -> T:
         """Decide until no operator has said anything meanwhile. Raises `WordsInTheWay`.
@@ -533,7 +522,7 @@ class Scheduler:
     def _rebuild(self, request: SchedulingRequest) -> Decided:
         self.table.seen_since(request.oldest_heartbeat)
         node_version = self.table.version
-        outcome = judge_rebuild(request, self.table, self._plugins)
+        outcome = judge_rebuild(request, self._gateway.pools)
         return Decided(outcome, None, 0.0, node_version=node_version)
 
     def _deadline(self) -> float:

@@ -8,14 +8,15 @@ import msgspec
 
 import roost
 from roost.model.record import PluginVersion, Settings
-from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.selection.selection import Plugins
+from roost.scheduler.plugins.plugins import Plugin
+from roost.scheduler.selection.host_pools import HostPools
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-def settings_of(options: SchedulerOptions, plugins: Plugins) -> Settings:
+def settings_of(pools: HostPools) -> Settings:
     """Return the settings of a scheduler."""
+    options, plugins = pools.options, pools.plugins
     plain = msgspec.json.decode(_encode(options), type=dict[str, object])
     filters, weighers = _versions(plugins.filters), _versions(plugins.weighers)
     text = _encode((roost.__version__, plain, filters, weighers))
@@ -28,11 +29,8 @@ def settings_of(options: SchedulerOptions, plugins: Plugins) -> Settings:
     )
 
 
-def _versions(plugins: Iterable[object]) -> tuple[PluginVersion, ...]:
-    return tuple(
-        PluginVersion(str(getattr(each, "name", type(each).__name__)), module, _version(module))
-        for each, module in ((each, type(each).__module__) for each in plugins)
-    )
+def _versions(plugins: Iterable[Plugin]) -> tuple[PluginVersion, ...]:
+    return tuple(PluginVersion(each.name, each.module, _version(each.module)) for each in plugins)
 
 
 def _version(module: str) -> str:

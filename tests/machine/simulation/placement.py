@@ -27,9 +27,10 @@ from roost.scheduler.gateways.local import Decide
 from roost.scheduler.gateways.local_replacement import UseAlternate
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
-from roost.scheduler.selection.selection import Plugins
 from support.clouds import NOW, report
 
 T = TypeVar("T")
@@ -57,7 +58,7 @@ class SimulatedPlacement:
         self._compares = compares
         self.state = State(Fleet(), {}, 0.0)
         self.table = NodeTable()
-        self.plugins = Plugins((), ())
+        self.pools = HostPools(self.table, plugins=Plugins((), ()))
         self.emptied: list[str] = []
         self.runs = 0
         self.state.apply(ResourceClassChanged("VCPU", None, 0))
@@ -193,7 +194,7 @@ class SimulatedPlacement:
             generations = {each: there.consumer.generation for each, there in held.items() if there}
         if generations:
             asked = msgspec.structs.replace(asked, generations=dict(generations))
-        outcome = self.run(Decide(asked, self.table, self.plugins)).outcome
+        outcome = self.run(Decide(asked, self.pools)).outcome
         # That a node counts an instance matters to filters alone, and there are none.
         self.table.release(*instances)
         if not outcome.destinations:
@@ -211,7 +212,7 @@ class SimulatedPlacement:
         if not self._compares and self.held(instance):
             failed = self._with_generation(instance, failed)
         request = ReplacementRequest(scheduling=asked, failed=failed, alternates=tuple(alternates))
-        found = self.run(UseAlternate(request, self.table, self.plugins))
+        found = self.run(UseAlternate(request, self.pools))
         if found.selected is None:
             raise NoAlternate(found.tries)
         return msgspec.structs.replace(found, selected=self._with_generation(instance, found.selected))

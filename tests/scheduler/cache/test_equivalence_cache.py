@@ -28,11 +28,11 @@ from roost.scheduler.cache.narrowed import Narrowed
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.plugins.plugins import filters, weighers
+from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.request.query import candidate_query
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from support.clouds import NOW, holding, report, spec, uuid_of
-from support.offering import Only
+from support.offering import Only, plugins
 
 OPTIONS = SchedulerOptions()
 
@@ -66,11 +66,11 @@ def place() -> Place:
 
 
 def built_in() -> EquivalenceCache:
-    return EquivalenceCache(filters(OPTIONS), weighers(OPTIONS))
+    return EquivalenceCache(*Plugins.enabled(OPTIONS))
 
 
 def test_built_in_plugins_all_say_what_they_look_at(place: Place) -> None:
-    every = EquivalenceCache(filters(OPTIONS), weighers(OPTIONS))
+    every = EquivalenceCache(*Plugins.enabled(OPTIONS))
     assert every.pool(place.fleet, place.request(), place.table) is not None
 
 
@@ -92,7 +92,7 @@ def test_foreign_filter_is_asked_at_each_decision_about_hosts_still_in_play(plac
         name = "declares"
 
     foreign = Counting(1, 2)
-    cache = EquivalenceCache([foreign, Declares(0, 1, name="declares")], [])
+    cache = EquivalenceCache(*plugins(foreign, Declares(0, 1, name="declares"), weighers=()))
     for _ in range(2):
         pool = cache.pool(place.fleet, place.request(), place.table)
         assert pool is not None
@@ -106,7 +106,7 @@ def test_requests_that_a_foreign_plugin_does_not_judge_cost_what_they_cost_witho
             return request.spec.flavor.extra_specs.get("ssd")
 
     foreign = OfSsd(0)
-    cache = EquivalenceCache([foreign], [])
+    cache = EquivalenceCache(*plugins(foreign, weighers=()))
     with patch.object(cache_module, "Narrowed", side_effect=AssertionError):
         assert cache.pool(place.fleet, place.request(), place.table) is not None
     assert foreign.seen == []
@@ -136,7 +136,7 @@ def test_hosts_that_a_request_names_do_not_make_another_class(place: Place, wish
 def test_few_hosts_are_left_out_without_narrowing_the_class(place: Place, wish: dict[str, object]) -> None:
     place.table.update([report("host0", uuid_of(0), instances=frozenset({uuid_of(0xC0)}))])
     options = SchedulerOptions(filters=(*OPTIONS.filters, "DifferentHostFilter"))
-    cache = EquivalenceCache(filters(options), weighers(options))
+    cache = EquivalenceCache(*Plugins.enabled(options))
 
     def best(of: RequestSpec) -> str:
         pool = cache.pool(place.fleet, place.request(of), place.table)
@@ -168,7 +168,7 @@ def test_filter_is_asked_once_for_each_project_and_classes_stay_few(place: Place
             return request.spec.project_id
 
     plugin = OfProjects(0, 2)
-    cache = EquivalenceCache([plugin], [])
+    cache = EquivalenceCache(*plugins(plugin, weighers=()))
     with patch.object(cache_module, "EquivalenceClass", wraps=EquivalenceClass) as made:
         for _ in range(3):
             for project in range(projects):
@@ -265,7 +265,7 @@ def test_filters_are_asked_again_only_for_hosts_that_report_something_new(place:
 
     curious = Curious()
     curious.seen = []
-    cache = EquivalenceCache([curious], [])
+    cache = EquivalenceCache(*plugins(curious, weighers=()))
     for _ in range(3):
         cache.pool(place.fleet, place.request(), place.table)
     place.table.update([report("host1", uuid_of(1), last_seen=NOW)])

@@ -22,11 +22,11 @@ from roost.scheduler.explain.fleet_snapshot import FleetSnapshot
 from roost.scheduler.gateways.local import Decide
 from roost.scheduler.options import DEFAULT_FILTERS
 from roost.scheduler.plugins.pci_options import PciOptions
-from roost.scheduler.plugins.plugins import filters, weighers
+from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.scheduling_request import SchedulingRequest
-from roost.scheduler.selection.selection import Plugins
+from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import NOW, report, spec, table_of, uuid_of
 from support.numa_hosts import two_cells
 
@@ -68,7 +68,7 @@ def explain(reports: Mapping[str, Mapping[str, Any]], vcpus: int, **extra_specs:
         nodes.append(report(host, node, **reported))
     of = spec(vcpus, 512, extra_specs={name.replace("__", ":"): value for name, value in extra_specs.items()})
     table = table_of(nodes)
-    plugins = Plugins(filters(OPTIONS), weighers(OPTIONS))
+    plugins = Plugins.enabled(OPTIONS)
     mark = len(state.changes)
 
     def asked(of: RequestSpec) -> SchedulingRequest:
@@ -80,13 +80,15 @@ def explain(reports: Mapping[str, Mapping[str, Any]], vcpus: int, **extra_specs:
         request = asked(of)
         left = [each for each in plugins.filters if each.name not in without]
         state.name(request.instances)
-        outcome = Decide(request, table, Plugins(left, plugins.weighers)).run(state).outcome
+        pools = HostPools(table, OPTIONS, Plugins(left, plugins.weighers))
+        outcome = Decide(request, pools).run(state).outcome
         state.take_back(mark)
         table.release(*request.instances)
         return bool(outcome.destinations)
 
     assert not fits(of)
-    found = explanation.explain(FleetSnapshot(fleet, table, plugins), asked(of))
+    snapshot = FleetSnapshot(fleet, HostPools(table, OPTIONS, plugins))
+    found = explanation.explain(snapshot, asked(of))
     for relaxation in found.relaxations:
         # Each does work as it says.
         left_out, changed = [], of

@@ -8,8 +8,9 @@ import msgspec
 from roost.model.reasons import Reasons
 from roost.model.spec import RequestSpec
 from roost.model.vocabulary import DISABLED_TRAIT
-from roost.scheduler import Scheduler, SchedulerOptions
+from roost.scheduler import Scheduler
 from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import NOW, Cloud, Kept, filled, flat, replace_report, spec
 
 
@@ -17,7 +18,7 @@ def explained(folder: Path, cloud: Cloud, of: RequestSpec) -> Reasons:
     async def run() -> Reasons | None:
         async with filled(folder / "roost.db", cloud) as ledger:
             table = cloud.table()
-            scheduler = Scheduler(LocalGateway(ledger), table, Kept(), SchedulerOptions(), lambda: NOW)
+            scheduler = Scheduler(LocalGateway(ledger, HostPools(table)), Kept(), lambda: NOW)
             return await scheduler.explain(of)
 
     found = asyncio.run(run())

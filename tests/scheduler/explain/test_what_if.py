@@ -24,11 +24,11 @@ from roost.scheduler.explain.scenario import Supposition, add_hosts
 from roost.scheduler.explain.what_if import what_if
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
 from roost.scheduler.gateways.local import Decide
-from roost.scheduler.plugins.plugins import Named
+from roost.scheduler.plugins.plugins import Named, Plugins
 from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.scheduling_request import SchedulingRequest
-from roost.scheduler.selection.selection import Plugins
+from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import AGGREGATES, NOW, flat, join, report, spec, uuid_of
 from support.decided_worlds import OPTIONS, Odd, World
 from support.decisions import Step, decisions, happenings, made, reports
@@ -79,7 +79,8 @@ class SupposingWorld(World):
         fleet, table, before = self.fleet.fork(), self._restarted(), self._before()
         asked = Supposition(spec, self.options, LIMIT, self.now, scenario)
         try:
-            return what_if(fleet, table, self._plugins(), asked, explaining=0.0)
+            pools = HostPools(table, self.options, self._plugins())
+            return what_if(fleet, pools, asked, explaining=0.0)
         finally:
             assert self._before() == before
 
@@ -87,7 +88,9 @@ class SupposingWorld(World):
         """Without the filter that looks at members and does not say so: it is asked once a run, so that
         one run of many instances, as a what-if question is, differs from many runs of one."""
         plugins = super()._plugins()
-        lies = [each for each in plugins.filters if isinstance(each, Odd) and not each.depends_on_claims]
+        lies = [
+            each for each in plugins.filters if isinstance(each.plugin, Odd) and not each.depends_on_claims
+        ]
         return Plugins([each for each in plugins.filters if each not in lies], plugins.weighers)
 
     def names(self) -> list[str]:
@@ -110,7 +113,8 @@ class SupposingWorld(World):
                 places=wanted.places,
             )
             self.state.name((name,))
-            decided = Decide(request, self.table, self._plugins()).run(self.state)
+            pools = HostPools(self.table, self.options, self._plugins())
+            decided = Decide(request, pools).run(self.state)
             if not decided.outcome.destinations:
                 return number
             if spec.group is not None:

@@ -24,6 +24,7 @@ from roost.placement.interface import AllocationRequest, InventoryUsage, Provide
 from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
 from roost.scheduler.errors import NoAlternate, PlacementUnavailable
 from roost.scheduler.gateways.http import HttpGateway
+from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import NOW, Kept, flat, spec, uuid_of
 from support.seeds import nightly_seed
 
@@ -182,9 +183,9 @@ class World:
         async def sleep(seconds: float) -> None:
             await self.turns.take("sleep")
 
-        gateway = HttpGateway(self.service, members, sleep=sleep)  # type: ignore[arg-type]
-        table = flat(self._hosts).table()
-        return Scheduler(gateway, table, Kept(), self._options, lambda: NOW)
+        pools = HostPools(flat(self._hosts).table(), self._options)
+        gateway = HttpGateway(self.service, pools, members, sleep=sleep)  # type: ignore[arg-type]
+        return Scheduler(gateway, Kept(), lambda: NOW)
 
     async def ask(self, instances: Sequence[str]) -> tuple[Destination, ...] | Exception:
         ASKER.set(instances[0][-1])

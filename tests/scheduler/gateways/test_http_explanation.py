@@ -16,11 +16,11 @@ from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.explain.fleet_snapshot import FleetSnapshot
 from roost.scheduler.gateways.http import HttpGateway
-from roost.scheduler.plugins import plugins as found
+from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.scheduling_request import SchedulingRequest
-from roost.scheduler.selection.selection import Plugins
+from roost.scheduler.selection.host_pools import HostPools
 from scheduler.gateways.test_same_answers import MEMORY
 from support.clouds import NOW, Ask, Cloud, Kept, Provider, asks, clouds, filled, flat, over_http, spec
 from support.offering import by_metrics
@@ -52,7 +52,9 @@ def explain(
     async def main() -> Reasons:
         async with filled(folder / "roost.db", of or cloud()) as ledger, over_http(ledger) as placement:
             table = (of or cloud()).table()
-            scheduler = Scheduler(HttpGateway(placement), table, Kept(), options, clock=lambda: NOW)
+            scheduler = Scheduler(
+                HttpGateway(placement, HostPools(table, options)), Kept(), clock=lambda: NOW
+            )
             reasons = await scheduler.explain(wanted, count)
             assert reasons is not None
             assert sum(stage.hosts for stage in reasons.stages) + reasons.left == reasons.hosts
@@ -120,23 +122,24 @@ def works(ledger_fleet: object, cloud: Cloud, ask: Ask, change: Relaxation) -> b
     table, options = cloud.table(), SchedulerOptions()
     wanted = placement_queries(ask.spec, FilterFacts(table, options))
     named = next((each for each in constraints_of(wanted.query) if str(each) == change.name), None)
-    query, filters = wanted.query, found.filters(options)
+    query, plugins = wanted.query, Plugins.enabled(options)
     if change.kind == "amount":
         query = with_amount(query, named, change.after)  # type: ignore[arg-type]
     elif change.kind == "constraint":
         query = without(query, named)  # type: ignore[arg-type]
     else:
-        filters = tuple(each for each in filters if each.name != change.name)
+        left = [each for each in plugins.filters if each.name != change.name]
+        plugins = Plugins(left, plugins.weighers)
     request = SchedulingRequest(
         "run", ask.spec, query, ask.instances[:1], 0, 1, NOW, options, places=wanted.places
     )
-    snapshot = FleetSnapshot(ledger_fleet, table, Plugins(filters, found.weighers(options)))  # type: ignore[arg-type]
+    snapshot = FleetSnapshot(ledger_fleet, HostPools(table, options, plugins))  # type: ignore[arg-type]
     return snapshot.works(request, None, None) is not None
 
 
 async def check(ledger: Ledger, cloud: Cloud, ask: Ask) -> None:
     async with over_http(ledger) as placement:
-        scheduler = Scheduler(HttpGateway(placement), cloud.table(), Kept(), clock=lambda: NOW)
+        scheduler = Scheduler(HttpGateway(placement, HostPools(cloud.table())), Kept(), clock=lambda: NOW)
         before = (await ledger.current()).version
         try:
             reasons = await scheduler.explain(ask.spec, 1)

@@ -20,6 +20,7 @@ from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.plugins.pci_options import PciOptions
 from roost.scheduler.request.demand.numa_groups import NUMA_ROOT, NumaModel
 from roost.scheduler.request.options import RequestFilterOptions
+from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import NOW, Cloud, Kept, Provider, filled, flat, over_http, report, spec, uuid_of
 from support.wire import Room, Within
 
@@ -50,8 +51,9 @@ async def scheduling(
 ) -> AsyncIterator[Scheduler]:
     options = SchedulerOptions(request_filters=RequestFilterOptions(numa_model=model), **more)  # type: ignore[arg-type]
     async with filled(folder / "roost.db", cloud) as ledger, over_http(ledger) as placement:
-        gateway: Gateway = HttpGateway(placement) if wire else LocalGateway(ledger)
-        yield Scheduler(gateway, cloud.table(), Kept(), options, lambda: NOW)
+        pools = HostPools(cloud.table(), options)
+        gateway: Gateway = HttpGateway(placement, pools) if wire else LocalGateway(ledger, pools)
+        yield Scheduler(gateway, Kept(), lambda: NOW)
 
 
 def taken(placed: Destination, host: int, name: str) -> list[int]:

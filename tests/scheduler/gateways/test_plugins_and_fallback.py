@@ -19,6 +19,7 @@ from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.request.options import Workarounds
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import GPU, NOW, Cloud, Kept, Provider, filled, flat, over_http, spec, uuid_of
 
 BROKEN, BEST, PLAIN = (uuid_of(number) for number in (0x77, 0x78, 0x79))
@@ -62,8 +63,9 @@ async def placed(
 ) -> list[Selection]:
     """The selection of each request, one after the other."""
     async with filled(tmp_path / "roost.db", cloud) as ledger, over_http(ledger) as placement:
-        gateway: Gateway = HttpGateway(placement) if wire else LocalGateway(ledger)
-        scheduler = Scheduler(gateway, cloud.table(), Kept(), options, lambda: NOW)
+        pools = HostPools(cloud.table(), options)
+        gateway: Gateway = HttpGateway(placement, pools) if wire else LocalGateway(ledger, pools)
+        scheduler = Scheduler(gateway, Kept(), lambda: NOW)
         return [(await scheduler.select_destinations(each, 1))[0].selected for each in requests]
 
 

@@ -16,6 +16,7 @@ from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.scheduler import seeds_from
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.selection import OFFERED
 from roost.storage import Database
 from support.clouds import NOW, Ask, Cloud, Kept, asks, clouds, filled, over_http
@@ -33,17 +34,13 @@ OPTIONS = [
 
 async def answers(
     gateway: Gateway,
-    cloud: Cloud,
     requests: list[Ask],
-    options: SchedulerOptions,
     database: Database,
     seed: int,
 ) -> list[Any]:
     """What comes of each request, as plain data without the runs' ids; at last what everyone holds."""
     kept = Kept()
-    scheduler = Scheduler(
-        gateway, cloud.table(), kept, options, lambda: NOW, seeds=seeds_from(random.Random(seed))
-    )
+    scheduler = Scheduler(gateway, kept, lambda: NOW, seeds=seeds_from(random.Random(seed)))
     found: list[Any] = []
     for ask in requests:
         try:
@@ -80,8 +77,12 @@ async def compare(
         filled(folder / "http.db", cloud, empty) as remote,
         over_http(remote) as placement,
     ):
-        expected = await answers(LocalGateway(local), cloud, requests, options, local.database, seed)
-        found = await answers(HttpGateway(placement), cloud, requests, options, remote.database, seed)
+        expected = await answers(
+            LocalGateway(local, HostPools(cloud.table(), options)), requests, local.database, seed
+        )
+        found = await answers(
+            HttpGateway(placement, HostPools(cloud.table(), options)), requests, remote.database, seed
+        )
     for one, other in zip(expected, found, strict=True):
         assert one == other
 

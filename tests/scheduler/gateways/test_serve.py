@@ -7,6 +7,7 @@ from roost.placement.client import HttpPlacement
 from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.errors import PlacementUnavailable
 from roost.scheduler.gateways.http import HttpGateway
+from roost.scheduler.selection.host_pools import HostPools
 from roost.web.auth.credentials import FixedCredentials
 from support.clouds import GPU, NOW, Cloud, Kept, filled, flat, spec, uuid_of
 from support.serving import Serving
@@ -14,8 +15,8 @@ from support.serving import Serving
 
 async def place(url: str, cloud: Cloud) -> None:
     async with HttpPlacement(FixedCredentials(url, "admin")) as placement:
-        gateway = HttpGateway(placement)
-        scheduler = Scheduler(gateway, cloud.table(), Kept(), clock=lambda: NOW)
+        gateway = HttpGateway(placement, HostPools(cloud.table()))
+        scheduler = Scheduler(gateway, Kept(), clock=lambda: NOW)
         instances = [uuid_of(0xA0), uuid_of(0xA1)]
         first, second = await scheduler.select_destinations(spec(2), 2, 1, instances=instances)
         assert (first.selected.host, second.selected.host) == ("host0", "host1")
@@ -40,7 +41,7 @@ async def place(url: str, cloud: Cloud) -> None:
 
 async def ask_nobody(url: str, cloud: Cloud) -> None:
     async with HttpPlacement(FixedCredentials(url, "admin")) as placement:
-        scheduler = Scheduler(HttpGateway(placement), cloud.table(), Kept(), clock=lambda: NOW)
+        scheduler = Scheduler(HttpGateway(placement, HostPools(cloud.table())), Kept(), clock=lambda: NOW)
         try:
             await scheduler.select_destinations(spec(extra_specs={f"resources:{GPU}": "1"}), 1)
         except PlacementUnavailable as error:

@@ -21,8 +21,9 @@ from roost.model.record import Step
 from roost.placement.client import HttpPlacement
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
-from roost.scheduler import NoValidHost, Scheduler, SchedulerError, SchedulerOptions
+from roost.scheduler import NoValidHost, Scheduler, SchedulerError
 from roost.scheduler.gateways.http import HttpGateway
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.selection import OFFERED
 from roost.web.auth.credentials import FixedCredentials
 from support.clouds import (
@@ -87,7 +88,7 @@ async def fill(placement: HttpPlacement, cloud: Cloud) -> None:
 async def answers(placement: HttpPlacement, cloud: Cloud, requests: list[Ask]) -> list[Any]:
     """For each request the hosts and the steps of its run, and what its instances hold then."""
     kept = Kept()
-    scheduler = Scheduler(HttpGateway(placement), cloud.table(), kept, SchedulerOptions(), lambda: NOW)
+    scheduler = Scheduler(HttpGateway(placement, HostPools(cloud.table())), kept, lambda: NOW)
     found: list[Any] = []
     for ask in requests:
         try:
@@ -180,7 +181,10 @@ def on(upstream: Upstream, cloud: Cloud, work: Callable[[HttpPlacement, Schedule
         upstream.reset()
         async with client_of(upstream) as placement:
             await fill(placement, cloud)
-            await work(placement, Scheduler(HttpGateway(placement), cloud.table(), Kept(), clock=lambda: NOW))
+            await work(
+                placement,
+                Scheduler(HttpGateway(placement, HostPools(cloud.table())), Kept(), clock=lambda: NOW),
+            )
 
     asyncio.run(main())
 

@@ -9,13 +9,14 @@ import pytest
 from roost.model.node_event import AggregateRemoved, MembershipsSet, NodeEvent, WordSaid
 from roost.model.operator_word import Subject
 from roost.model.spec import Destination, Flavor, RequestSpec, Selection
-from roost.scheduler import Scheduler, SchedulerOptions
+from roost.scheduler import Scheduler
 from roost.scheduler.errors import ClaimsInDoubt, PlacementUnavailable
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.word_checks import TAKEN_AWAY, WordCheckedGateway
 from roost.scheduler.nodes.operator_words import OperatorWords, TakenWords
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import ClaimAttempt, Outcome
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
 
@@ -33,6 +34,7 @@ class Placement:
     """Claims node-a each time. ``meanwhile``: what operators say while each claim is made."""
 
     def __init__(self, said: list[NodeEvent], meanwhile: Sequence[NodeEvent | None]) -> None:
+        self.pools = HostPools(NodeTable())
         self.said = said
         self.meanwhile = list(meanwhile)
         self.held: list[str] = []
@@ -41,7 +43,7 @@ class Placement:
         self.failed: list[str] = []
         self.away: Exception | None = None
 
-    async def decide(self, request: SchedulingRequest, *_: Any) -> Decided:
+    async def decide(self, request: SchedulingRequest) -> Decided:
         event = self.meanwhile.pop(0)
         if event is not None:
             self.said.append(event)
@@ -50,7 +52,7 @@ class Placement:
         found = tuple(Destination(request.run, each, selected, ()) for each in request.instances)
         return Decided(Outcome(found, (), (), None), None, 0.0)
 
-    async def use_alternate(self, request: ReplacementRequest, *_: Any) -> Replacement:
+    async def use_alternate(self, request: ReplacementRequest) -> Replacement:
         """Claim the next alternate, which is judged by the newest word."""
         event = self.meanwhile.pop(0)
         if event is not None:
@@ -82,7 +84,7 @@ def opened(*meanwhile: NodeEvent | None) -> tuple[Placement, OperatorWords, Sche
     placement = Placement(said, meanwhile)
     words = OperatorWords(read)
     gateway: Any = WordCheckedGateway(placement, words)  # type: ignore[arg-type]
-    scheduler = Scheduler(gateway, NodeTable(), Nobody(), SchedulerOptions(), lambda: 1.0, words=words)
+    scheduler = Scheduler(gateway, Nobody(), lambda: 1.0, words=words)
     return placement, words, scheduler
 
 
@@ -130,7 +132,7 @@ def test_claim_that_cannot_be_looked_at_again_is_given_back() -> None:
 
     words = OperatorWords(read)
     gateway: Any = WordCheckedGateway(placement, words)  # type: ignore[arg-type]
-    scheduler = Scheduler(gateway, NodeTable(), Nobody(), SchedulerOptions(), lambda: 1.0, words=words)
+    scheduler = Scheduler(gateway, Nobody(), lambda: 1.0, words=words)
     with pytest.raises(Exception, match="the database is away"):
         asyncio.run(scheduler.select_destinations(SPEC, 1, instances=["i"]))
     assert not placement.held

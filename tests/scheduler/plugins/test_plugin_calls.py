@@ -12,14 +12,12 @@ from roost.model.spec import RequestSpec
 from roost.scheduler.candidates.candidate_order import CandidateOrder
 from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.errors import CannotWeigh, SchedulerFault
-from roost.scheduler.plugins.declarations import in_order
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugin_calls import ask_filter, ask_key, ask_weigher, verdict
-from roost.scheduler.plugins.plugins import Named
+from roost.scheduler.plugins.plugins import Filter, Named, Weigher, in_order
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
-from roost.scheduler.selection.selection import select
 from support.clouds import spec
-from support.offering import Free, MadeUp, Only, driven, hosts, no_chance, plugins, scheduling_request
+from support.offering import Free, MadeUp, Only, driven, hosts, no_chance, plugins, scheduling_request, select
 
 
 class Names:
@@ -40,7 +38,9 @@ def view(count: int) -> HostView:
 
 @pytest.mark.parametrize(("allowed", "expected"), [(True, [False, True]), (False, [True, False])])
 def test_filter_may_name_hosts(allowed: bool, expected: list[bool]) -> None:
-    mask = ask_filter(Names(1, 7, allowed=allowed), view(2), scheduling_request(), GroupPlacement())  # type: ignore[arg-type]
+    mask = ask_filter(
+        Filter.of(Names(1, 7, allowed=allowed)), view(2), scheduling_request(), GroupPlacement()
+    )
     assert mask is not None
     assert mask.tolist() == expected
 
@@ -53,7 +53,8 @@ def test_filters_that_declare_are_asked_first_and_those_that_depend_on_claims_la
         depends_on_claims = True
 
     foreign, again, names, declares = Only(0), Again(0), Names(0, allowed=True), Declares(0)
-    assert in_order([again, foreign, names, declares]) == [declares, names, foreign, again]  # type: ignore[list-item]
+    found = in_order(map(Filter.of, [again, foreign, names, declares]))
+    assert [each.plugin for each in found] == [declares, names, foreign, again]
 
 
 def test_filter_without_a_key_for_a_request_is_not_asked() -> None:
@@ -65,9 +66,12 @@ def test_filter_without_a_key_for_a_request_is_not_asked() -> None:
             assert request.spec.flavor.extra_specs
             return super().mask(hosts, request, progress)
 
-    assert verdict(OfSsd(0), view(2), scheduling_request(), GroupPlacement()) is None
+    assert verdict(Filter.of(OfSsd(0)), view(2), scheduling_request(), GroupPlacement()) is None
     mask = verdict(
-        OfSsd(0), view(2), scheduling_request(of=spec(extra_specs={"ssd": "yes"})), GroupPlacement()
+        Filter.of(OfSsd(0)),
+        view(2),
+        scheduling_request(of=spec(extra_specs={"ssd": "yes"})),
+        GroupPlacement(),
     )
     assert mask is not None
     assert mask.tolist() == [True, False]
@@ -85,7 +89,7 @@ def test_fault_names_plugin_host_and_error(bad: int) -> None:
 
     text = f"filter only failed on host host{bad}: KeyError: 'memory'"
     with pytest.raises(SchedulerFault, match=text) as error:
-        ask_filter(Fails(), view(5), scheduling_request(), GroupPlacement())
+        ask_filter(Filter.of(Fails()), view(5), scheduling_request(), GroupPlacement())
     assert isinstance(error.value.__cause__, KeyError)
 
 
@@ -97,17 +101,17 @@ def test_error_that_no_single_host_causes_names_none() -> None:
             return None
 
     with pytest.raises(SchedulerFault, match="filter only failed: OverflowError: too many"):
-        ask_filter(Fails(), view(4), scheduling_request(), GroupPlacement())
+        ask_filter(Filter.of(Fails()), view(4), scheduling_request(), GroupPlacement())
 
 
-def _weigher(answer: Callable[[HostView], Any]) -> Free:
+def _weigher(answer: Callable[[HostView], Any]) -> Weigher:
     class Answers(Free):
         def raw(
             self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement
         ) -> Float64 | None:
             return answer(hosts)  # type: ignore[no-any-return]
 
-    return Answers()
+    return Weigher.of(Answers())
 
 
 def test_answers_of_the_wrong_form_are_faults() -> None:
@@ -116,7 +120,7 @@ def test_answers_of_the_wrong_form_are_faults() -> None:
             return np.ones(len(hosts))
 
     with pytest.raises(SchedulerFault, match="filter only failed on host host0: TypeError: a mask"):
-        ask_filter(Wrong(), view(2), scheduling_request(), GroupPlacement())
+        ask_filter(Filter.of(Wrong()), view(2), scheduling_request(), GroupPlacement())
     with pytest.raises(SchedulerFault, match="weigher free failed on host host0: TypeError: numbers of"):
         ask_weigher(_weigher(lambda hosts: np.zeros(7)), view(2), scheduling_request(), GroupPlacement())
 
@@ -135,7 +139,7 @@ def test_key_must_be_hashable() -> None:
             return [1]
 
     with pytest.raises(SchedulerFault, match="filter only failed: TypeError: unhashable type"):
-        ask_key(Keyed(), scheduling_request())
+        ask_key(Filter.of(Keyed()), scheduling_request())
 
 
 class Drops(Only):
@@ -202,6 +206,6 @@ def test_fault_in_narrowing_and_ranking_names_the_host() -> None:
     table, offers = hosts(1), MadeUp([2], [4])
     one = OneHost(table, offers, 0, offers.level)
     with pytest.raises(SchedulerFault, match="filter only failed on host host0: ValueError: no"):
-        CandidateOrder([Fails()], [], scheduling_request()).of(one, offers.candidates(0))
+        CandidateOrder([Filter.of(Fails())], [], scheduling_request()).of(one, offers.candidates(0))
     with pytest.raises(SchedulerFault, match="weigher free failed on host host0: TypeError: 1 numbers for 4"):
-        CandidateOrder([], [Wrong()], scheduling_request()).of(one, offers.candidates(0))
+        CandidateOrder([], [Weigher.of(Wrong())], scheduling_request()).of(one, offers.candidates(0))

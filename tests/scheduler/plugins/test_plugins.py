@@ -23,14 +23,15 @@ from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import DEFAULT_FILTERS, options_from
 from roost.scheduler.plugins import plugin_names
-from roost.scheduler.plugins.declarations import depends_on_claims, minval_of, runs_on_rebuild
 from roost.scheduler.plugins.plugin_calls import verdict
-from roost.scheduler.plugins.plugin_names import FILTER, WEIGHER, built_ins
+from roost.scheduler.plugins.plugin_class import FILTER, WEIGHER
+from roost.scheduler.plugins.plugin_names import built_ins
 from roost.scheduler.plugins.plugin_options import PluginOptions
-from roost.scheduler.plugins.plugins import filters
+from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.pool.weights import HostWeights, multiplier_of
 from roost.scheduler.request.scheduling_request import GroupPlacement
+from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import report, spec, table_of
 from support.offering import Free, MadeUp, Only, named_filters, named_weighers, scheduling_request
 
@@ -105,24 +106,27 @@ def test_every_built_in_is_found_by_its_name(kind: str) -> None:
     named = named_filters if kind == FILTER else named_weighers
     for each in built_ins(kind):
         if each.name != "ComputeFilter":
-            assert isinstance(named(each.name)[0], each)
+            assert isinstance(named(each.name)[0].plugin, each.make)
 
 
 def test_those_of_other_packages_are_found_by_entry_point() -> None:
-    assert isinstance(named_filters("mine")[0], Renamed)
-    assert isinstance(named_weighers("free")[0], Free)
+    assert isinstance(named_filters("mine")[0].plugin, Renamed)
+    assert isinstance(named_weighers("free")[0].plugin, Free)
 
 
 def test_another_package_may_take_the_place_of_a_built_in() -> None:
-    assert isinstance(named_filters("ComputeFilter")[0], Renamed)
+    assert isinstance(named_filters("ComputeFilter")[0].plugin, Renamed)
 
 
 def test_class_is_found_by_its_import_path_and_by_its_last_word() -> None:
-    assert isinstance(named_filters("some_package.Renamed")[0], Renamed)
-    assert isinstance(named_filters("some_package:Renamed")[0], Renamed)
+    assert isinstance(named_filters("some_package.Renamed")[0].plugin, Renamed)
+    assert isinstance(named_filters("some_package:Renamed")[0].plugin, Renamed)
     available = ("nova.scheduler.filters.all_filters", "some_package.QuietFilter")
     options = SchedulerOptions(filters=("QuietFilter", "AvailabilityZoneFilter"), available_filters=available)
-    assert [each.name for each in filters(options)] == ["QuietFilter", "AvailabilityZoneFilter"]
+    assert [each.name for each in Plugins.enabled(options).filters] == [
+        "QuietFilter",
+        "AvailabilityZoneFilter",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -162,12 +166,7 @@ def test_plugin_that_cannot_be_used(name: str, text: str) -> None:
 
 def test_scheduler_does_not_start_with_an_unknown_plugin() -> None:
     with pytest.raises(UnknownPlugin):
-        Scheduler(
-            LocalGateway(None),  # type: ignore[arg-type]
-            NodeTable(),
-            None,  # type: ignore[arg-type]
-            SchedulerOptions(filters=("nothing",)),
-        )
+        Scheduler(LocalGateway(None, HostPools(NodeTable(), SchedulerOptions(filters=("nothing",)))), None)
 
 
 @pytest.mark.parametrize(
@@ -204,12 +203,14 @@ QUIET = "[filter_scheduler]\nenabled_filters = some_package.QuietFilter\n"
 
 
 def test_plugin_is_made_with_the_options_of_its_own_section(tmp_path: Path) -> None:
-    [plugin] = filters(options_from(conf_of(f"{QUIET}[quiet]\nmost_decibels = 20\n", tmp_path)))
-    assert isinstance(plugin, QuietFilter)
-    assert plugin.options == Quiet(20.0)
-    [plugin] = filters(options_from(conf_of(QUIET, tmp_path)))
-    assert isinstance(plugin, QuietFilter)
-    assert plugin.options == Quiet(40.0)
+    [plugin] = Plugins.enabled(
+        options_from(conf_of(f"{QUIET}[quiet]\nmost_decibels = 20\n", tmp_path))
+    ).filters
+    assert isinstance(plugin.plugin, QuietFilter)
+    assert plugin.plugin.options == Quiet(20.0)
+    [plugin] = Plugins.enabled(options_from(conf_of(QUIET, tmp_path))).filters
+    assert isinstance(plugin.plugin, QuietFilter)
+    assert plugin.plugin.options == Quiet(40.0)
     with pytest.raises(BadOptions, match=r"^options \[quiet\]: .*most_decibels"):
         options_from(conf_of(f"{QUIET}[quiet]\nmost_decibels = loud\n", tmp_path))
 
@@ -286,13 +287,13 @@ def test_plain_class_that_is_asked_about_one_host_at_a_time() -> None:
     view = HostView(NodeTable(hosts), MadeUp([1, 1]))
     asked = scheduling_request(of=spec(scheduler_hints={"noise": ("low",)}))
     [quiet] = named_filters(f"{__name__}.QuietHosts")
-    assert (quiet.name, depends_on_claims(quiet), runs_on_rebuild(quiet)) == ("QuietHosts", False, True)
+    assert (quiet.name, quiet.depends_on_claims, quiet.runs_on_rebuild) == ("QuietHosts", False, True)
     for of, passing in ((asked, [True, False]), (scheduling_request(), [True, True])):
         mask = quiet.mask(view, of, GroupPlacement())
         assert mask is not None
         assert mask.tolist() == passing
     [smallest] = named_weighers(f"{__name__}.SmallestWeigher")
-    assert (smallest.multiplier_key, minval_of(smallest)) == ("smallest_weight_multiplier", 0.0)
+    assert (smallest.multiplier_key, smallest.minval) == ("smallest_weight_multiplier", 0.0)
     raw = smallest.raw(view, scheduling_request(), GroupPlacement())
     assert raw is not None
     assert raw.tolist() == [4.0, 6.0]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.fleet.columns import Float64, Int64
+from roost.fleet.columns import Float64
 from roost.model.aggregate import HostAggregate
 from roost.model.allocation import Candidate
 from roost.scheduler.candidates.candidate_source import HostView
@@ -18,7 +18,7 @@ from roost.scheduler.plugins.plugins import Weigher
 from roost.scheduler.pool.weights import HostWeights
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from support.clouds import report, table_of
-from support.offering import Free, MadeUp, by_metrics, hosts, named_weighers, scheduling_request
+from support.offering import Free, MadeUp, by_metrics, hosts, named_weighers, plugins, scheduling_request
 
 
 class Numbers:
@@ -47,11 +47,16 @@ class Silent:
 
 
 def weights(
-    weighers: Sequence[Weigher], table: NodeTable, allowed: list[bool] | None = None, **options: object
+    weighers: Sequence[object], table: NodeTable, allowed: list[bool] | None = None, **options: object
 ) -> list[float]:
     may = np.array([True] * len(table) if allowed is None else allowed)
     weighing = HostWeights(
-        table, MadeUp([1] * len(table)), may, weighers, scheduling_request(**options), GroupPlacement()
+        table,
+        MadeUp([1] * len(table)),
+        may,
+        plugins(weighers=weighers).weighers,
+        scheduling_request(**options),
+        GroupPlacement(),
     )  # type: ignore[arg-type]
     return [weighing.weight(position) for position in np.flatnonzero(may).tolist()]
 
@@ -90,7 +95,12 @@ def test_host_that_is_alone_is_not_weighed() -> None:
 
     weigher = Numbers(7, 9, minval=0.0)
     both = HostWeights(
-        hosts(2), MadeUp([1, 1]), np.array([True, True]), [weigher], scheduling_request(), GroupPlacement()
+        hosts(2),
+        MadeUp([1, 1]),
+        np.array([True, True]),
+        [Weigher.of(weigher)],
+        scheduling_request(),
+        GroupPlacement(),
     )
     assert both.weight(0) == 7 / 9
     assert both.narrowed(np.array([True, False])).weight(0) == 0.0
@@ -146,7 +156,12 @@ def test_best_are_those_of_a_full_sort(
     allowed = np.array([index not in out for index in range(n)])
     playing = np.array([index not in idle for index in range(n)])
     weighing = HostWeights(
-        hosts(n), MadeUp([1] * n), allowed, [Numbers(*numbers)], scheduling_request(), GroupPlacement()
+        hosts(n),
+        MadeUp([1] * n),
+        allowed,
+        [Weigher.of(Numbers(*numbers))],
+        scheduling_request(),
+        GroupPlacement(),
     )
     may = [index for index in range(n) if allowed[index] and playing[index]]
     expected = sorted(may, key=lambda index: (-numbers[index], index))[:among]
@@ -178,7 +193,9 @@ def test_after_claims_and_hosts_that_fall_out_weights_are_those_of_weighing_agai
         for index in range(n)
     )
     names = ("CPUWeigher", "RAMWeigher", "MetricsWeigher", "BuildFailureWeigher")
-    weighers = [Free(), *named_weighers(*names, plugins=by_metrics({"heat": -0.1}))]
+    weighers = plugins(
+        weighers=[Free(), *named_weighers(*names, plugins=by_metrics({"heat": -0.1}))]
+    ).weighers
     asked = scheduling_request(multipliers={"CPUWeigher": multiplier})
     offers = MadeUp(free)
     weighing = HostWeights(table, offers, allowed, weighers, asked, GroupPlacement())
@@ -199,7 +216,12 @@ def test_after_claims_and_hosts_that_fall_out_weights_are_those_of_weighing_agai
 
 def test_no_host_at_all() -> None:
     weighing = HostWeights(
-        hosts(2), MadeUp([1, 1]), np.array([False, False]), [Free()], scheduling_request(), GroupPlacement()
+        hosts(2),
+        MadeUp([1, 1]),
+        np.array([False, False]),
+        [Weigher.of(Free())],
+        scheduling_request(),
+        GroupPlacement(),
     )
     assert weighing.best(1, np.array([True, True])).tolist() == []
     assert weighing.best(5, np.array([True, True])).tolist() == []
@@ -216,21 +238,24 @@ def test_weigher_that_falls_silent_is_named() -> None:
             return super().raw(hosts, request, progress) if len(hosts) > 1 else None
 
     weighing = HostWeights(
-        hosts(2), MadeUp([1, 2]), np.array([True, True]), [Fickle()], scheduling_request(), GroupPlacement()
+        hosts(2),
+        MadeUp([1, 2]),
+        np.array([True, True]),
+        [Weigher.of(Fickle())],
+        scheduling_request(),
+        GroupPlacement(),
     )
     with pytest.raises(SchedulerFault, match="weigher fickle failed: it had numbers"):
         weighing.claimed([0])
 
 
 class Neighbours:
-    """Weighs a host by the members of the group in its domain: hosts 0 and 1, and host 2."""
+    """Weighs a host by the members of the group in its rack: hosts 0 and 1, and host 2."""
 
     name = "neighbours"
     multiplier_key = "neighbours_weight_multiplier"
     default_multiplier = 1.0
-
-    def domain(self, hosts: HostView) -> Int64:
-        return hosts.index // 2
+    reads_other_hosts = True
 
     def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         counts = np.zeros(2)
@@ -239,10 +264,15 @@ class Neighbours:
         return counts[hosts.index // 2]
 
 
-def test_a_claim_counts_in_its_domain_also_where_its_own_host_falls_out() -> None:
+def test_a_claim_counts_in_its_rack_also_where_its_own_host_falls_out() -> None:
     progress = GroupPlacement()
     weighing = HostWeights(
-        hosts(3), MadeUp([1] * 3), np.ones(3, np.bool_), [Neighbours()], scheduling_request(), progress
+        hosts(3),
+        MadeUp([1] * 3),
+        np.ones(3, np.bool_),
+        [Weigher.of(Neighbours())],
+        scheduling_request(),
+        progress,
     )
     progress.members[0] += 1
     fewer = weighing.narrowed(np.array([False, True, True]))

@@ -11,13 +11,12 @@ from msgspec.structs import replace
 from roost.ledger import Ledger
 from roost.records import RecordQueue, Retention
 from roost.records.backend import open_sql_records
-from roost.scheduler import SchedulerOptions
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes.journal import JournalWriter
-from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.demand.numa_groups import NumaModel
+from roost.scheduler.selection.host_pools import HostPools
 from roost.state.api_database.tables import SCHEMA
 from roost.storage import Database
 from scheduler.assignment_worker import AT_ONCE, Worker
@@ -41,14 +40,12 @@ class _Journalled:
         api: Database,
         ledger: Ledger,
         gateway: Gateway,
-        options: SchedulerOptions,
         records: RecordQueue,
         name: str,
         say: Callable[..., None],
     ) -> None:
-        table: NodeTable = hardware_cloud(NODES, options.request_filters.numa_model).table()
-        self._journal = JournalWriter(api, table)
-        self._worker = Worker(ledger, gateway, name, say, table, records, options)
+        self._journal = JournalWriter(api, gateway.pools.table)
+        self._worker = Worker(ledger, gateway, name, say, records)
 
     async def begin(self) -> None:
         """Ask for each kind of hardware once, alone."""
@@ -85,16 +82,20 @@ async def worked_on_hardware(
         SCHEMA.prepare(api)
         await fill(ledgers[0], hardware_cloud(NODES, numa_model))
         records = RecordQueue(await open_sql_records(f"sqlite:///{path / 'records.db'}", Retention(0, 0)))
-        gateways: list[Gateway] = [
-            HttpGateway(await stack.enter_async_context(over_http(each))) if wire else LocalGateway(each)
-            for each in ledgers
-        ]
+        gateways: list[Gateway] = []
+        for each in ledgers:
+            pools = HostPools(hardware_cloud(NODES, numa_model).table(), options)
+            if wire:
+                placement = await stack.enter_async_context(over_http(each))
+                gateways.append(HttpGateway(placement, pools))
+            else:
+                gateways.append(LocalGateway(each, pools))
 
         def say(word: str, *_: object) -> None:
             said.update([word])
 
         schedulers = [
-            _Journalled(api, ledger, gateway, options, records, f"{name}-{number}", say)
+            _Journalled(api, ledger, gateway, records, f"{name}-{number}", say)
             for number, (ledger, gateway) in enumerate(zip(ledgers, gateways, strict=True))
         ]
         for scheduler in schedulers:

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.model.spec import Destination, ServerGroup
-from roost.scheduler.selection.selection import select
 from support.clouds import spec
 from support.offering import (
     MadeUp,
@@ -17,6 +16,7 @@ from support.offering import (
     no_chance,
     plugins,
     scheduling_request,
+    select,
 )
 
 

@@ -6,8 +6,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from roost.scheduler.selection.outcome import BOUND, CLAIMS, Outcome
-from roost.scheduler.selection.selection import RandomDraw, select
-from support.offering import MadeUp, driven, hosts, no_chance, plugins, scheduling_request, where
+from roost.scheduler.selection.selection import RandomDraw
+from support.offering import MadeUp, driven, hosts, no_chance, plugins, scheduling_request, select, where
 
 
 def refusing(*roots: str) -> Any:

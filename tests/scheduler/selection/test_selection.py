@@ -17,7 +17,6 @@ from roost.scheduler.pool import fresh_pool
 from roost.scheduler.pool.weights import HostWeights
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from roost.scheduler.selection.outcome import Claim
-from roost.scheduler.selection.selection import select
 from support.clouds import spec
 from support.offering import (
     Free,
@@ -30,6 +29,7 @@ from support.offering import (
     no_chance,
     plugins,
     scheduling_request,
+    select,
     where,
 )
 

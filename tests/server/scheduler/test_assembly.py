@@ -8,6 +8,8 @@ from roost.model.inventory import Inventory
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider
 from roost.scheduler.gateways.foreign_groups import no_members
+from roost.scheduler.nodes import NodeTable
+from roost.scheduler.selection.host_pools import HostPools
 from roost.server.scheduler import assembly
 from support.ledgers import opened, run
 from support.placement_api import uuid_of
@@ -28,7 +30,7 @@ def test_trees_are_numbered_before_the_first_decision(tmp_path: Path) -> None:
                     SetInventories(child, {"VGPU": Inventory(1)}),
                 )
             if gateway:
-                assembly._gateway(ledger, no_members, None)
+                assembly._gateway(ledger, HostPools(NodeTable()), no_members, None)
             return lines_of(lambda: feasibilities(ledger.known()).prepare())
 
     async def work() -> None:

@@ -11,8 +11,8 @@ import pytest
 from roost.scheduler.api.app import create_app
 from roost.scheduler.api.kept_answers import SchedulerAnswers
 from roost.scheduler.errors import ClaimsInDoubt
-from roost.scheduler.gateways import Decided
-from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.gateways import Decided, Gateway, GatewayWrapper
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.storage import DatabaseUnavailable, OutcomeUnknown
 from roost.web.auth import NoAuth
 from support.clouds import flat
@@ -33,23 +33,24 @@ def another(api: SchedulingApi, answers: SchedulerAnswers | None = None) -> http
     return httpx.AsyncClient(transport=transport, base_url="http://roost", headers=SERVICE)
 
 
-class Lost(LocalGateway):
+class Lost(GatewayWrapper):
     """A gateway some of whose decisions end with an error, carried out or not: ``fate`` says which."""
 
-    def __init__(self, gateway: LocalGateway, fate: Any) -> None:
-        self._gateway, self._fate = gateway, fate
+    def __init__(self, gateway: Gateway, fate: Any) -> None:
+        super().__init__(gateway)
+        self._fate = fate
 
-    async def decide(self, *arguments: Any) -> Decided:
+    async def decide(self, request: SchedulingRequest) -> Decided:
         carried_out, error = self._fate()
         if carried_out:
-            decided = await self._gateway.decide(*arguments)
+            decided = await self._gateway.decide(request)
         if error is not None:
             raise error("no answer")
         return decided
 
 
 def lose(api: SchedulingApi, fate: Any) -> None:
-    api.service.scheduler._gateway = Lost(api.service.scheduler._gateway, fate)  # type: ignore[arg-type]
+    api.service.scheduler._gateway = Lost(api.service.scheduler._gateway, fate)
 
 
 def test_sent_again_it_has_the_first_answer_from_memory_and_from_the_api_database(tmp_path: Path) -> None:

@@ -41,8 +41,8 @@ class EquivalenceCache:
         self._weighers = weighers
         self._plugin_parts = PluginParts(filters, weighers)
         self._ordering = (
-            [each for each in filters if hasattr(each, "narrow")],
-            [each for each in weighers if hasattr(each, "rank")],
+            [each for each in filters if each.narrow is not None],
+            [each for each in weighers if each.rank is not None],
         )
         # Recent queries, encoded: most requests come with the same few objects.
         self._encoded: dict[int, tuple[CandidateQuery, bytes]] = {}

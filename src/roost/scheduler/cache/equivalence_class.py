@@ -12,7 +12,6 @@ from roost.scheduler.cache.plugin_roles import FilterRole, Role
 from roost.scheduler.cache.score_index import ScoreIndex, Stages, Touched
 from roost.scheduler.cache.value_range import ValueRange
 from roost.scheduler.candidates.candidate_source import HostView
-from roost.scheduler.plugins.declarations import is_keyed, looks_at_trees
 from roost.scheduler.plugins.plugin_calls import ask_filter
 from roost.scheduler.pool.host_pool import KNOWN, OFFERED
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
@@ -45,9 +44,9 @@ class EquivalenceClass:
         self._own_masks: dict[str, Bools | None] = {}
         view = HostView(host_index.table, host_index.totals)
         for plugin in self._cached_filters:
-            if is_keyed(plugin):
+            if plugin.key is not None:
                 self._own_masks[plugin.name] = ask_filter(plugin, view, request, GroupPlacement())
-        self._of_trees = any(looks_at_trees(each) for each in self._cached_filters if is_keyed(each))
+        self._of_trees = any(each.looks_at_trees for each in self._cached_filters if each.key is not None)
         served = self.feasibility.all(
             host_index.fleet, host_index.totals, host_index.place_at_row, host_index.homeless
         )

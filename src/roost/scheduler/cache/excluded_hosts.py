@@ -18,7 +18,6 @@ from roost.scheduler.cache.host_index import HostIndex
 from roost.scheduler.cache.narrowed import Narrowed
 from roost.scheduler.cache.plugin_roles import FilterRole, Role
 from roost.scheduler.candidates.candidate_source import HostView
-from roost.scheduler.plugins.declarations import names_hosts
 from roost.scheduler.plugins.plugin_calls import ask_named
 from roost.scheduler.plugins.plugins import Filter
 from roost.scheduler.pool.host_pool import KNOWN, OFFERED
@@ -160,7 +159,7 @@ def class_without_hosts(
         or any(each.role is Role.VARIED for each in filter_roles)
     ):
         return None
-    if not all(names_hosts(each.plugin) for each in filter_roles if each.role is Role.ASKED):
+    if not all(each.plugin.named is not None for each in filter_roles if each.role is Role.ASKED):
         return None
     few = ClassWithoutHosts(host_index, equivalence_class, request, filter_roles, progress, narrow)
     return few if few.possible else None

@@ -14,7 +14,6 @@ from roost.scheduler.cache.plugin_roles import is_cacheable
 from roost.scheduler.cache.weights import BlockScores
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.plugins.declarations import free_of_class, is_keyed, looks_at, looks_at_trees, minval_of
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugin_calls import ask_filter, ask_weigher
 from roost.scheduler.plugins.plugins import Filter, Weigher
@@ -90,16 +89,16 @@ class HostIndex:
         for rank, weigher in enumerate(weighers):
             if not is_cacheable(weigher):
                 continue
-            free_of = free_of_class(weigher, table)
+            free_of = weigher.free_class(table)
             self._free_of.append((weigher, free_of))
-            minval = minval_of(weigher)
+            minval = weigher.minval
             raw = (
                 ask_weigher(weigher, view, request, GroupPlacement())
                 if free_of is None
                 else self.totals.left(free_of, minval)
             )
             if free_of is None:
-                again = self._of_reports if looks_at(weigher) is Looks.REPORT else self._of_trees
+                again = self._of_reports if weigher.looks_at is Looks.REPORT else self._of_trees
                 again.append((weigher, None if raw is None else len(self.raws)))
             if raw is not None:
                 if free_of is None:
@@ -113,8 +112,8 @@ class HostIndex:
         self.block_scores = BlockScores(self.layout, self.raws, self.invalidations)
         self.leading = len(self.raws)
         self.masks: dict[str, Bools | None] = {}
-        self._filters = [each for each in filters if is_cacheable(each) and not is_keyed(each)]
-        self._of_trees_filters = [each for each in self._filters if looks_at_trees(each)]
+        self._filters = [each for each in filters if is_cacheable(each) and each.key is None]
+        self._of_trees_filters = [each for each in self._filters if each.looks_at_trees]
         for plugin in self._filters:
             self.masks[plugin.name] = ask_filter(plugin, view, request, GroupPlacement())
         self._entries: dict[int, HostEntry] = {}
@@ -255,7 +254,7 @@ class HostIndex:
                 self._new_entry(place, self.totals.refresh_one(place) if place in touched else {})
         if self._of_trees_filters and places:
             self._ask_filters(self._of_trees_filters, [*places], request)
-        if reported and any(free_of_class(each, self.table) != before for each, before in self._free_of):
+        if reported and any(each.free_class(self.table) != before for each, before in self._free_of):
             return False
         if reported and not self._ask_about(reported, request):
             return False

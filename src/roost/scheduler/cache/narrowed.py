@@ -19,7 +19,6 @@ from roost.scheduler.cache.stage_mask import StageMask
 from roost.scheduler.cache.verdicts import Verdicts
 from roost.scheduler.cache.weigher_columns import OwnColumns
 from roost.scheduler.candidates.candidate_source import HostView
-from roost.scheduler.plugins.declarations import names_by_own_members, names_hosts
 from roost.scheduler.plugins.plugin_calls import ask_filter, ask_named
 from roost.scheduler.plugins.plugins import Filter
 from roost.scheduler.pool.host_pool import KNOWN, OFFERED
@@ -144,7 +143,7 @@ class Narrowed:
         if any(each.role is not Role.SILENT for each in self._again):
             self._mask = self._base.copy()
         asking = [each for each in self._again if each.role is Role.ASKED]
-        if all(names_hosts(each.plugin) for each in asking):
+        if all(each.plugin.named is not None for each in asking):
             self._left_out = self._named_out()
         self._apply(self._mask, self._again, self._asked, self._progress, steps)
 
@@ -174,7 +173,7 @@ class Narrowed:
 
     def _ask(self, mask: StageMask, plugin: Filter, asked: int, progress: GroupPlacement) -> None:
         host_index = self._host_index
-        if names_hosts(plugin):
+        if plugin.named is not None:
             named = ask_named(plugin, HostView(host_index.table, host_index.totals), self._request, progress)
             if named is not None:
                 places = host_index.places_at(named.hosts)
@@ -228,7 +227,7 @@ class Narrowed:
         before = self._left_out
         if before is None:
             return None
-        if all(names_by_own_members(each.plugin) for _, each in self._numbered_again()):
+        if all(each.plugin.names_by_own_members for _, each in self._numbered_again()):
             return self._grown_among(places, before)
         now = self._named_out()
         if now is None or any(old - new for old, new in zip(before, now, strict=True)):

@@ -5,17 +5,9 @@ from enum import Enum
 from typing import NamedTuple
 
 from roost.scheduler.errors import SchedulerError
-from roost.scheduler.plugins.declarations import (
-    depends_on_claims,
-    has_domain,
-    in_order,
-    is_keyed,
-    looks_at,
-    names_hosts,
-)
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugin_calls import ask_key
-from roost.scheduler.plugins.plugins import Filter, Weigher
+from roost.scheduler.plugins.plugins import Filter, Weigher, in_order
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 
 
@@ -47,10 +39,10 @@ def is_cacheable(plugin: Filter | Weigher) -> bool:
     Other plugins are asked at each decision. So is a weigher that looks at the request: a column of numbers
     for each of its keys would take as much memory as an equivalence class.
     """
-    looks = looks_at(plugin)
-    if looks is None or Looks.MEMBERS in looks or has_domain(plugin) or names_hosts(plugin):
+    looks = plugin.looks_at
+    if looks is None or Looks.MEMBERS in looks or plugin.reads_other_hosts:
         return False
-    return not (is_keyed(plugin) and hasattr(plugin, "raw"))
+    return plugin.named is None if isinstance(plugin, Filter) else plugin.key is None
 
 
 MOST_KEYS = 32
@@ -88,16 +80,15 @@ class PluginParts:
         self._filters = in_order(filters)
         self._own = [(rank, each) for rank, each in enumerate(weighers) if not is_cacheable(each)]
         plugins: list[Filter | Weigher] = [*self._filters, *(weigher for _, weigher in self._own)]
-        self._keyed = [each for each in plugins if is_keyed(each)]
+        self._keyed = [each for each in plugins if each.key is not None]
         self._key_of: list[Callable[[SchedulingRequest], Hashable | None]] = [
-            each.key  # type: ignore[union-attr]
-            for each in self._keyed
+            each.key for each in plugins if each.key is not None
         ]
         # The numbers of the plugins whose keys do not distinguish classes.
         self._loose = [
             number
             for number, each in enumerate(self._keyed)
-            if hasattr(each, "raw") or not is_cacheable(each)
+            if isinstance(each, Weigher) or not is_cacheable(each)
         ]
         # The keys of each filter so far, until they are too many.
         self._keys: dict[str, set[Hashable]] = {}
@@ -148,7 +139,7 @@ class PluginParts:
                 if number not in self._loose:
                     self._loose.append(number)
                 varied.append((place, number))
-            filter_roles.append(FilterRole(plugin, role, key, depends_on_claims(plugin)))
+            filter_roles.append(FilterRole(plugin, role, key, plugin.depends_on_claims))
         cached = [each for each in filter_roles if each.role is Role.CACHED]
         return Parts(
             filter_roles,

@@ -9,7 +9,6 @@ from roost.fleet.columns import Bools
 from roost.fleet.invalidation_log import InvalidationLog
 from roost.scheduler.cache.host_index import HostIndex, put_mask
 from roost.scheduler.candidates.candidate_source import HostView
-from roost.scheduler.plugins.declarations import looks_at_trees
 from roost.scheduler.plugins.plugin_calls import ask_filter
 from roost.scheduler.plugins.plugins import Filter
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
@@ -74,4 +73,4 @@ class _Verdict:
 
 def log_of(host_index: HostIndex, plugin: Filter) -> InvalidationLog:
     """Return the log of the places with changes that a filter may look at."""
-    return host_index.invalidations if looks_at_trees(plugin) else host_index.reported
+    return host_index.invalidations if plugin.looks_at_trees else host_index.reported

@@ -11,7 +11,6 @@ from roost.scheduler.cache.host_index import HostIndex
 from roost.scheduler.cache.weights import BlockScores
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import SchedulerFault
-from roost.scheduler.plugins.declarations import has_domain, minval_of
 from roost.scheduler.plugins.plugin_calls import ask_weigher
 from roost.scheduler.plugins.plugins import Weigher
 from roost.scheduler.pool.weights import clean_numbers, multiplier_of
@@ -131,7 +130,7 @@ class OwnColumns:
 
         Returns whether the numbers of all hosts must be asked for anew.
         """
-        if any(has_domain(weigher) for weigher, _ in self._found):
+        if any(weigher.reads_other_hosts for weigher, _ in self._found):
             return True
         chosen = np.array(sorted(filter(allows, places)), dtype=np.intp)
         if not self._found or not len(chosen):
@@ -154,7 +153,7 @@ class OwnColumns:
             column: Float64 = np.zeros(size)
             column[chosen] = multiplier
             multiplier = column
-        return OwnColumn(weigher.name, rank, size, multiplier, minval_of(weigher))
+        return OwnColumn(weigher.name, rank, size, multiplier, weigher.minval)
 
     def _put(self, found: tuple[Weigher, OwnColumn], places: Rows, raw: Float64) -> None:
         column = found[1]

@@ -3,13 +3,11 @@ them."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
 
 from roost.model.allocation import Candidate
 from roost.scheduler.candidates.candidate_source import OneHost
-from roost.scheduler.plugins.declarations import in_order
 from roost.scheduler.plugins.plugin_calls import ask_key, ask_to_narrow, ask_to_rank
-from roost.scheduler.plugins.plugins import Filter, Weigher
+from roost.scheduler.plugins.plugins import Filter, Plugin, Weigher, in_order
 from roost.scheduler.pool.weights import multiplier_of
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 
@@ -24,9 +22,9 @@ class CandidateOrder:
         self, filters: Sequence[Filter], weighers: Sequence[Weigher], request: SchedulingRequest
     ) -> None:
         self._request = request
-        narrowing = [each for each in filters if hasattr(each, "narrow")]
-        self._narrowing: list[Any] = [each for each in in_order(narrowing) if self._judges(each)]
-        self._ranking: list[Any] = [each for each in weighers if hasattr(each, "rank") and self._judges(each)]
+        narrowing = [each for each in filters if each.narrow is not None]
+        self._narrowing = [each for each in in_order(narrowing) if self._judges(each)]
+        self._ranking = [each for each in weighers if each.rank is not None and self._judges(each)]
         self.matters = bool(self._narrowing or self._ranking)
 
     def of(self, host: OneHost, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
@@ -60,5 +58,5 @@ class CandidateOrder:
         order = sorted(range(len(candidates)), key=lambda at: -totals[at])
         return [candidates[at] for at in order]
 
-    def _judges(self, plugin: Filter | Weigher) -> bool:
+    def _judges(self, plugin: Plugin) -> bool:
         return ask_key(plugin, self._request) is not None

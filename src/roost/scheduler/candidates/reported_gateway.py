@@ -19,13 +19,12 @@ from roost.scheduler.candidates.reported_columns import CLASSES, ReportedColumns
 from roost.scheduler.explain.scenario import Supposition
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.running_selection import RunningSelection
-from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.pool.host_pool import OFFERED
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.claim_result import CLAIMED
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest, Replacing
-from roost.scheduler.selection.selection import Plugins, RandomDraw, select
+from roost.scheduler.selection.selection import RandomDraw, choose
 
 
 class ReportedGateway:
@@ -37,15 +36,16 @@ class ReportedGateway:
     node (`roost.state.cell_database.node_claims`).
     """
 
-    def __init__(self) -> None:
-        self._columns: tuple[NodeTable, ReportedColumns] | None = None
+    def __init__(self, pools: HostPools) -> None:
+        self.pools = pools
+        self._columns = ReportedColumns(pools.table)
         self._pending: dict[str, tuple[Allocations, float]] = {}
 
-    async def decide(self, request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
+    async def decide(self, request: SchedulingRequest) -> Decided:
         """As `roost.scheduler.gateways.Gateway.decide`."""
         started = time.perf_counter()
-        candidates = self._candidates(request, table, set(request.instances))
-        running = RunningSelection(select(request, table, candidates, plugins, RandomDraw(request.seed)))
+        pool = self.pools.of_source(self._candidates(request, set(request.instances)), request)
+        running = RunningSelection(choose(request, self.pools.table, pool, RandomDraw(request.seed)))
         while running.claim is not None:
             running.answer(CLAIMED)
         outcome = running.outcome
@@ -67,18 +67,12 @@ class ReportedGateway:
         """Do nothing: reports are all that is kept."""
 
     async def explain(
-        self,
-        request: SchedulingRequest,
-        table: NodeTable,
-        plugins: Plugins,
-        placed: int,
-        *,
-        newest: bool = False,
+        self, request: SchedulingRequest, placed: int, *, newest: bool = False
     ) -> Reasons | None:
         """Return None: without placement there is no query to explain, and the refusal names the filter."""
         return None
 
-    async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
+    async def what_if(self, supposed: Supposition) -> WhatIf | None:
         """Return None: without placement there is nothing to claim on a copy."""
         return None
 
@@ -86,19 +80,16 @@ class ReportedGateway:
         """As `roost.scheduler.gateways.Gateway.aggregates`; without placement no segment has any."""
         return {provider: frozenset() for provider in providers}
 
-    async def use_alternate(
-        self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
-    ) -> Replacement:
+    async def use_alternate(self, request: ReplacementRequest) -> Replacement:
         """As `roost.scheduler.gateways.Gateway.use_alternate`; there is no claim to swap."""
-        replacing = Replacing(request, table)
+        replacing = Replacing(request, self.pools)
         for number, alternate in enumerate(request.alternates):
             index = replacing.alive(alternate)
             if isinstance(index, str):
                 replacing.passed_over(alternate, index)
                 continue
-            candidates = self._candidates(request.scheduling, table, {request.instance}, index)
-            progress = progress_at_start(request.scheduling, table)
-            found = replacing.candidates(alternate, candidates, plugins.filters, plugins.weighers, progress)
+            candidates = self._candidates(request.scheduling, {request.instance}, index)
+            found = replacing.candidates(alternate, self.pools.of_source(candidates, request.scheduling))
             if isinstance(found, str):
                 replacing.passed_over(alternate, found)
                 continue
@@ -108,21 +99,16 @@ class ReportedGateway:
         return replacing.nothing_left()
 
     def _candidates(
-        self, request: SchedulingRequest, table: NodeTable, but: set[str], only: int | None = None
+        self, request: SchedulingRequest, but: set[str], only: int | None = None
     ) -> ReportedCandidates:
-        if self._columns is None or self._columns[0] is not table:
-            self._columns = (table, ReportedColumns(table))
-        columns = self._columns[1]
-        columns.catch_up()
-        pending = list(self._still_pending(request, table, but))
-        return ReportedCandidates(request.query, table, columns, pending, only)
+        self._columns.catch_up()
+        pending = list(self._still_pending(request, but))
+        return ReportedCandidates(request.query, self.pools.table, self._columns, pending, only)
 
-    def _still_pending(
-        self, request: SchedulingRequest, table: NodeTable, but: set[str]
-    ) -> Iterator[Allocations]:
+    def _still_pending(self, request: SchedulingRequest, but: set[str]) -> Iterator[Allocations]:
         """Yield decided allocations that no report includes yet, without those of the instances ``but``."""
         for instance, (allocations, at) in list(self._pending.items()):
-            if table.indexes_of_instance(instance) or at < request.oldest_heartbeat:
+            if self.pools.table.indexes_of_instance(instance) or at < request.oldest_heartbeat:
                 del self._pending[instance]
             elif instance not in but:
                 yield allocations

@@ -21,9 +21,7 @@ from roost.placement.queries.forked import (
 )
 from roost.process.logs.outages import OutageLines
 from roost.process.metrics import catalogue as metrics
-from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.scheduling_request import SchedulingRequest
-from roost.scheduler.selection.selection import Plugins
 from roost.storage import StorageError
 
 SECONDS: Final = 10.0
@@ -53,8 +51,6 @@ class Job(NamedTuple):
     """
 
     request: SchedulingRequest
-    table: NodeTable
-    plugins: Plugins
     placed: int
     newest: bool = False
 
@@ -70,7 +66,7 @@ Find = Callable[[Job], Awaitable[Reasons | None]]
 
 
 class Explainer:
-    """Explains the refusals of one process by ``find``. For use from one event loop.
+    """Explains the refusals of one scheduler by ``find``. For use from one event loop.
 
     ``most_waiting``: refusals that wait for their reasons; further ones are not explained.
     """

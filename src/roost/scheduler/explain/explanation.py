@@ -44,18 +44,20 @@ def explain(
             refused = {each.host for each in outcome.tries if each.instance == instance and each.refusal}
             survey = _survey(snapshot, request, more, refused, time_limit)
             found = near(survey, NEAR_EACH + len(request.instances))
-            snapshot.one_by_one = survey.can_weigh(snapshot.plugins.weighers)
+            snapshot.one_by_one = survey.can_weigh(snapshot.pools.plugins.weighers)
             stages, misses = survey.stages(), nearest(found, MOST_MISSES)
             texts = sentences(survey, misses, placed + more, wanted, outcome.refusal or "")
     if more == len(request.instances):
         return _fits(snapshot, request, placed, time_limit)
     # Of equal changes, first the ones that the user can make.
     proposed = [*lowered(snapshot, request, survey, time_limit)]
-    proposed += proposals(request, survey, found, snapshot.plugins.filters, 0 if placed else more)
+    proposed += proposals(request, survey, found, snapshot.pools.plugins.filters, 0 if placed else more)
     proposed.sort(key=lambda each: round(each.distance, 4))
     relaxations = tuple(working(snapshot, proposed, MOST_RELAXATIONS, time_limit))
     if not relaxations:
-        both = working(snapshot, pairs(request, survey, snapshot.plugins.filters), MOST_PAIRS, time_limit)
+        both = working(
+            snapshot, pairs(request, survey, snapshot.pools.plugins.filters), MOST_PAIRS, time_limit
+        )
         relaxations = tuple(sorted(both, key=lambda each: each.distance))
     sentence, public = texts
     return replace(

@@ -8,11 +8,9 @@ import structlog
 from roost.model.reasons import Reasons
 from roost.model.record import RecordSink, RunReasons
 from roost.scheduler.gateways import Gateway
-from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.rebuild import is_rebuild
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.outcome import BOUND, WORK, Outcome
-from roost.scheduler.selection.selection import Plugins
 
 Explaining = asyncio.Task[Reasons | None]
 
@@ -25,10 +23,8 @@ class Explanations:
     The records get the reasons in any case, whether or not the caller still waits for them.
     """
 
-    def __init__(self, gateway: Gateway, table: NodeTable, plugins: Plugins, records: RecordSink) -> None:
+    def __init__(self, gateway: Gateway, records: RecordSink) -> None:
         self._gateway = gateway
-        self._table = table
-        self._plugins = plugins
         self._records = records
         self._under_way: dict[Explaining, float] = {}
 
@@ -45,9 +41,9 @@ class Explanations:
             # Trying each change that might help would take as much work again.
             return None
         reading = contextlib.ExitStack()
-        reading.enter_context(self._table.reading())
+        reading.enter_context(self._gateway.pools.table.reading())
         placed = len(outcome.destinations)
-        task = asyncio.create_task(self._gateway.explain(request, self._table, self._plugins, placed))
+        task = asyncio.create_task(self._gateway.explain(request, placed))
         self._under_way[task] = seconds
 
         def ended(task: Explaining) -> None:

@@ -37,15 +37,15 @@ from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.pool.host_pool import HostPool
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from roost.scheduler.selection.claim_result import ClaimResult
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Claim
-from roost.scheduler.selection.selection import Plugins
 
 
 class FleetSnapshot(Snapshot):
     """Decides on a fleet as `roost.scheduler.gateways.local.Decide` does, by the same claims."""
 
-    def __init__(self, fleet: Fleet, table: NodeTable, plugins: Plugins) -> None:
-        super().__init__(table, plugins)
+    def __init__(self, fleet: Fleet, pools: HostPools) -> None:
+        super().__init__(pools)
         self.fleet = fleet
         self._state = State(fleet, {}, 0.0)
 
@@ -85,7 +85,7 @@ class FleetSnapshot(Snapshot):
         return frozenset(fleet.aggregates_of(fleet.row(segment)) if segment in fleet else ())
 
     def _cached_pool(self, request: SchedulingRequest) -> HostPool | None:
-        return self.plugins.cache.pool(self.fleet, request, self.table)
+        return self.pools.of_fleet(self.fleet, request)
 
 
 class FleetSurvey(QuerySurvey):

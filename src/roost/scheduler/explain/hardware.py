@@ -34,7 +34,7 @@ def lowered(
     snapshot: Snapshot, request: SchedulingRequest, survey: Survey, time_limit: TimeLimit
 ) -> Iterator[Proposal]:
     """Yield changes of the requested hardware, on hosts that lack nothing else."""
-    hardware = [each for each in survey.conditions if _is_hardware(each)]
+    hardware = [each for each in survey.conditions if each.is_of(NUMATopologyFilter, PciPassthroughFilter)]
     hosts: Sequence[int | None] = [survey.index.item(each) for each in _lacking_only(survey, hardware)]
     requests = pci_requests(request.spec, request.options)
     # With the devices in the query, each in a group of its own, no host is known to lack just them.
@@ -52,7 +52,7 @@ def lowered(
             text = f"{found} PCI {'device' if found == 1 else 'devices'} of alias {alias} instead of {count}"
             yield _proposal(snapshot, "devices", alias, text, (count, found), request, fewer(found), host)
     guest = wanted_topology(request.spec)
-    if guest is None or not any(isinstance(each.subject, NUMATopologyFilter) for each in hardware):
+    if guest is None or not any(each.is_of(NUMATopologyFilter) for each in hardware):
         return
     flavor = request.spec.flavor
     for name, wanted, step, unit in (
@@ -66,10 +66,6 @@ def lowered(
         for found, host in _largest(snapshot, request, hosts, range(step, wanted, step), smaller, time_limit):
             text = f"{found} {unit} instead of {wanted}"
             yield _proposal(snapshot, "cells", name, text, (wanted, found), request, smaller(found), host)
-
-
-def _is_hardware(condition: Condition) -> bool:
-    return isinstance(condition.subject, NUMATopologyFilter | PciPassthroughFilter)
 
 
 def _lacking_only(survey: Survey, hardware: Sequence[Condition]) -> list[int]:

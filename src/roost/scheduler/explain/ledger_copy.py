@@ -35,10 +35,8 @@ from roost.scheduler.explain.explainer import (
 )
 from roost.scheduler.explain.explanation import explain
 from roost.scheduler.explain.fleet_snapshot import FleetSnapshot
-from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request.scheduling_request import SchedulingRequest
-from roost.scheduler.selection.selection import Plugins
+from roost.scheduler.selection.host_pools import HostPools
 
 MOST_WAITING: Final = 256
 """Refusals that wait for their reasons."""
@@ -57,8 +55,9 @@ _log = structlog.get_logger()
 class LedgerCopies:
     """Explains on copies of a ledger, of which one is kept at a time; see `Find`."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, pools: HostPools) -> None:
         self._ledger = ledger
+        self._pools = pools
         self._process: _Process | None = None
         self._pacing = QueryPace()
 
@@ -66,16 +65,16 @@ class LedgerCopies:
         """Return why a request is refused. Raises: as `ForkedWorker.ask`, `StorageError`, `LedgerError`."""
         if job.newest:
             await self._ledger.current()
-        process = await self._process_for(job)
+        process = await self._running_process()
         return await process.explain(job)
 
-    async def _process_for(self, job: Job) -> "_Process":
+    async def _running_process(self) -> "_Process":
         process = self._process
-        if process is None or not process.serves(job):
+        if process is None or not process.is_current():
             if process is not None:
                 process.close()
             await asyncio.sleep(self._pacing.wait(time.monotonic(), self._share()))
-            process = self._process = _Process(self._ledger, job)
+            process = self._process = _Process(self._ledger, self._pools)
             self._pacing = self._pacing.spent(time.monotonic(), process.forking, self._share())
         return process
 
@@ -120,12 +119,11 @@ _encode = msgspec.msgpack.Encoder().encode
 class Copy:
     """The copy, and its answers to messages. Fleet and table must belong to nobody else."""
 
-    def __init__(self, fleet: Fleet, table: NodeTable, plugins: Plugins, options: SchedulerOptions) -> None:
+    def __init__(self, fleet: Fleet, pools: HostPools) -> None:
         self.fleet = fleet
-        self.table = table
-        self._plugins = plugins
-        self._options = options
-        table.become_copy()
+        self.table = pools.table
+        self._pools = pools
+        self.table.become_copy()
 
     def handle(self, message: bytes) -> bytes | None:
         """Apply a message and explain its refused request, if any. Raises if the state is not the
@@ -139,8 +137,8 @@ class Copy:
         return None if received.refused is None else _encode(self._reasons(received.refused))
 
     def _reasons(self, refused: Refused) -> Reasons | None:
-        options, spec = self._options, refused.spec
-        snapshot = FleetSnapshot(self.fleet, self.table, self._plugins)
+        options, spec = self._pools.options, refused.spec
+        snapshot = FleetSnapshot(self.fleet, self._pools)
         self.table.set_silent(refused.silent)
         try:
             asked = snapshot.queries(spec, options)
@@ -167,18 +165,17 @@ class Copy:
 class _Process:
     """The process that explains the refusals of one scheduler, and the changes to send to it."""
 
-    def __init__(self, ledger: Ledger, job: Job) -> None:
+    def __init__(self, ledger: Ledger, pools: HostPools) -> None:
         """Start the process on the present state. Raises: `ForkedUnavailable`."""
-        self._table, self._plugins = job.table, job.plugins
-        self._options: SchedulerOptions = job.request.options
+        self._table = pools.table
         self._asked_at = time.monotonic()
 
         def begin() -> Handler:
-            return Copy(ledger.known(), job.table, job.plugins, job.request.options).handle
+            return Copy(ledger.known(), pools).handle
 
         self._worker = ForkedWorker(begin, MORE_BYTES, SECONDS)
         self._commits = ledger.tap()
-        self._events = job.table.listen()
+        self._events = pools.table.listen()
         self._telling = asyncio.create_task(self._tell())
         self._telling.add_done_callback(lambda _: self._let_go())
 
@@ -187,17 +184,9 @@ class _Process:
         """The seconds for which the fork kept the event loop."""
         return self._worker.forking
 
-    def serves(self, job: Job) -> bool:
-        """Return whether the process runs, belongs to the scheduler of the job, and has all changes since its
-        start."""
-        return (
-            not self._telling.done()
-            and not self._worker.ended
-            and not self._commits.broken
-            and job.table is self._table
-            and job.plugins is self._plugins
-            and job.request.options is self._options
-        )
+    def is_current(self) -> bool:
+        """Return whether the process runs and has all changes since its start."""
+        return not (self._telling.done() or self._worker.ended or self._commits.broken)
 
     async def explain(self, job: Job) -> Reasons | None:
         """Return the reasons of a refusal, on the present state. Raises: as `ForkedWorker.ask`."""

@@ -1,7 +1,6 @@
 """Near misses of a request: hosts that one condition alone excludes, in the query or among filters."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from roost.fleet.columns import Bools
 from roost.model.reasons import Miss
@@ -10,7 +9,7 @@ from roost.scheduler.explain.phrases import negated
 from roost.scheduler.explain.snapshot import Condition, NearHosts
 from roost.scheduler.explain.survey import Survey
 from roost.scheduler.plugins.plugin_calls import fault
-from roost.scheduler.plugins.plugins import Lack
+from roost.scheduler.plugins.plugins import Filter, Lack
 
 UNMEASURED = 0.5
 """The distance of a host that fails a condition without a measure."""
@@ -82,7 +81,7 @@ def nearest_positions(survey: Survey, conditions: Sequence[Condition], among: Bo
 def nearest_removed(survey: Survey, condition: Condition) -> Miss | None:
     """Return the host that lacks least of a filter that removes it, where each host fails another one as
     well."""
-    if not hasattr(condition.subject, "lack"):
+    if not isinstance(condition.subject, Filter) or condition.subject.lack is None:
         return None
     positions = survey.positions(condition.removed & survey.is_host)[:MOST_ASKED]
     lacks = [(_lack(survey, condition, position), position) for position in positions]
@@ -97,14 +96,14 @@ def nearest_removed(survey: Survey, condition: Condition) -> Miss | None:
 
 
 def _lack(survey: Survey, condition: Condition, position: int) -> Lack:
-    plugin: Any = condition.subject
+    plugin = condition.subject
     said: Lack | None = None
-    if hasattr(plugin, "lack"):
+    if isinstance(plugin, Filter) and plugin.lack is not None:
         try:
             said = plugin.lack(survey.one(position), survey.request, survey.progress)
         except Exception as error:
             # An explanation does not fail because a plugin cannot explain itself.
-            said = Lack(str(fault("filter", plugin, None, error)))
+            said = Lack(str(fault(plugin, None, error)))
     if said is None:
         said = Lack(negated(condition.words), UNMEASURED)
     return Lack(redacted_text(said.text), min(1.0, max(0.0, said.distance)))

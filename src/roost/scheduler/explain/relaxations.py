@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -126,7 +125,7 @@ def changed_on(
         return _with_less(request, condition, subject, most, index) if most else None
     if isinstance(subject, RequestedPlace):
         return _elsewhere(request, subject, (index,))
-    if isinstance(subject, ServerGroupAntiAffinityFilter | ServerGroupAffinityFilter):
+    if condition.is_of(ServerGroupAntiAffinityFilter, ServerGroupAffinityFilter):
         return _group(request, survey, condition, index, (index,))
     if subject is not None:
         return _without_filter(request, subject, filters, UNMEASURED, (index,))
@@ -148,7 +147,7 @@ def _proposed(
                 yield _with_less(asking, condition, subject, amount, index)
     elif isinstance(subject, RequestedPlace):
         yield _elsewhere(request, subject, near.index)
-    elif isinstance(subject, ServerGroupAntiAffinityFilter | ServerGroupAffinityFilter):
+    elif condition.is_of(ServerGroupAntiAffinityFilter, ServerGroupAffinityFilter):
         members = survey.progress.members
         positions = survey.positions(survey.failing_only(condition))
         fewest = min(map(survey.index.item, positions), key=lambda each: members[each])
@@ -178,23 +177,21 @@ def _without_constraint(
         distance,
         replace(request, query=without(request.query, constraint)),
         hosts,
-        None if not repeating else [Excusing(x, constraint) if x in repeating else x for x in filters],
+        None if not repeating else [excusing(x, constraint) if x in repeating else x for x in filters],
         group=constraint.group,
     )
 
 
-class Excusing:
-    """A filter that also passes the hosts that it excludes for the same cause as a constraint."""
+def excusing(plugin: Filter, constraint: Constraint) -> Filter:
+    """Return a filter that also passes the hosts that it excludes for the same cause as a constraint."""
+    judge, same_cause = plugin.mask, plugin.same_cause
+    assert judge is not None and same_cause is not None
 
-    def __init__(self, plugin: Any, constraint: Constraint) -> None:
-        self.name: str = plugin.name
-        self._plugin = plugin
-        self._constraint = constraint
-
-    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
-        passing: Bools | None = self._plugin.mask(hosts, request, progress)
-        same: Bools | None = self._plugin.same_cause(self._constraint, hosts, request)
+    def mask(hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
+        passing, same = judge(hosts, request, progress), same_cause(constraint, hosts, request)
         return passing if passing is None or same is None else passing | same
+
+    return Filter(plugin=plugin.plugin, name=plugin.name, mask=mask)
 
 
 def _with_less(

@@ -34,8 +34,9 @@ from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.request_filters.routed_networks import segments_of
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from roost.scheduler.selection.claim_result import ClaimResult
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Claim, Outcome
-from roost.scheduler.selection.selection import Plugins, RandomDraw, choose
+from roost.scheduler.selection.selection import RandomDraw, choose
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -59,6 +60,10 @@ class Condition:
     failing: Bools | None = None
     sole: int | None = None
     providers_alone: int | None = None
+
+    def is_of(self, *classes: type) -> bool:
+        """Return whether its source is a filter of one of some classes."""
+        return isinstance(self.subject, Filter) and isinstance(self.subject.plugin, classes)
 
     def __post_init__(self) -> None:
         self.public = self.public or self.words
@@ -128,9 +133,9 @@ class Snapshot(ABC):
     a request may use can fail the request, so that success on one host does not imply success on all.
     """
 
-    def __init__(self, table: NodeTable, plugins: Plugins) -> None:
-        self.table = table
-        self.plugins = plugins
+    def __init__(self, pools: HostPools) -> None:
+        self.pools = pools
+        self.table = pools.table
         self.one_by_one = True
         self._claims: list[Claim] = []
 
@@ -182,7 +187,7 @@ class Snapshot(ABC):
         """Choose hosts and claim them; the claims of a refused run stay as well.
 
         ``filters``: in place of those of the plugins. ``only``: the index of the one host to include.
-        ``cached``: use the equivalence cache of the plugins, which pays for runs of many instances.
+        ``cached``: use the equivalence cache, which pays for runs of many instances.
 
         Raises: `SchedulerError`.
         """
@@ -203,9 +208,8 @@ class Snapshot(ABC):
         self, request: SchedulingRequest, filters: Sequence[Filter] | None = None, only: int | None = None
     ) -> FreshPool:
         """Return the host pool of a request; ``filters`` and ``only`` as of `decide`."""
-        plugins, source = self.plugins, self.candidates(request, only)
-        chosen = plugins.filters if filters is None else filters
-        return FreshPool(request, self.table, source, chosen, plugins.weighers, self.members(request))
+        source = self.candidates(request, only)
+        return self.pools.of_source(source, request, self.members(request), filters)
 
     @property
     def claims(self) -> Sequence[Claim]:

@@ -23,9 +23,8 @@ from roost.scheduler.explain.snapshot import Condition, Snapshot, host_name
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
 from roost.scheduler.nodes.labels import Indexes
-from roost.scheduler.plugins.declarations import free_of_class, in_order, looks_at, names_hosts
 from roost.scheduler.plugins.plugin_calls import ask_filter, ask_key, ask_to_narrow, ask_weigher
-from roost.scheduler.plugins.plugins import Filter, Weigher
+from roost.scheduler.plugins.plugins import Filter, Weigher, in_order
 from roost.scheduler.request.places import RequestedPlace, ignored, is_forced
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
@@ -83,11 +82,11 @@ class Survey:
         self.left: Bools = trees.offered & self.is_host
         self.failures = np.zeros(len(self.index), dtype=np.int32)
         self._survey_places((*ignored(request.spec, self.table), *request.places))
-        self.filters = _applying(snapshot.plugins.filters, request)
+        self.filters = _applying(snapshot.pools.plugins.filters, request)
         self._survey_filters()
         for condition in trees.others:
             self._remove(condition)
-        self._survey_candidates(snapshot.plugins.filters)
+        self._survey_candidates(snapshot.pools.plugins.filters)
         self._survey_claims(refused)
         self._count_sole()
 
@@ -103,7 +102,7 @@ class Survey:
         try:
             for weigher in weighers:
                 # A weigher of free amounts has a number for each host.
-                if free_of_class(weigher, self.table) is None and ask_key(weigher, self.request) is not None:
+                if weigher.free_class(self.table) is None and ask_key(weigher, self.request) is not None:
                     ask_weigher(weigher, self._view, self.request, self.progress)
         except SchedulerError:
             return False
@@ -159,7 +158,7 @@ class Survey:
 
     def _survey_filters(self) -> None:
         for plugin in self.filters:
-            known = looks_at(plugin) is not None or names_hosts(plugin)
+            known = plugin.looks_at is not None or plugin.named is not None
             failing = self._failing(plugin, self.trees.judged) if known else None
             if failing is None:
                 # A filter that may look at anything is asked about few hosts, as in a decision.
@@ -188,7 +187,7 @@ class Survey:
             if condition.failing is None or not isinstance(subject, Constraint):
                 continue
             positions = np.flatnonzero(failing & condition.failing)
-            if len(positions) and hasattr(plugin, "same_cause"):
+            if len(positions) and plugin.same_cause is not None:
                 hosts = self._view.some(np.searchsorted(self._judged, positions))
                 same = plugin.same_cause(subject, hosts, self.request)
                 if same is not None:
@@ -202,7 +201,7 @@ class Survey:
         positions = np.flatnonzero(among)
         hosts = self._view.some(np.searchsorted(self._judged, positions))
         try:
-            implied = isinstance(plugin, ClaimCondition)
+            implied = isinstance(plugin.plugin, ClaimCondition)
             progress = self._claimed if implied else self.progress
             mask = ask_filter(plugin, hosts, self.request, progress)
         except SchedulerError:
@@ -213,7 +212,7 @@ class Survey:
 
     def _survey_candidates(self, filters: Sequence[Filter]) -> None:
         """Ask the filters that narrow candidates about each host that is left."""
-        narrowing = [each for each in in_order(filters) if hasattr(each, "narrow")]
+        narrowing = [each for each in in_order(filters) if each.narrow is not None]
         narrowing = [each for each in narrowing if ask_key(each, self.request) is not None]
         if not narrowing or not self.left.any():
             return
@@ -238,7 +237,7 @@ class Survey:
             candidates = list(islice(source.candidates(place), MOST_CANDIDATES))
             for plugin in narrowing:
                 try:
-                    candidates = list(ask_to_narrow(plugin, host, candidates, self.request))  # type: ignore[arg-type]
+                    candidates = list(ask_to_narrow(plugin, host, candidates, self.request))
                 except SchedulerError:
                     candidates = []
                 if not candidates:
@@ -313,9 +312,8 @@ def _applying(filters: Sequence[Filter], request: SchedulingRequest) -> list[Fil
     """
     chosen = [] if is_forced(request.spec) else list(filters)
     enabled = {each.name for each in chosen}
-    conditions = (AffinityCondition(), AntiAffinityCondition())
-    # They have ``named`` in place of ``mask``.
-    chosen += [each for each in conditions if each.name not in enabled]  # type: ignore[misc]
+    conditions = (Filter.of(AffinityCondition()), Filter.of(AntiAffinityCondition()))
+    chosen += [each for each in conditions if each.name not in enabled]
     return [each for each in in_order(chosen) if ask_key(each, request) is not None]
 
 

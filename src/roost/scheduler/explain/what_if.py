@@ -34,10 +34,9 @@ from roost.scheduler.explain.scenario import Supposition, add_hosts, drain, drai
 from roost.scheduler.explain.snapshot import host_name
 from roost.scheduler.explain.survey import MOST_NAMED, TimeLimit
 from roost.scheduler.gateways.query_checks import check_queries
-from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.rebuild import is_rebuild
 from roost.scheduler.request.scheduling_request import SchedulingRequest
-from roost.scheduler.selection.selection import Plugins
+from roost.scheduler.selection.host_pools import HostPools
 
 MOST_WAITING: Final = 8
 """What-ifs that wait for their turn. Further ones are not answered."""
@@ -72,15 +71,16 @@ _decoder: msgspec.msgpack.Decoder[_Refused | _Found] = msgspec.msgpack.Decoder(_
 
 
 class Suppositions:
-    """Answers the what-ifs of one process about the head of its ledger. For use from one event loop."""
+    """Answers the what-ifs of one scheduler about the head of its ledger. For use from one event loop."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, pools: HostPools) -> None:
         self._ledger = ledger
+        self._pools = pools
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._pacing = QueryPace()
 
-    async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
+    async def what_if(self, supposed: Supposition) -> WhatIf | None:
         """Return how many more instances fit; None if too many what-ifs wait, or if it cannot be found out.
 
         Raises: `BadRequestSpec`, `SchedulerFault`, `StorageError`, `LedgerError`.
@@ -91,19 +91,17 @@ class Suppositions:
         try:
             async with self._turn:
                 await asyncio.sleep(self._pacing.wait(time.monotonic(), SHARE))
-                answer = await self._answer(supposed, table, plugins)
+                answer = await self._answer(supposed)
         finally:
             self._waiting -= 1
         if isinstance(answer, _Refused):
             raise (BadRequestSpec if answer.bad else SchedulerFault)(answer.text)
         return None if answer is None else answer.found
 
-    async def _answer(
-        self, supposed: Supposition, table: NodeTable, plugins: Plugins
-    ) -> _Refused | _Found | None:
+    async def _answer(self, supposed: Supposition) -> _Refused | _Found | None:
         fleet = await self._ledger.current()
         try:
-            answered = partial(_answered, fleet, table, plugins, supposed)
+            answered = partial(_answered, fleet, self._pools, supposed)
             found = await run_forked(answered, SECONDS + SECONDS_MORE, MORE_BYTES, self._forked)
         except (ForkedFailed, ForkedTooLarge, ForkedTooLong, ForkedUnavailable) as error:
             _log.warning("a what-if question is not answered", error=str(error))
@@ -114,18 +112,17 @@ class Suppositions:
         self._pacing = self._pacing.spent(time.monotonic(), seconds, SHARE)
 
 
-def _answered(fleet: Fleet, table: NodeTable, plugins: Plugins, supposed: Supposition) -> bytes:
+def _answered(fleet: Fleet, pools: HostPools, supposed: Supposition) -> bytes:
     """Return the answer, encoded. For a forked process."""
     try:
-        return _encode(_Found(what_if(fleet, table, plugins, supposed, seconds=SECONDS)))
+        return _encode(_Found(what_if(fleet, pools, supposed, seconds=SECONDS)))
     except SchedulerError as error:
         return _encode(_Refused(str(error), isinstance(error, BadRequestSpec)))
 
 
 def what_if(
     fleet: Fleet,
-    table: NodeTable,
-    plugins: Plugins,
+    pools: HostPools,
     supposed: Supposition,
     *,
     seconds: float = 20.0,
@@ -140,8 +137,9 @@ def what_if(
     Raises: `SchedulerError` if the request cannot be judged, or the scenario names a host that does not
     exist.
     """
-    time_limit, node_version = TimeLimit(seconds), table.version
-    snapshot = FleetSnapshot(fleet, table, plugins)
+    time_limit, table = TimeLimit(seconds), pools.table
+    node_version = table.version
+    snapshot = FleetSnapshot(fleet, pools)
     request = _suppose(snapshot, supposed)
     fits, refused, binds = 0, False, None
     with snapshot.trying():

@@ -27,11 +27,10 @@ from roost.model.record import PlacementRead
 from roost.model.request import CandidateQuery
 from roost.model.what_if import WhatIf
 from roost.scheduler.explain.scenario import Supposition
-from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Outcome
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
-from roost.scheduler.selection.selection import Plugins
 
 
 class Decided(NamedTuple):
@@ -56,9 +55,15 @@ class Decided(NamedTuple):
 
 
 class Gateway(Protocol):
-    """Decides scheduling requests and claims the chosen hosts."""
+    """Decides scheduling requests and claims the chosen hosts.
 
-    async def decide(self, request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
+    ``pools``: what it chooses hosts from and by.
+    """
+
+    @property
+    def pools(self) -> HostPools: ...
+
+    async def decide(self, request: SchedulingRequest) -> Decided:
         """Choose, claim and find alternates. Claims of a run that is refused, or raises, do not stay.
 
         Raises:
@@ -73,9 +78,7 @@ class Gateway(Protocol):
             BadRequestSpec: it does not.
         """
 
-    async def use_alternate(
-        self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
-    ) -> Replacement:
+    async def use_alternate(self, request: ReplacementRequest) -> Replacement:
         """Swap the claim of an instance to the first alternate that passes all checks now.
 
         Raises:
@@ -85,13 +88,7 @@ class Gateway(Protocol):
         """
 
     async def explain(
-        self,
-        request: SchedulingRequest,
-        table: NodeTable,
-        plugins: Plugins,
-        placed: int,
-        *,
-        newest: bool = False,
+        self, request: SchedulingRequest, placed: int, *, newest: bool = False
     ) -> Reasons | None:
         """Return why a request is refused whose first ``placed`` instances hold their hosts.
 
@@ -100,7 +97,7 @@ class Gateway(Protocol):
         out.
         """
 
-    async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
+    async def what_if(self, supposed: Supposition) -> WhatIf | None:
         """Return how many more instances of a request fit; None if it cannot be found out. Nothing is
         changed.
 
@@ -110,3 +107,34 @@ class Gateway(Protocol):
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
         """Return the aggregates of each of these providers in placement; none for a provider that does not
         exist."""
+
+
+class GatewayWrapper:
+    """Passes all calls on to another gateway; each wrapper changes some of them."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    @property
+    def pools(self) -> HostPools:
+        return self._gateway.pools
+
+    async def decide(self, request: SchedulingRequest) -> Decided:
+        return await self._gateway.decide(request)
+
+    async def check(self, queries: Sequence[CandidateQuery]) -> None:
+        await self._gateway.check(queries)
+
+    async def use_alternate(self, request: ReplacementRequest) -> Replacement:
+        return await self._gateway.use_alternate(request)
+
+    async def explain(
+        self, request: SchedulingRequest, placed: int, *, newest: bool = False
+    ) -> Reasons | None:
+        return await self._gateway.explain(request, placed, newest=newest)
+
+    async def what_if(self, supposed: Supposition) -> WhatIf | None:
+        return await self._gateway.what_if(supposed)
+
+    async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
+        return await self._gateway.aggregates(providers)

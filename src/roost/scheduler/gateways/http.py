@@ -27,12 +27,11 @@ from roost.scheduler.gateways.http_run import HttpRun
 from roost.scheduler.gateways.missing_providers import nodes_without_provider
 from roost.scheduler.gateways.node_assignments import assignments_for
 from roost.scheduler.gateways.recording_placement import PlacementOverHttp, RecordingPlacement
-from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.claim_result import one_line
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Basis
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
-from roost.scheduler.selection.selection import Plugins
 
 _AGAIN = 3
 """Times that a run begins anew because a member of its affinity group was placed meanwhile."""
@@ -47,24 +46,30 @@ class HttpGateway:
     """
 
     def __init__(
-        self, placement: PlacementOverHttp, members: Members = no_members, *, sleep: Sleep = asyncio.sleep
+        self,
+        placement: PlacementOverHttp,
+        pools: HostPools,
+        members: Members = no_members,
+        *,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
+        self.pools = pools
         self._placement = placement
         self._members = members
         self._sleep = sleep
         self._cached = CachedAnswers()
-        self._explanations = HttpExplanations(placement, members, sleep)
+        self._explanations = HttpExplanations(placement, pools, members, sleep)
 
-    async def decide(self, request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
+    async def decide(self, request: SchedulingRequest) -> Decided:
         """As `Gateway.decide`; also raises `PlacementUnavailable` and `PlacementRefused`."""
-        recording = RecordingPlacement(self._placement, request, table)
+        recording = RecordingPlacement(self._placement, request, self.pools.table)
         try:
             for _ in range(_AGAIN):
                 try:
-                    return await self._decide(request, table, plugins, recording, begins_anew=True)
+                    return await self._decide(request, recording, begins_anew=True)
                 except MembersChanged:
                     continue
-            return await self._decide(request, table, plugins, recording, begins_anew=False)
+            return await self._decide(request, recording, begins_anew=False)
         except SchedulerError as error:
             error.basis = Basis(node_version=recording.began_at, told=recording.reads)
             raise
@@ -72,17 +77,15 @@ class HttpGateway:
     async def _decide(
         self,
         request: SchedulingRequest,
-        table: NodeTable,
-        plugins: Plugins,
         recording: RecordingPlacement,
         begins_anew: bool,
     ) -> Decided:
-        group = request.spec.group
+        group, table = request.spec.group, self.pools.table
         members, foreign = await look_for_members(recording, group, self._members, self._sleep)
         candidates = AskedCandidates(recording, request, table, self._cached)
         claims = HttpClaims(recording, request, foreign, begins_anew)
-        assigned = partial(assignments_for, recording, request, table, plugins)
-        run = HttpRun(request, table, plugins, candidates, members, claims, assigned)
+        assigned = partial(assignments_for, recording, request, self.pools)
+        run = HttpRun(request, self.pools, candidates, members, claims, assigned)
         outcome = None
         try:
             outcome = await run.run()
@@ -111,12 +114,10 @@ class HttpGateway:
         if refused is not None:
             raise BadRequestSpec(f"placement cannot serve the request: {one_line(refused)}") from refused
 
-    async def use_alternate(
-        self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
-    ) -> Replacement:
+    async def use_alternate(self, request: ReplacementRequest) -> Replacement:
         """As `Gateway.use_alternate`; also raises `PlacementUnavailable` and `PlacementRefused`."""
         replacing = HttpReplacing(
-            self._placement, request, table, plugins, members=self._members, sleep=self._sleep
+            self._placement, request, self.pools, members=self._members, sleep=self._sleep
         )
         return await replacing.replace()
 
@@ -134,18 +135,12 @@ class HttpGateway:
         self._cached = CachedAnswers()
 
     async def explain(
-        self,
-        request: SchedulingRequest,
-        table: NodeTable,
-        plugins: Plugins,
-        placed: int,
-        *,
-        newest: bool = False,
+        self, request: SchedulingRequest, placed: int, *, newest: bool = False
     ) -> Reasons | None:
         """As `Gateway.explain`; also raises `PlacementUnavailable` and `PlacementRefused`."""
-        return await self._explanations.explain(request, table, plugins, placed)
+        return await self._explanations.explain(request, placed)
 
-    async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
+    async def what_if(self, supposed: Supposition) -> WhatIf | None:
         """Return None: there is no copy of a remote placement's state to place instances on."""
         return None
 

@@ -34,14 +34,13 @@ from roost.scheduler.gateways.foreign_groups import Members, Sleep, look_for_mem
 from roost.scheduler.gateways.missing_providers import nodes_without_provider
 from roost.scheduler.gateways.node_assignments import assignments_for
 from roost.scheduler.gateways.recording_placement import RunPlacement
-from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugin_calls import ask_key
 from roost.scheduler.plugins.plugins import Filter
 from roost.scheduler.pool.fresh_pool import FreshPool
 from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.pool.host_pool import KNOWN, OFFERED
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
-from roost.scheduler.selection.selection import Plugins
+from roost.scheduler.selection.host_pools import HostPools
 
 SECONDS = 2.0
 """Seconds after which no further query is sent for one explanation."""
@@ -73,16 +72,15 @@ QUERY = "everything that placement is asked for"
 class HttpExplanations:
     """Explains refusals one after another. ``members`` and ``sleep``: as of the gateway."""
 
-    def __init__(self, placement: RunPlacement, members: Members, sleep: Sleep) -> None:
+    def __init__(self, placement: RunPlacement, pools: HostPools, members: Members, sleep: Sleep) -> None:
+        self._pools = pools
         self._placement = placement
         self._members = members
         self._sleep = sleep
         self._turn = asyncio.Lock()
         self._waiting = 0
 
-    async def explain(
-        self, request: SchedulingRequest, table: NodeTable, plugins: Plugins, placed: int
-    ) -> Reasons | None:
+    async def explain(self, request: SchedulingRequest, placed: int) -> Reasons | None:
         """Return why the instance after the first ``placed`` ones is refused. None if too many wait.
 
         Raises: as a run.
@@ -94,8 +92,8 @@ class HttpExplanations:
             async with self._turn:
                 group = request.spec.group
                 claims, _ = await look_for_members(self._placement, group, self._members, self._sleep)
-                progress = progress_at_start(request, table, claims=claims)
-                return await _Explanation(self._placement, request, table, plugins, progress).reasons(placed)
+                progress = progress_at_start(request, self._pools.table, claims=claims)
+                return await _Explanation(self._placement, request, self._pools, progress).reasons(placed)
         finally:
             self._waiting -= 1
 
@@ -118,14 +116,13 @@ class _Explanation:
         self,
         placement: RunPlacement,
         request: SchedulingRequest,
-        table: NodeTable,
-        plugins: Plugins,
+        pools: HostPools,
         progress: GroupPlacement,
     ) -> None:
         self._placement = placement
         self._request = replace(request, options=replace(request.options, host_list_seconds=0.0))
-        self._table = table
-        self._plugins = plugins
+        self._pools = pools
+        self._table = pools.table
         self._progress = progress
         self._clock = TimeLimit(SECONDS)
         self._queries = 0
@@ -190,11 +187,11 @@ class _Explanation:
         self, request: SchedulingRequest, answer: FetchedCandidates, filters: Sequence[Filter] | None = None
     ) -> _Judged:
         """Filter and weigh the hosts of an answer, and find those with a candidate left."""
-        table, plugins = self._table, self._plugins
-        chosen = plugins.filters if filters is None else filters
-        assigned = await assignments_for(self._placement, request, table, plugins, answer.index)
+        table, pools = self._table, self._pools
+        chosen = pools.plugins.filters if filters is None else filters
+        assigned = await assignments_for(self._placement, request, pools, answer.index)
         source = answer.beside(assigned.on)
-        pool = FreshPool(request, table, source, chosen, plugins.weighers, self._progress)
+        pool = pools.of_source(source, request, self._progress, chosen)
         stages, left = list[Stage](), len(table)
         places = {place.step for place in request.places}
         names = {each.name for each in chosen}
@@ -218,7 +215,7 @@ class _Explanation:
 
     def _narrowing(self, request: SchedulingRequest, filters: Sequence[Filter]) -> Iterator[str]:
         for each in filters:
-            if hasattr(each, "narrow") and ask_key(each, request) is not None:
+            if each.narrow is not None and ask_key(each, request) is not None:
                 yield each.name
 
     async def _changes(
@@ -230,12 +227,12 @@ class _Explanation:
         further query is sent then.
         """
         misses, relaxations = list[Miss](), list[Relaxation]()
-        for each in self._plugins.filters:
-            if isinstance(each, ServerGroupAffinityFilter | ServerGroupAntiAffinityFilter):
+        for each in self._pools.plugins.filters:
+            if isinstance(each.plugin, ServerGroupAffinityFilter | ServerGroupAntiAffinityFilter):
                 continue  # Claims are judged by these whether or not the filter is asked.
             if not any(stage.name == each.name and stage.hosts for stage in judged.stages):
                 continue
-            left = [other for other in self._plugins.filters if other is not each]
+            left = [other for other in self._pools.plugins.filters if other is not each]
             without_it = await self._changed(self._request, judged.source, left)
             if without_it is not None and without_it.fitting:
                 name = self._name(without_it, without_it.fitting[0])

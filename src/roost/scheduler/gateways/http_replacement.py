@@ -14,13 +14,12 @@ from roost.scheduler.gateways.foreign_groups import COLLIDED, ForeignGroup, Memb
 from roost.scheduler.gateways.node_assignments import NodeAssignments, assignments_for
 from roost.scheduler.gateways.recording_placement import RunPlacement
 from roost.scheduler.gateways.running_selection import claim_write
-from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.request.scheduling_request import GroupPlacement
 from roost.scheduler.selection.claim_result import ClaimVerdict, is_consumer_conflict, one_line, result_of
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Claim
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest, Replacing
-from roost.scheduler.selection.selection import Plugins
 
 ATTEMPTS = 4
 """Attempts of a swap that meets other writers of the consumer, or of the providers. Source: Nova."""
@@ -46,16 +45,14 @@ class HttpReplacing:
         self,
         placement: RunPlacement,
         request: ReplacementRequest,
-        table: NodeTable,
-        plugins: Plugins,
+        pools: HostPools,
         *,
         members: Members,
         sleep: Sleep,
     ) -> None:
         self._placement = placement
         self._request = request
-        self._table = table
-        self._plugins = plugins
+        self._pools = pools
         self._members = members
         self._sleep = sleep
 
@@ -86,7 +83,7 @@ class HttpReplacing:
         return held
 
     async def _replace(self, held: Held) -> Replacement:
-        replacing = Replacing(self._request, self._table)
+        replacing = Replacing(self._request, self._pools)
         alternates, first = self._request.alternates, 0
         before = await self._moved_before(replacing, held)
         if before is not None and before.selected is not None:
@@ -163,14 +160,13 @@ class HttpReplacing:
                 continue
             if len(candidates.index):
                 break
-        plugins = self._plugins
         progress = await self._progress()
         scheduling, instance = self._request.scheduling, self._request.instance
         assigned = await assignments_for(
-            self._placement, scheduling, self._table, plugins, candidates.index, leaving=instance
+            self._placement, scheduling, self._pools, candidates.index, leaving=instance
         )
         candidates = candidates.beside(assigned.on)
-        found = replacing.candidates(alternate, candidates, plugins.filters, plugins.weighers, progress)
+        found = replacing.candidates(alternate, self._pools.of_source(candidates, scheduling, progress))
         if isinstance(found, str):
             return found
         reason = replacing.bound
@@ -188,14 +184,14 @@ class HttpReplacing:
         scheduling = self._request.scheduling
         group = scheduling.spec.group
         claims, _ = await look_for_members(self._placement, group, self._members, self._sleep)
-        return progress_at_start(scheduling, self._table, claims=claims)
+        return progress_at_start(scheduling, self._pools.table, claims=claims)
 
     async def _fetched(self, query: CandidateQuery, only: int) -> FetchedCandidates:
         try:
             requests, summaries = await translated(self._placement.candidates(query))
         except BadRequest as error:
             raise BadRequestSpec(f"placement cannot serve the request: {one_line(error)}") from error
-        return FetchedCandidates(requests, summaries, self._table, only=only)
+        return FetchedCandidates(requests, summaries, self._pools.table, only=only)
 
     async def _write(self, claim: Claim, generation: int, assigned: NodeAssignments) -> str | None:
         """Swap the claim; returns why the host refuses it, None if it is made."""

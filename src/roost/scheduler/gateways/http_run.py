@@ -11,12 +11,12 @@ from roost.scheduler.gateways.http_claims import HttpClaims
 from roost.scheduler.gateways.node_assignments import NodeAssignments
 from roost.scheduler.gateways.running_selection import RunningSelection
 from roost.scheduler.nodes.labels import Indexes
-from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.claim_result import CLAIMED
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import BOUND, Claim, ClaimAttempt, Outcome
-from roost.scheduler.selection.selection import Plugins, RandomDraw, select
+from roost.scheduler.selection.selection import RandomDraw, choose
 
 ReadAssignments = Callable[[Indexes], Awaitable[NodeAssignments]]
 """Reads the assignments on nodes, by their indexes in the table."""
@@ -36,16 +36,14 @@ class HttpRun:
     def __init__(
         self,
         request: SchedulingRequest,
-        table: NodeTable,
-        plugins: Plugins,
+        pools: HostPools,
         candidates: AskedCandidates,
         members: Mapping[str, Sequence[str]] | None,
         claims: HttpClaims,
         assigned: ReadAssignments,
     ) -> None:
         self._request = request
-        self._table = table
-        self._plugins = plugins
+        self._pools = pools
         self._candidates = candidates
         self._members = members
         self._claims = claims
@@ -106,18 +104,16 @@ class HttpRun:
         return msgspec.structs.replace(outcome, tries=tuple(dated))
 
     async def _selection(self) -> RunningSelection:
-        request, table = self._request, self._table
+        request, table = self._request, self._pools.table
         answered = await self._candidates.fetched()
         self._claims.assigned = await self._read_assignments(answered.index)
         source = answered.beside(self._claims.assigned.on)
         # The placements of the selection before this one do not count.
         table.release(*request.instances)
         progress = progress_at_start(request, table, claims=self._members)
-        plugins = self._plugins
         started = time.perf_counter()
-        running = RunningSelection(
-            select(request, table, source, plugins, RandomDraw(request.seed), progress)
-        )
+        pool = self._pools.of_source(source, request, progress)
+        running = RunningSelection(choose(request, table, pool, RandomDraw(request.seed)))
         self.seconds += time.perf_counter() - started
         return running
 

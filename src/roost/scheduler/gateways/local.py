@@ -7,14 +7,12 @@ more often. Here the choice is made on the exact state that the claim is committ
 import time
 from collections.abc import Collection, Iterable, Sequence
 
-from roost.fleet import Fleet
 from roost.fleet.errors import TooMuchWork
 from roost.ledger import Command, Ledger, State
 from roost.model.reasons import Reasons
 from roost.model.request import CandidateQuery
 from roost.model.what_if import WhatIf
 from roost.placement.commands.allocations import write_allocations
-from roost.scheduler.candidates.fallback_candidates import fleet_candidates
 from roost.scheduler.errors import SchedulerError
 from roost.scheduler.explain.explainer import Explainer, Job
 from roost.scheduler.explain.ledger_copy import MOST_WAITING, LedgerCopies
@@ -26,52 +24,42 @@ from roost.scheduler.gateways.local_replacement import UseAlternate
 from roost.scheduler.gateways.query_checks import check_queries
 from roost.scheduler.gateways.running_selection import INSTANCE as INSTANCE
 from roost.scheduler.gateways.running_selection import RunningSelection, claim_write, claimed, set_aside
-from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.pool.fresh_pool import FreshPool
-from roost.scheduler.pool.group_members import progress_at_start
-from roost.scheduler.pool.host_pool import HostPool
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.bounds import TOO_MUCH_WORK, decision_work
 from roost.scheduler.selection.claim_result import ClaimVerdict
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import WORK, Basis, Claim, Outcome
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
-from roost.scheduler.selection.selection import Plugins, RandomDraw, choose
+from roost.scheduler.selection.selection import RandomDraw, choose
 
 
 class LocalGateway:
     """Decides inside a ledger of this process."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, pools: HostPools) -> None:
+        self.pools = pools
         self._ledger = ledger
         self._ahead = EvaluationAhead(ledger)
-        self._explainer = Explainer(LedgerCopies(ledger).find, MOST_WAITING)
-        self._suppositions = Suppositions(ledger)
+        self._explainer = Explainer(LedgerCopies(ledger, pools).find, MOST_WAITING)
+        self._suppositions = Suppositions(ledger, pools)
 
-    async def decide(self, request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
+    async def decide(self, request: SchedulingRequest) -> Decided:
         await self._ahead.evaluate(request.queries)
-        return await self._ledger.execute(Decide(request, table, plugins))
+        return await self._ledger.execute(Decide(request, self.pools))
 
     async def check(self, queries: Sequence[CandidateQuery]) -> None:
         check_queries(await self._ledger.current(), queries)
 
-    async def use_alternate(
-        self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
-    ) -> Replacement:
-        return await self._ledger.execute(UseAlternate(request, table, plugins))
+    async def use_alternate(self, request: ReplacementRequest) -> Replacement:
+        return await self._ledger.execute(UseAlternate(request, self.pools))
 
     async def explain(
-        self,
-        request: SchedulingRequest,
-        table: NodeTable,
-        plugins: Plugins,
-        placed: int,
-        *,
-        newest: bool = False,
+        self, request: SchedulingRequest, placed: int, *, newest: bool = False
     ) -> Reasons | None:
-        return await self._explainer.explain(Job(request, table, plugins, placed, newest))
+        return await self._explainer.explain(Job(request, placed, newest))
 
-    async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
-        return await self._suppositions.what_if(supposed, table, plugins)
+    async def what_if(self, supposed: Supposition) -> WhatIf | None:
+        return await self._suppositions.what_if(supposed)
 
     async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
         fleet = await self._ledger.current()
@@ -82,11 +70,10 @@ class LocalGateway:
 
 
 class Decide(Command[Decided], frozen=True):
-    """The command that decides a request: see `roost.scheduler.selection.selection.select`."""
+    """The command that decides a request: see `roost.scheduler.selection.selection.choose`."""
 
     request: SchedulingRequest
-    table: NodeTable
-    plugins: Plugins
+    pools: HostPools
 
     def consumers(self) -> Iterable[str]:
         return self.request.instances
@@ -96,19 +83,19 @@ class Decide(Command[Decided], frozen=True):
         return not self.request.generations
 
     def run(self, state: State) -> Decided:
-        started = time.perf_counter()
+        started, table = time.perf_counter(), self.pools.table
         self.request.check_word(state.fleet.word)
         mark = len(state.changes)
         # A decision that lost its commit to another writer is made again: its earlier claims do not count.
-        self.table.release(*self.request.instances)
+        table.release(*self.request.instances)
         # Services that are found to be down or up again here are part of the node version.
-        self.table.seen_since(self.request.oldest_heartbeat)
-        node_version = self.table.version
+        table.seen_since(self.request.oldest_heartbeat)
+        node_version = table.version
         try:
             with state.fleet.meter.limited(decision_work(len(self.request.instances), len(state.fleet))):
                 outcome = self._outcome(state, mark)
         except TooMuchWork:
-            self.table.release(*self.request.instances)
+            table.release(*self.request.instances)
             outcome = Outcome((), (), (), TOO_MUCH_WORK, WORK)
         except SchedulerError as error:
             error.basis = Basis(state.fleet.version, mark, node_version)
@@ -122,7 +109,8 @@ class Decide(Command[Decided], frozen=True):
         check_queries(state.fleet, self.request.queries)
         if self.request.generations:
             set_aside(state, self.request)
-        selecting = choose(self.request, self.table, self._pool(state.fleet), RandomDraw(self.request.seed))
+        pool = self.pools.of_fleet(state.fleet, self.request)
+        selecting = choose(self.request, self.pools.table, pool, RandomDraw(self.request.seed))
         running = RunningSelection(selecting)
         made: list[Claim] = []
         while running.claim is not None:
@@ -135,12 +123,3 @@ class Decide(Command[Decided], frozen=True):
             state.take_back(mark)
             write_allocations(state, [claim_write(self.request, claim) for claim in made])
         return running.outcome
-
-    def _pool(self, fleet: Fleet) -> HostPool:
-        cached = self.plugins.cache.pool(fleet, self.request, self.table)
-        if cached is not None:
-            return cached
-        source = fleet_candidates(fleet, self.request, self.table)
-        progress = progress_at_start(self.request, self.table, fleet)
-        plugins = self.plugins
-        return FreshPool(self.request, self.table, source, plugins.filters, plugins.weighers, progress)

@@ -10,25 +10,21 @@ from roost.model.change import AllocationsChanged
 from roost.model.spec import Selection
 from roost.placement.commands.allocations import write_allocations
 from roost.placement.errors import PlacementError
-from roost.scheduler.candidates.fallback_candidates import fleet_candidates
 from roost.scheduler.errors import NothingClaimed
 from roost.scheduler.gateways.query_checks import check_queries
 from roost.scheduler.gateways.running_selection import claim_write
-from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.selection.bounds import TOO_MUCH_WORK, decision_work
 from roost.scheduler.selection.claim_result import ClaimVerdict, one_line, result_of
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Claim
 from roost.scheduler.selection.replacement import NO_CANDIDATE, Replacement, ReplacementRequest, Replacing
-from roost.scheduler.selection.selection import Plugins
 
 
 class UseAlternate(Command[Replacement], frozen=True):
     """The command that uses an alternate: see `roost.scheduler.selection.replacement`."""
 
     request: ReplacementRequest
-    table: NodeTable
-    plugins: Plugins
+    pools: HostPools
 
     def consumers(self) -> Iterable[str]:
         return (self.request.instance,)
@@ -40,7 +36,7 @@ class UseAlternate(Command[Replacement], frozen=True):
         if held is None:
             raise NothingClaimed(request.instance)
         check_queries(fleet, request.scheduling.queries)
-        replacing = Replacing(request, self.table)
+        replacing = Replacing(request, self.pools)
         before = replacing.moved_before(
             held, held.consumer.assignment, lambda each, root: _root(fleet, each) == root
         )
@@ -65,10 +61,8 @@ class UseAlternate(Command[Replacement], frozen=True):
         mark = len(state.changes)
         state.apply(AllocationsChanged(replacing.request.instance, held.consumer, None, held.allocations, {}))
         try:
-            source = fleet_candidates(state.fleet, replacing.request.scheduling, self.table, only=index)
-            plugins = self.plugins
-            progress = progress_at_start(replacing.request.scheduling, self.table, state.fleet)
-            found = replacing.candidates(alternate, source, plugins.filters, plugins.weighers, progress)
+            pool = self.pools.fresh_of_fleet(state.fleet, replacing.request.scheduling, only=index)
+            found = replacing.candidates(alternate, pool)
         except TooMuchWork:
             found = TOO_MUCH_WORK
         finally:

@@ -19,8 +19,8 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.nodes.unreported import NOTHING
 from roost.scheduler.plugins.plugin_calls import ask_key
 from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Claim
-from roost.scheduler.selection.selection import Plugins
 
 
 class NodeAssignments(Protocol):
@@ -151,8 +151,7 @@ class RememberedAssignments:
 async def assignments_for(
     placement: RunPlacement,
     request: SchedulingRequest,
-    table: NodeTable,
-    plugins: Plugins,
+    pools: HostPools,
     hosts: Indexes,
     leaving: str | None = None,
 ) -> NodeAssignments:
@@ -161,15 +160,15 @@ async def assignments_for(
 
     Raises: as `translated`.
     """
-    narrowing = [each for each in plugins.filters if hasattr(each, "narrow")]
+    narrowing = [each for each in pools.plugins.filters if each.narrow is not None]
     if all(ask_key(each, request) is None for each in narrowing):
         return NoAssignments()
-    nodes = _with_hardware(table, hosts)
+    nodes = _with_hardware(pools.table, hosts)
     if not nodes:
         return NoAssignments()
     read = await translated(placement.assignments(nodes))
     if read is None:
-        return RememberedAssignments(request, table)
+        return RememberedAssignments(request, pools.table)
     return PlacementAssignments(placement, read, leaving)
 
 

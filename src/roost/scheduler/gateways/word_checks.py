@@ -5,26 +5,19 @@ claim on a host that an operator has taken away lasts no longer than the second 
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
 from typing import Protocol
 
 import msgspec
 import structlog
 
 from roost.model.operator_word import Subject
-from roost.model.reasons import Reasons
-from roost.model.request import CandidateQuery
 from roost.model.spec import Selection
-from roost.model.what_if import WhatIf
 from roost.placement.errors import PlacementError
 from roost.scheduler.errors import ClaimsInDoubt, NewerWord, SchedulerError, TakenAway
-from roost.scheduler.explain.scenario import Supposition
-from roost.scheduler.gateways import Decided, Gateway
+from roost.scheduler.gateways import Decided, Gateway, GatewayWrapper
 from roost.scheduler.nodes.operator_words import OperatorWords
-from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
-from roost.scheduler.selection.selection import Plugins
 
 TAKEN_AWAY = "an operator has taken it away meanwhile"
 
@@ -41,22 +34,23 @@ class UnconditionalGateway(Gateway, Protocol):
         """Drop cached answers: they may be older than a word."""
 
 
-class WordCheckedGateway:
+class WordCheckedGateway(GatewayWrapper):
     """Reads operators' words before and after the runs of another gateway.
 
     Also raises `StorageError` if they cannot be read. Claims made until then are given back.
     """
 
     def __init__(self, gateway: UnconditionalGateway, words: OperatorWords) -> None:
-        self._gateway = gateway
+        super().__init__(gateway)
+        self._unconditional = gateway
         self._words = words
         # The number of words when the cached answers of placement were dropped last.
         self._answered_after = 0
 
-    async def decide(self, request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Decided:
+    async def decide(self, request: SchedulingRequest) -> Decided:
         """As `Gateway.decide`; also raises `NewerWord`, and `ClaimsInDoubt` if claims cannot be freed."""
         await self._look(request)
-        decided = await self._gateway.decide(request, table, plugins)
+        decided = await self._gateway.decide(request)
         destinations = decided.outcome.destinations
         if destinations:
             try:
@@ -71,9 +65,7 @@ class WordCheckedGateway:
                 raise NewerWord(generations=now)
         return decided
 
-    async def use_alternate(
-        self, request: ReplacementRequest, table: NodeTable, plugins: Plugins
-    ) -> Replacement:
+    async def use_alternate(self, request: ReplacementRequest) -> Replacement:
         """As `Gateway.use_alternate`; also raises `NewerWord`.
 
         An alternate that is taken away while its claim is made has failed as the host before it. Why the next
@@ -81,35 +73,11 @@ class WordCheckedGateway:
         would use up one alternate after another.
         """
         await self._look(request.scheduling)
-        found = await self._gateway.use_alternate(request, table, plugins)
+        found = await self._gateway.use_alternate(request)
         if (selected := found.selected) is not None and not await self._stands(request.scheduling, selected):
             tries = (*found.tries[:-1], msgspec.structs.replace(found.tries[-1], refusal=TAKEN_AWAY))
             raise NewerWord(taken_away=TakenAway(selected, found.alternates, tries))
         return found
-
-    async def check(self, queries: Sequence[CandidateQuery]) -> None:
-        """As `Gateway.check`."""
-        await self._gateway.check(queries)
-
-    async def explain(
-        self,
-        request: SchedulingRequest,
-        table: NodeTable,
-        plugins: Plugins,
-        placed: int,
-        *,
-        newest: bool = False,
-    ) -> Reasons | None:
-        """As `Gateway.explain`."""
-        return await self._gateway.explain(request, table, plugins, placed, newest=newest)
-
-    async def what_if(self, supposed: Supposition, table: NodeTable, plugins: Plugins) -> WhatIf | None:
-        """As `Gateway.what_if`."""
-        return await self._gateway.what_if(supposed, table, plugins)
-
-    async def aggregates(self, providers: Collection[str]) -> dict[str, frozenset[str]]:
-        """As `Gateway.aggregates`."""
-        return await self._gateway.aggregates(providers)
 
     async def _look(self, request: SchedulingRequest) -> None:
         """Read the newest words. Raises `NewerWord` if there is one since the request was made."""
@@ -117,14 +85,14 @@ class WordCheckedGateway:
         events = self._words.taken.events
         if events != self._answered_after:
             self._answered_after = events
-            self._gateway.forget_answers()
+            self._unconditional.forget_answers()
         if request.word is not None and request.word.events != events:
             raise NewerWord
 
     async def _give_back(self, request: SchedulingRequest, cause: BaseException | None = None) -> None:
         """Free the claims of a run. ``cause``: the error that ends it. Raises `ClaimsInDoubt`."""
         try:
-            await self._gateway.give_back(request)
+            await self._unconditional.give_back(request)
         except (SchedulerError, PlacementError) as error:
             text = f"what {', '.join(request.instances)} may have claimed could not be freed: {error}"
             if cause is not None and not isinstance(cause, Exception):

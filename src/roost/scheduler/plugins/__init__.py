@@ -1,8 +1,8 @@
-"""Filters and weighers: the protocols, the enabled plugins, and the parts that several of them share.
+"""Filters and weighers: their members, the enabled plugins, and the parts that several of them share.
 
-plugins            the protocols of filters and weighers, and the enabled ones
+plugins            all members that filters and weighers may have, and the enabled plugins
+plugin_class       the members of a class that are read before a plugin is made
 looks              `Looks`: the parts of a host that a plugin reads
-declarations       the declarations of plugins, with defaults
 plugin_calls       calls plugins; their errors become a `SchedulerFault`
 plugin_names       classes by name: built-ins by Nova's class names, entry points, import paths
 plugin_options     the options of one plugin

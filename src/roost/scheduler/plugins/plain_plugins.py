@@ -31,8 +31,7 @@ class PlainFilter:
         self.name = type(plain).__name__
         self.depends_on_claims = not getattr(plain, "run_filter_once_per_request", False)
         self.runs_on_rebuild = bool(getattr(plain, "RUN_ON_REBUILD", False))
-        if hasattr(plain, "reads"):
-            self.reads = plain.reads
+        self.reads = getattr(plain, "reads", None)
         self._passes = plain.host_passes
 
     def mask(self, hosts: HostView, request: "SchedulingRequest", progress: "GroupPlacement") -> Bools | None:
@@ -54,8 +53,7 @@ class PlainWeigher:
         self.multiplier_key = multiplier_key_of(type(plain))
         self.default_multiplier = float(getattr(plain, "default_multiplier", 1.0))
         self.minval = getattr(plain, "minval", None)
-        if hasattr(plain, "reads"):
-            self.reads = plain.reads
+        self.reads = getattr(plain, "reads", None)
         self._weigh = plain._weigh_object
         maxval = getattr(plain, "maxval", None)
         self._most = math.inf if maxval is None else float(maxval)
@@ -87,31 +85,3 @@ def multiplier_key_of(plain: Any) -> str:
     return (
         key if isinstance(key, str) else f"{plain.__name__.removesuffix('Weigher').lower()}_weight_multiplier"
     )
-
-
-def wrapped(found: Any) -> Any:
-    """Return a plugin's class as it is, or a factory that makes a plugin of a plain class."""
-    for method, wrapper in (("host_passes", PlainFilter), ("_weigh_object", PlainWeigher)):
-        if hasattr(found, method) and not (hasattr(found, "mask") or hasattr(found, "raw")):
-            return _Plain(found, wrapper)
-    return found
-
-
-class _Plain:
-    """A factory of plugins of a plain class, with the attributes that options read of a plugin's class."""
-
-    def __init__(self, plain: Any, wrapper: Callable[[Any], Any]) -> None:
-        self.name = plain.__name__
-        self.__module__ = plain.__module__
-        self.OPTIONS = getattr(plain, "OPTIONS", None)
-        self._plain = plain
-        self._wrapper = wrapper
-        if wrapper is PlainFilter:
-            self.mask = None
-        else:
-            self.raw = None
-            self.multiplier_key = multiplier_key_of(plain)
-            self.default_multiplier = float(getattr(plain, "default_multiplier", 1.0))
-
-    def __call__(self, *options: Any) -> Any:
-        return self._wrapper(self._plain(*options))

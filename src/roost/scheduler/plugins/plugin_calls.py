@@ -6,34 +6,34 @@ again for half of them, then for half of these, and so on.
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from roost.fleet.columns import Bools, Float64, Int64
+from roost.fleet.columns import Bools, Float64
 from roost.model.allocation import Candidate
 from roost.model.text import error_text
 from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.errors import SchedulerError, SchedulerFault
-from roost.scheduler.plugins.declarations import domain_of, key_of, names_hosts
-from roost.scheduler.plugins.plugins import Filter, Named, NarrowsCandidates, RanksCandidates, Weigher
+from roost.scheduler.plugins.plugin_class import FILTER, WEIGHER
+from roost.scheduler.plugins.plugins import Filter, Named, Plugin, Weigher
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 T = TypeVar("T")
 
 
-def ask_key(plugin: Filter | Weigher, request: SchedulingRequest) -> Hashable | None:
+def ask_key(plugin: Plugin, request: SchedulingRequest) -> Hashable | None:
     """Return all parts of the request that a plugin's results depend on; None if it does not apply.
 
     Raises: `SchedulerFault`.
     """
     try:
-        key = key_of(plugin, request)
+        key = plugin.key_of(request)
         hash(key)
     except SchedulerError:
         raise
     except Exception as error:
-        raise fault(_kind(plugin), plugin, None, error) from error
+        raise fault(plugin, None, error) from error
     return key
 
 
@@ -49,7 +49,7 @@ def ask_filter(
     plugin: Filter, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement
 ) -> Bools | None:
     """Return the hosts that may be used: bool[len(hosts)]; None if all may. Raises: `SchedulerFault`."""
-    if names_hosts(plugin):
+    if plugin.named is not None:
         named = ask_named(plugin, hosts, request, progress)
         if named is None:
             return None
@@ -57,25 +57,26 @@ def ask_filter(
         return there if named.allowed else ~there
 
     def ask(some: HostView) -> Bools | None:
+        assert plugin.mask is not None
         mask = plugin.mask(some, request, progress)
         if mask is not None and (mask.shape != (len(some),) or mask.dtype != np.bool_):
             raise TypeError(f"a mask of {mask.dtype}{list(mask.shape)} for {len(some)} hosts")
         return mask
 
-    return _of_hosts("filter", plugin, hosts, ask)
+    return _of_hosts(plugin, hosts, ask)
 
 
 def ask_named(
     plugin: Filter, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement
 ) -> Named | None:
     """Return the hosts that a filter with ``named`` names. Raises: `SchedulerFault`."""
+    assert plugin.named is not None
     try:
-        named: Named | None = plugin.named(hosts, request, progress)  # type: ignore[attr-defined]
+        return plugin.named(hosts, request, progress)
     except SchedulerError:
         raise
     except Exception as error:
-        raise fault(_kind(plugin), plugin, None, error) from error
-    return named
+        raise fault(plugin, None, error) from error
 
 
 def ask_weigher(
@@ -92,7 +93,7 @@ def ask_weigher(
             raise TypeError(f"numbers of the shape {list(np.shape(raw))} for {len(some)} hosts")
         return raw
 
-    return _of_hosts("weigher", plugin, hosts, ask)
+    return _of_hosts(plugin, hosts, ask)
 
 
 def ask_multipliers(plugin: Weigher, hosts: HostView) -> Float64:
@@ -102,41 +103,32 @@ def ask_multipliers(plugin: Weigher, hosts: HostView) -> Float64:
     """
 
     def ask(some: HostView) -> Float64:
-        found = np.asarray(plugin.multipliers(some), dtype=np.float64)  # type: ignore[attr-defined]
+        assert plugin.multipliers is not None
+        found = np.asarray(plugin.multipliers(some), dtype=np.float64)
         if found.shape != (len(some),):
             raise TypeError(f"multipliers of the shape {list(found.shape)} for {len(some)} hosts")
         return found
 
-    return np.nan_to_num(_of_hosts("weigher", plugin, hosts, ask), nan=0.0, posinf=0.0, neginf=0.0)
-
-
-def ask_domain(plugin: Filter | Weigher, hosts: HostView) -> Int64:
-    """Return the label of each host's domain: see `roost.scheduler.plugins.declarations.domain_of`. Raises:
-    `SchedulerFault`."""
-
-    def ask(some: HostView) -> Int64:
-        labels = domain_of(plugin, some)
-        if labels.shape != (len(some),):
-            raise TypeError(f"labels of the shape {list(labels.shape)} for {len(some)} hosts")
-        return labels
-
-    return _of_hosts(_kind(plugin), plugin, hosts, ask)
+    return np.nan_to_num(_of_hosts(plugin, hosts, ask), nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def ask_to_narrow(
-    plugin: NarrowsCandidates, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
+    plugin: Filter, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
 ) -> Sequence[Candidate]:
-    """Return the candidates of one host that a filter keeps. Raises: `SchedulerFault`."""
-    return _of_one("filter", plugin, host, lambda: plugin.narrow(host, candidates, request))
+    """Return the candidates of one host that a filter with ``narrow`` keeps. Raises: `SchedulerFault`."""
+    narrow = plugin.narrow
+    assert narrow is not None
+    return _of_one(plugin, host, lambda: narrow(host, candidates, request))
 
 
 def ask_to_rank(
-    plugin: RanksCandidates, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
+    plugin: Weigher, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
 ) -> Sequence[float] | None:
     """Return a number for each candidate of one host; None if the weigher does not rank them. Raises:
     `SchedulerFault`."""
 
     def ask() -> Sequence[float] | None:
+        assert plugin.rank is not None
         numbers = plugin.rank(host, candidates, request)
         if numbers is not None and len(numbers) != len(candidates):
             raise TypeError(f"{len(numbers)} numbers for {len(candidates)} candidates")
@@ -144,36 +136,33 @@ def ask_to_rank(
             raise ValueError("a number that is not finite")
         return numbers
 
-    return _of_one("weigher", plugin, host, ask)
+    return _of_one(plugin, host, ask)
 
 
-def fault(kind: str, plugin: Any, host: str | None, error: Exception) -> SchedulerFault:
+def fault(plugin: Plugin, host: str | None, error: Exception) -> SchedulerFault:
     """Return the fault for a plugin's error."""
+    kind = WEIGHER if isinstance(plugin, Weigher) else FILTER
     where = "" if host is None else f" on host {host}"
     text = f"{type(error).__name__}: {error_text(error)}"
     return SchedulerFault(f"{kind} {plugin.name} failed{where}: {text}")
 
 
-def _kind(plugin: object) -> str:
-    return "weigher" if hasattr(plugin, "raw") else "filter"
-
-
-def _of_hosts(kind: str, plugin: Filter | Weigher, hosts: HostView, ask: Callable[[HostView], T]) -> T:
+def _of_hosts(plugin: Plugin, hosts: HostView, ask: Callable[[HostView], T]) -> T:
     try:
         return ask(hosts)
     except SchedulerError:
         raise
     except Exception as error:
-        raise fault(kind, plugin, _culprit(hosts, ask), error) from error
+        raise fault(plugin, _culprit(hosts, ask), error) from error
 
 
-def _of_one(kind: str, plugin: object, host: OneHost, ask: Callable[[], T]) -> T:
+def _of_one(plugin: Plugin, host: OneHost, ask: Callable[[], T]) -> T:
     try:
         return ask()
     except SchedulerError:
         raise
     except Exception as error:
-        raise fault(kind, plugin, host.name, error) from error
+        raise fault(plugin, host.name, error) from error
 
 
 def _culprit(hosts: HostView, ask: Callable[[HostView], object]) -> str | None:

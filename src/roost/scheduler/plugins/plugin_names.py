@@ -20,12 +20,9 @@ from pkgutil import iter_modules
 from typing import Any, Final
 
 from roost.scheduler.errors import UnknownPlugin
-from roost.scheduler.plugins.plain_plugins import wrapped
-from roost.scheduler.plugins.plugin_options import PluginOptions, declared_options
+from roost.scheduler.plugins.plugin_class import FILTER, WEIGHER, PluginClass
+from roost.scheduler.plugins.plugin_options import PluginOptions
 from roost.scheduler.plugins.removed_filters import REMOVED_FILTERS
-
-FILTER: Final = "filter"
-WEIGHER: Final = "weigher"
 
 ALL_FILTERS: Final = "nova.scheduler.filters.all_filters"
 """Nova's name for all its filters, in ``available_filters``."""
@@ -34,13 +31,9 @@ ALL_WEIGHERS: Final = "nova.scheduler.weights.all_weighers"
 
 _NOVA = {FILTER: "nova.scheduler.filters.", WEIGHER: "nova.scheduler.weights."}
 _OPTION = {FILTER: "enabled_filters", WEIGHER: "weight_classes"}
-_MEMBERS = {
-    FILTER: ("name",),
-    WEIGHER: ("name", "multiplier_key", "default_multiplier", "raw"),
-}
 
 
-def filter_classes(enabled: Sequence[str], available: Sequence[str] = ()) -> list[Any]:
+def filter_classes(enabled: Sequence[str], available: Sequence[str] = ()) -> list[PluginClass]:
     """Return the classes of the filters in ``enabled_filters``, without those that Nova has removed.
 
     Raises:
@@ -51,7 +44,7 @@ def filter_classes(enabled: Sequence[str], available: Sequence[str] = ()) -> lis
     return [_class(FILTER, name) for name in dict.fromkeys(names) if _last_word(name) not in REMOVED_FILTERS]
 
 
-def weigher_classes(names: Sequence[str]) -> list[Any]:
+def weigher_classes(names: Sequence[str]) -> list[PluginClass]:
     """Return the classes of the weighers in ``weight_classes``.
 
     Raises:
@@ -63,7 +56,7 @@ def weigher_classes(names: Sequence[str]) -> list[Any]:
 
 def built_ins_of_nova() -> list[str]:
     """Return the names of the built-in weighers that Nova has too, in the order of the modules."""
-    return [each.name for each in built_ins(WEIGHER) if not getattr(each, "beyond_nova", False)]
+    return [each.name for each in built_ins(WEIGHER) if not each.beyond_nova]
 
 
 def left_out(enabled: Iterable[str]) -> dict[str, str]:
@@ -71,9 +64,9 @@ def left_out(enabled: Iterable[str]) -> dict[str, str]:
     return {name: REMOVED_FILTERS[word] for name in enabled if (word := _last_word(name)) in REMOVED_FILTERS}
 
 
-def built_ins(kind: str) -> list[Any]:
+def built_ins(kind: str) -> list[PluginClass]:
     """Return the classes of all built-in filters or weighers (``kind``)."""
-    return [_module(kind, name).PLUGIN for name in _module_names(kind)]
+    return [PluginClass.of(kind, _module(kind, name).PLUGIN) for name in _module_names(kind)]
 
 
 def all_plugin_options() -> Iterator[PluginOptions]:
@@ -82,13 +75,12 @@ def all_plugin_options() -> Iterator[PluginOptions]:
         found = built_ins(kind)
         for entry in registered(kind):
             try:
-                found.append(entry.load())
+                found.append(PluginClass.of(kind, entry.load()))
             except Exception:  # A plugin that is not enabled must not keep others from being listed.
                 continue
         for each in found:
-            declared = declared_options(each)
-            if declared is not None:
-                yield declared
+            if each.options is not None:
+                yield each.options
 
 
 @cache
@@ -97,7 +89,7 @@ def registered(kind: str) -> EntryPoints:
     return entry_points(group=f"roost.{kind}s")
 
 
-def _class(kind: str, name: str) -> Any:
+def _class(kind: str, name: str) -> PluginClass:
     """Return the class of a filter or weigher (``kind``)."""
     found = _of_a_package(kind, name) or _built_in(kind, name) or _imported(kind, name)
     if found is None:
@@ -106,13 +98,10 @@ def _class(kind: str, name: str) -> Any:
             f"there is no {kind} named {name!r}: option {_OPTION[kind]} may name {', '.join(known)}, "
             "or the import path of a class"
         )
-    found = wrapped(found)
-    lacking = [member for member in _MEMBERS[kind] if not hasattr(found, member)]
-    if kind == FILTER and not (hasattr(found, "mask") or hasattr(found, "named")):
-        lacking.append("mask")
-    if lacking:
-        raise UnknownPlugin(f"{name!r} is no {kind}: it lacks {', '.join(lacking)}")
-    return found
+    try:
+        return PluginClass.of(kind, found)
+    except UnknownPlugin as error:
+        raise UnknownPlugin(f"{name!r} is no {kind}: {error}") from error
 
 
 def _of_a_package(kind: str, name: str) -> Any:

@@ -51,12 +51,6 @@ class PluginOptions(NamedTuple):
             raise BadOptions(f"options [{self.group}]: {error}") from error
 
 
-def declared_options(plugin: object) -> PluginOptions | None:
-    """Return the options that a plugin or its class declares; None if it declares none."""
-    declared = getattr(plugin, "OPTIONS", None)
-    return declared if isinstance(declared, PluginOptions) else None
-
-
 def ratios_option(name: str, help: str) -> cfg.Opt:
     """Return an option of numbers by name, in Nova's form ``name=1.0, other=-0.5``."""
     return cfg.Opt(name, type=types.Dict(types.Float(), key_value_separator="="), default={}, help=help)

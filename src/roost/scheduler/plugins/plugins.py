@@ -1,29 +1,39 @@
-"""The protocols of filters and weighers, and the plugins that the options enable.
+"""Filters and weighers: all members that a plugin may have, and the plugins that the options enable.
 
-A plugin *declares* the data that its results depend on, by the attributes and methods of `Filter` and
-`Weigher` that are marked optional. A declaration is binding: results are cached until declared data change.
+A plugin is an object of any class. `Filter` and `Weigher` list its members: ``name`` and those marked as
+required it must have, all others it may. They are read once, when the plugin is loaded.
 
-    looks_at        the parts of a host that it reads (`Looks`); without it the plugin is *foreign*
-    key(request)    the parts of the request that it reads; without it nothing of the request
-    domain(hosts)   the groups of hosts (racks, zones) if a host's result depends on its whole group
+A plugin *declares* the data that its results depend on. A declaration is binding: results are cached until
+declared data change.
+
+    looks_at           the parts of a host that it reads (`Looks`); without it the plugin is *foreign*
+    key(request)       the parts of the request that it reads; without it nothing of the request
+    reads_other_hosts  whether a host's result depends on other hosts too, such as those of its rack
 
 A foreign plugin may read anything. It is called for each decision, but only for hosts that no earlier filter
 has excluded, and only on requests for which its ``key`` is not None. It slows down these requests and no
-others. It may use all other parts of the protocol.
+others. It may use all other members.
 """
 
-from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple, Protocol
+import math
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, Self
 
 import structlog
 
 from roost.fleet.columns import Bools, Float64
+from roost.fleet.constraint import Constraint
 from roost.model.allocation import Candidate
+from roost.model.spec import RequestSpec
 from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.errors import UnknownPlugin
+from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.plugins.plugin_class import PluginClass
 from roost.scheduler.plugins.plugin_names import filter_classes, left_out, weigher_classes
-from roost.scheduler.plugins.plugin_options import declared_options
+from roost.scheduler.request.keys.key import Key
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 _log = structlog.get_logger()
@@ -50,148 +60,202 @@ class Lack(NamedTuple):
     distance: float = 0.5
 
 
-class Filter(Protocol):
-    """Selects the hosts that may be used.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Plugin:
+    """The members that filters and weighers have in common. A member that is missing or None has its
+    default."""
 
-    Required are ``name``, and ``mask`` or ``named``. All else is optional, and has the default given here:
+    plugin: object
+    """The object whose members these are."""
 
-    - ``looks_at: Looks``, see there. Default: foreign.
-    - ``key(request) -> Hashable | None``: all parts of the request that the verdicts depend on, except the
-      scheduler's options and the plugin's own. Requests with equal keys get equal verdicts on the same host.
-      None: the filter does not apply to this request; then it is not called, costs nothing, and lets every
-      host pass. Make the key small: a filter for a few extra specs has these as its key, not the whole
-      flavor. ``request.now`` and the names of the instances must not be part of it. Default: ``()``, the same
-      verdicts for all requests.
-    - ``reads: Sequence[Key]``: the extra specs, image properties and scheduler hints that it reads, see
-      `roost.scheduler.request.keys.key.Key`. The user is told of a key that nothing reads. Default: nothing
-      for a built-in, any key for a plugin of another package; with such a plugin no unknown key counts as a
-      mistake.
-    - ``no_effect(name, spec, table) -> str | None``: why a key that it reads has no effect in a request, None
-      if it has one. Default: None.
-    - ``depends_on_claims: bool``: called again after each claim of the run. For a filter that reads
-      `Looks.MEMBERS`, or anything else that a claim changes on the host (free resources, instances, I/O
-      operations). Default: False.
-    - ``runs_on_rebuild: bool``: called for the rebuild of an instance on its host; other filters are not.
-      Default: False.
-    - ``domain(hosts) -> Int64``: see `roost.scheduler.plugins.declarations.domain_of`. Default:
-      a host's verdict depends on that host alone.
-    - ``named(hosts, request, progress) -> Named | None`` instead of ``mask``: for a verdict on a few hosts
-      by name. ``hosts`` are some or all of the hosts not excluded yet: use its ``table`` alone. None if all
-      may be used. The cost of ``named`` grows with the hosts that it names, that of ``mask`` with all hosts
-      not excluded yet. It is called for each decision that it applies to, and needs no ``looks_at``.
-    - ``names_by_own_members: bool``: ``named`` names excluded hosts, and each by the members of the server
-      group on that host alone. After a claim it is then called for the members of that host only. Default:
-      False.
-    - ``narrow(host, candidates, request) -> Sequence[Candidate]``: drops and orders the allocation
-      candidates of one host, just before one of them is claimed. ``candidates`` are those that fit, in
-      placement's order as far as other plugins left it. A host without candidates left is passed over.
-    - ``same_cause(constraint, hosts, request) -> Bools | None``: for each host whether the filter excludes it
-      only for a condition that the constraint of the query expresses too; None if the filter has nothing to
-      do with the constraint. Explanations treat both as one condition.
-    - ``lack(host, request, progress) -> Lack | None``: the reason why the filter excludes a host, by its
-      verdict or because ``narrow`` keeps no candidate. Called only for explanations of refusals. ``host`` is
-      a `OneHost`.
+    name: str
+    """Required: the name in options, records and explanations."""
+
+    looks_at: Looks | None = None
+    """The parts of a host that it reads, see `Looks`. Default: foreign."""
+
+    key: Callable[[SchedulingRequest], Hashable | None] | None = None
+    """Returns all parts of the request that the results depend on, except the scheduler's options and the
+    plugin's own. Requests with equal keys get equal results on the same host. None: the plugin does not apply
+    to this request; then it is not called and costs nothing, a filter lets every host pass, and a weigher
+    adds nothing. Make the key small: a filter for a few extra specs has these as its key, not the whole
+    flavor. ``request.now`` and the names of the instances must not be part of it. Default: the same results
+    for all requests."""
+
+    reads_other_hosts: bool = False
+    """True if the result for a host depends on other hosts too, such as all hosts of its rack. Then it is not
+    cached, and a weigher is called again for all hosts after each claim. The plugin reads other hosts in the
+    columns of ``hosts.table`` and in ``progress.members``; ``hosts.free`` and ``hosts.capacity`` are of the
+    hosts of the call."""
+
+    reads: Sequence[Key] | None = None
+    """The extra specs, image properties and scheduler hints that it reads, see
+    `roost.scheduler.request.keys.key.Key`. The user is told of a key that nothing reads. Default: nothing for
+    a built-in, any key for a plugin of another package; with such a plugin no unknown key counts as a
+    mistake."""
+
+    no_effect: Callable[[str, RequestSpec, NodeTable], str | None] | None = None
+    """Returns why a key that it reads has no effect in a request, None if it has one."""
+
+    @classmethod
+    def of(cls, plugin: object) -> Self:
+        """Return the members of a plugin."""
+        names = [each.name for each in fields(cls) if each.name != "plugin"]
+        members: dict[str, Any] = {name: getattr(plugin, name, None) for name in names}
+        if not isinstance(members["looks_at"], Looks):
+            members["looks_at"] = None
+        return cls(plugin=plugin, **{name: each for name, each in members.items() if each is not None})
+
+    @property
+    def module(self) -> str:
+        """The module that the plugin comes from."""
+        return type(self.plugin).__module__
+
+    @property
+    def looks_at_trees(self) -> bool:
+        """True if it declares that it reads the hosts' provider trees."""
+        return self.looks_at is not None and Looks.TREE in self.looks_at
+
+    def key_of(self, request: SchedulingRequest) -> Hashable | None:
+        """Return all parts of the request that the results depend on; None if the plugin does not apply."""
+        return () if self.key is None else self.key(request)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Filter(Plugin):
+    """Selects the hosts that may be used. Required are ``name``, and ``mask`` or ``named``.
 
     Filters are called in the order of the option, within these classes: first filters that declare
     ``looks_at``, then filters that have ``named``, then foreign ones; after all of these, in the same order,
     filters that depend on claims. So a foreign filter is called for few hosts.
     """
 
-    name: str
+    mask: Callable[[HostView, SchedulingRequest, GroupPlacement], Bools | None] | None = None
+    """``mask(hosts, request, progress)`` returns for each host whether it may be used: bool[len(hosts)]; None
+    if all may. The verdict on a host must not depend on the other hosts of the call."""
 
-    def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
-        """Return for each host whether it may be used: bool[len(hosts)]; None if all may.
+    named: Callable[[HostView, SchedulingRequest, GroupPlacement], Named | None] | None = None
+    """``named(hosts, request, progress)`` instead of ``mask``: for a verdict on a few hosts by name.
+    ``hosts`` are some or all of the hosts not excluded yet: use its ``table`` alone. None if all may be used.
+    The cost of ``named`` grows with the hosts that it names, that of ``mask`` with all hosts not excluded
+    yet. It is called for each decision that it applies to, and needs no ``looks_at``."""
 
-        The verdict on a host must not depend on the other hosts of the call.
-        """
+    names_by_own_members: bool = False
+    """True if ``named`` names excluded hosts, and each by the members of the server group on that host alone.
+    After a claim it is then called for the members of that host only."""
+
+    depends_on_claims: bool = False
+    """True if it is called again after each claim of the run. For a filter that reads `Looks.MEMBERS`, or
+    anything else that a claim changes on the host (free resources, instances, I/O operations)."""
+
+    runs_on_rebuild: bool = False
+    """True if it is called for the rebuild of an instance on its host; other filters are not."""
+
+    narrow: Callable[[OneHost, Sequence[Candidate], SchedulingRequest], Sequence[Candidate]] | None = None
+    """``narrow(host, candidates, request)`` drops and orders the allocation candidates of one host, just
+    before one of them is claimed: returns some or all of them, in the order in which they are to be claimed.
+    ``candidates`` are those that fit, in placement's order as far as other plugins left it. A host without
+    candidates left is passed over."""
+
+    same_cause: Callable[[Constraint, HostView, SchedulingRequest], Bools | None] | None = None
+    """``same_cause(constraint, hosts, request)`` returns for each host whether the filter excludes it only
+    for a condition that the constraint of the query expresses too; None if the filter has nothing to do with
+    the constraint. Explanations treat both as one condition."""
+
+    lack: Callable[[OneHost, SchedulingRequest, GroupPlacement], Lack | None] | None = None
+    """``lack(host, request, progress)`` returns the reason why the filter excludes a host, by its verdict or
+    because ``narrow`` keeps no candidate. Called only for explanations of refusals."""
 
 
-class Weigher(Protocol):
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Weigher(Plugin):
     """Gives each host a number, by which hosts are ordered.
 
-    Raw numbers are normalised to 0..1 over the hosts that passed the filters, and multiplied. The option
-    ``multiplier_key`` of section ``filter_scheduler`` overrides ``default_multiplier`` (another section and
-    name in ``multiplier_option``); aggregate metadata of the name ``multiplier_key`` overrides it for single
-    hosts.
-
-    Required are ``name``, ``multiplier_key``, ``default_multiplier`` and ``raw``. Optional are ``looks_at``,
-    ``key(request)``, ``reads``, ``no_effect`` and ``domain(hosts)`` as for a `Filter`, and
-
-    - ``free_of: str``, a resource class, if the numbers are exactly ``hosts.free`` of that class: they are
-      then cached and updated without calling the weigher again; ``reported: str``, a column of the node table
-      that is NaN where not reported: ``free_of`` holds only while no node reports this column;
-    - ``minval: float``: lower numbers are raised to it, and it is normalised to 0 instead of the least;
-    - ``multipliers(hosts) -> Float64``: the multiplier of each host, in place of option and metadata;
-    - ``negated = True`` if the multiplier counts with the opposite sign, the configured one and those of
-      aggregate metadata;
-    - ``rank(host, candidates, request) -> Sequence[float] | None``: a number for each allocation candidate
-      of one host, higher is better; called just before one of them is claimed. Candidates are ordered by the
-      sum of multiplier × normalised number (0..1) over all weighers that rank; equal ones stay in placement's
-      order. None: the weigher does not rank candidates of this request.
+    Raw numbers are normalised to 0..1 over the hosts that passed the filters, and multiplied. An option
+    overrides ``default_multiplier``, see `PluginClass`; aggregate metadata of the name ``multiplier_key``
+    overrides it for single hosts. Required are ``name``, ``multiplier_key``, ``default_multiplier`` and
+    ``raw``.
     """
 
-    name: str
     multiplier_key: str
     default_multiplier: float
 
-    def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
-        """Return a number for each host, higher is better: float64[len(hosts)].
+    raw: Callable[[HostView, SchedulingRequest, GroupPlacement], Float64 | None]
+    """``raw(hosts, request, progress)`` returns a number for each host, higher is better:
+    float64[len(hosts)]. The number of a host must not depend on the other hosts of the call: after a claim
+    the weigher is called only for the hosts that the claim changed. None if the weigher does not apply to
+    this request, for any hosts. A number that is not finite counts as 0. Raises `CannotWeigh` if the request
+    must fail because one of the hosts has no number."""
 
-        The number of a host must not depend on the other hosts of the call: after a claim the weigher is
-        called only for the hosts that the claim changed. None if the weigher does not apply to this request,
-        for any hosts. A number that is not finite counts as 0.
+    free_of: str | None = None
+    """A resource class, if the numbers are exactly ``hosts.free`` of that class: they are then cached and
+    updated without calling the weigher again."""
 
-        Raises: `CannotWeigh` if the request must fail because one of the hosts has no number.
+    reported: str | None = None
+    """A column of the node table that is NaN where not reported: ``free_of`` holds only while no node reports
+    this column."""
+
+    minval: float = -math.inf
+    """Lower numbers are raised to it, and it is normalised to 0. Default: the least number is."""
+
+    multipliers: Callable[[HostView], Float64] | None = None
+    """Returns the multiplier of each host, in place of option and metadata."""
+
+    negated: bool = False
+    """True if the multiplier counts with the opposite sign, the configured one and those of aggregate
+    metadata."""
+
+    rank: Callable[[OneHost, Sequence[Candidate], SchedulingRequest], Sequence[float] | None] | None = None
+    """``rank(host, candidates, request)`` returns a number for each allocation candidate of one host, higher
+    is better; called just before one of them is claimed. Candidates are ordered by the sum of multiplier ×
+    normalised number (0..1) over all weighers that rank; equal ones stay in placement's order. None: the
+    weigher does not rank candidates of this request."""
+
+    def free_class(self, table: NodeTable) -> str | None:
+        """Return the resource class whose free amounts are the numbers; None if they are others."""
+        return None if self.reported is not None and table.has(self.reported) else self.free_of
+
+
+class Plugins(NamedTuple):
+    """The filters and weighers of a scheduler."""
+
+    filters: Sequence[Filter]
+    weighers: Sequence[Weigher]
+
+    @classmethod
+    def enabled(cls, options: SchedulerOptions) -> "Plugins":
+        """Return the filters and weighers that the options enable, each made with its own options.
+
+        A filter that Nova has removed is left out with a warning.
+
+        Raises:
+            UnknownPlugin: there is no plugin of a name, or it cannot be loaded or made.
         """
+        for name, instead in left_out(options.filters).items():
+            _log.warning("a filter of enabled_filters is left out", filter=name, instead=instead)
+        filters = filter_classes(options.filters, options.available_filters)
+        return cls(
+            [Filter.of(_made(each, options)) for each in filters],
+            [Weigher.of(_made(each, options)) for each in weigher_classes(options.weighers)],
+        )
 
 
-class NarrowsCandidates(Protocol):
-    """The optional part of a filter that drops and orders a host's candidates."""
-
-    def narrow(
-        self, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
-    ) -> Sequence[Candidate]:
-        """Return some or all of the candidates, in the order in which they are to be claimed."""
+def in_order(filters: Iterable[Filter]) -> list[Filter]:
+    """Return the filters in the order in which they are called: see `Filter`."""
+    return sorted(filters, key=lambda each: (each.depends_on_claims, _cost(each)))
 
 
-class RanksCandidates(Protocol):
-    """The optional part of a weigher that orders a host's candidates."""
-
-    def rank(
-        self, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
-    ) -> Sequence[float] | None:
-        """Return a number for each candidate, higher is better; None if the weigher does not rank them."""
+def _cost(plugin: Filter) -> int:
+    if plugin.named is not None:
+        return 1
+    return 2 if plugin.looks_at is None else 0
 
 
-def filters(options: SchedulerOptions) -> list[Filter]:
-    """Return the filters that the options enable, each made with its own options.
-
-    A filter that Nova has removed is left out with a warning.
-
-    Raises:
-        UnknownPlugin: there is no filter of a name, or it cannot be loaded or made.
-    """
-    for name, instead in left_out(options.filters).items():
-        _log.warning("a filter of enabled_filters is left out", filter=name, instead=instead)
-    classes = filter_classes(options.filters, options.available_filters)
-    return [_made(each, options) for each in classes]
-
-
-def weighers(options: SchedulerOptions) -> list[Weigher]:
-    """Return the weighers that the options name, each made with its own options.
-
-    Raises:
-        UnknownPlugin: there is no weigher of a name, or it cannot be loaded or made.
-    """
-    return [_made(each, options) for each in weigher_classes(options.weighers)]
-
-
-def _made(plugin: Any, options: SchedulerOptions) -> Any:
-    declared = declared_options(plugin)
+def _made(found: PluginClass, options: SchedulerOptions) -> object:
     try:
-        if declared is None:
-            return plugin()
-        own = options.plugins.get(plugin.name)
-        return plugin(declared.struct() if own is None else own)
+        if found.options is None:
+            return found.make()
+        own = options.plugins.get(found.name)
+        return found.make(found.options.struct() if own is None else own)
     except Exception as error:
-        raise UnknownPlugin(f"{plugin.name} of {plugin.__module__} cannot be made: {error}") from error
+        raise UnknownPlugin(f"{found.name} of {found.module} cannot be made: {error}") from error

@@ -11,9 +11,8 @@ from roost.model.record import Step
 from roost.scheduler.candidates.candidate_order import CandidateOrder
 from roost.scheduler.candidates.candidate_source import CandidateSource, HostView, OneHost
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.plugins.declarations import depends_on_claims, in_order
 from roost.scheduler.plugins.plugin_calls import ask_filter, ask_key
-from roost.scheduler.plugins.plugins import Filter, Weigher
+from roost.scheduler.plugins.plugins import Filter, Weigher, in_order
 from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.pool.host_pool import KNOWN, OFFERED, Numbers
 from roost.scheduler.pool.weights import HostWeights
@@ -41,8 +40,8 @@ class FreshPool:
         self._source = source
         enabled = () if is_forced(request.spec) else in_order(filters)
         ordered = [(plugin, ask_key(plugin, request) is not None) for plugin in enabled]
-        self._once = [each for each in ordered if not depends_on_claims(each[0])]
-        self._again = [each for each in ordered if depends_on_claims(each[0])]
+        self._once = [each for each in ordered if not each[0].depends_on_claims]
+        self._again = [each for each in ordered if each[0].depends_on_claims]
         self._weighers = weighers
         self._order = CandidateOrder(filters, weighers, request)
         self._grouped = request.spec.group is not None
@@ -53,10 +52,15 @@ class FreshPool:
         self._within: Bools | None = None
         self._open: Bools | None = None
 
+    @property
+    def offered(self) -> int:
+        """The number of hosts of the candidate source."""
+        return len(self._source.index)
+
     def ready(self) -> list[Step]:
         steps: list[Step] = []
         if self._remaining is None:
-            steps += [Step(KNOWN, len(self._table)), Step(OFFERED, len(self._source.index))]
+            steps += [Step(KNOWN, len(self._table)), Step(OFFERED, self.offered)]
             self._remaining = self._filter(self._in_place(steps), self._once, self._progress, steps)
         allowed = self._filter_again(self._progress, steps)
         weights = self._host_weights

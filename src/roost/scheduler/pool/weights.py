@@ -11,7 +11,6 @@ from roost.model.reasons import WeigherNumber
 from roost.scheduler.candidates.candidate_source import CandidateSource, HostView, Positions
 from roost.scheduler.errors import SchedulerFault
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.plugins.declarations import has_domain, is_negated, minval_of
 from roost.scheduler.plugins.plugin_calls import ask_key, ask_multipliers, ask_weigher
 from roost.scheduler.plugins.plugins import Weigher
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
@@ -103,8 +102,8 @@ class HostWeights:
     def claimed(self, positions: Sequence[int]) -> None:
         """Weigh again after a claim, which took something from the hosts at ``positions``."""
         ours = [position for position in positions if self.allowed[position]]
-        # A host that its own claim removes changes the numbers of the others in its domain all the same.
-        asked = [scale for scale in self._scales if ours or scale.of_domains]
+        # A host that its own claim removes changes the numbers that other hosts have by it all the same.
+        asked = [scale for scale in self._scales if ours or scale.reads_other_hosts]
         if not asked:
             return
         places = self._positions.searchsorted(np.array(ours, dtype=np.intp))
@@ -114,12 +113,12 @@ class HostWeights:
 
     def _ask_again(self, scale: "_Scale", places: Positions) -> bool:
         """Ask a weigher again about some hosts; returns whether that changes the weights of all."""
-        if scale.of_domains:
+        if scale.reads_other_hosts:
             # The numbers of other hosts may depend on these.
             places = np.arange(len(self._positions))
         hosts = HostView(self._table, self._source, self._positions[places])
         raw = ask_weigher(scale.weigher, hosts, self._request, self._progress)
-        return scale.put(places, raw) or scale.of_domains
+        return scale.put(places, raw) or scale.reads_other_hosts
 
     def _sums(self, places: slice | Positions) -> Float64:
         parts = [scale.part(places) for scale in self._scales if scale.least != scale.greatest]
@@ -140,10 +139,10 @@ class _Scale:
 
     def __init__(self, weigher: Weigher, raw: Float64, multiplier: Float64 | float) -> None:
         self.weigher = weigher
-        self.of_domains = has_domain(weigher)
+        self.reads_other_hosts = weigher.reads_other_hosts
         self._multiplier = multiplier
         self._raw = np.array(raw, dtype=np.float64)
-        self._minval = minval_of(weigher)
+        self._minval = weigher.minval
         self._measure()
 
     def part(self, places: slice | Positions) -> Float64:
@@ -213,9 +212,9 @@ def multiplier_of(hosts: HostView, weigher: Weigher, request: SchedulingRequest)
 
     Raises: `SchedulerFault`.
     """
-    if hasattr(weigher, "multipliers"):
+    if weigher.multipliers is not None:
         return ask_multipliers(weigher, hosts)
-    sign = -1.0 if is_negated(weigher) else 1.0
+    sign = -1.0 if weigher.negated else 1.0
     configured = float(request.options.multipliers.get(weigher.name, weigher.default_multiplier))
     overrides = hosts.table.metadata(weigher.multiplier_key)
     if overrides is None:

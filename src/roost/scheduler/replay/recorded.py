@@ -12,10 +12,8 @@ from roost.records import spec_of
 from roost.records.errors import DamagedRecords
 from roost.scheduler.errors import BadOptions, UnknownPlugin
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.plugins import plugins as found
 from roost.scheduler.plugins.plugin_names import filter_classes, weigher_classes
-from roost.scheduler.plugins.plugin_options import declared_options
-from roost.scheduler.selection.selection import Plugins
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.settings import settings_of
 
 _encode = msgspec.json.Encoder().encode
@@ -58,7 +56,7 @@ def options_of(settings: Settings | None) -> SchedulerOptions:
             *weigher_classes(options.weighers),
         ]
         own = msgspec.convert(settings.options.get("plugins", {}), dict[str, dict[str, object]])
-        declared = {each.name: declared_options(each) for each in classes}
+        declared = {each.name: each.options for each in classes}
         structs = {
             name: msgspec.convert(values, options_type.struct)
             for name, values in own.items()
@@ -69,14 +67,9 @@ def options_of(settings: Settings | None) -> SchedulerOptions:
     return msgspec.structs.replace(options, plugins=structs)
 
 
-def plugins_of(options: SchedulerOptions) -> Plugins:
-    """Return the filters and weighers that options name. Raises: `UnknownPlugin`, `BadOptions`."""
-    return Plugins(found.filters(options), found.weighers(options))
-
-
-def other_versions(settings: Settings, options: SchedulerOptions, plugins: Plugins) -> list[str]:
+def other_versions(settings: Settings, pools: HostPools) -> list[str]:
     """Return a sentence for each program or plugin whose version differs from that of the recorded run."""
-    here = settings_of(options, plugins)
+    here = settings_of(pools)
     texts = []
     if here.roost != settings.roost:
         texts.append(f"the run was decided by Roost {settings.roost}, this is {here.roost}")

@@ -20,6 +20,7 @@ from roost.scheduler.gateways.local import Decide
 from roost.scheduler.nodes.journal import PastTable
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.replay.changed import Changes, changed_options, changed_queries, changed_spec
 from roost.scheduler.replay.comparison import DecisionDifference, alternates_used, differences
 from roost.scheduler.replay.past_placement import Diverged, PastPlacement
@@ -28,15 +29,14 @@ from roost.scheduler.replay.recorded import (
     hides_something,
     options_of,
     other_versions,
-    plugins_of,
     request_of,
 )
 from roost.scheduler.request.query import PlacementQueries, placement_queries
 from roost.scheduler.request.rebuild import NOTHING, is_rebuild, judge_rebuild
 from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Outcome
-from roost.scheduler.selection.selection import Plugins
 from roost.state.api_database.node_journal import JournalMissing, NodeJournals
 
 MOST_TABLES = 4
@@ -72,6 +72,7 @@ class DecisionReplay:
         self._journals = journals
         self._tables: OrderedDict[tuple[str, str], PastTable] = OrderedDict()
         self._plugins: dict[str, tuple[SchedulerOptions, Plugins]] = {}
+        self._pools: HostPools | None = None
 
     async def again(self, recorded: RunWithAttempts, changes: Changes = Changes()) -> Replayed:  # noqa: B008
         """Make a decision again, with ``changes`` if there are any.
@@ -105,14 +106,15 @@ class DecisionReplay:
             seed=run.seed or 0,
             generations=run.generations,
         )
+        pools = self._pools_of(table, options, plugins)
         unlike: list[DecisionDifference] = []
         try:
             if run.told and changes == Changes():
                 if run.generations:
                     raise NotReproducible("the run replaced claims over HTTP, of which no version tells")
-                outcome = await self._decided_over_http(run, request, table, plugins)
+                outcome = await self._decided_over_http(run, request, pools)
             else:
-                outcome = _decided(request, table, plugins, fleet, ahead, held)
+                outcome = _decided(request, pools, fleet, ahead, held)
         except (SchedulerError, PlacementError) as error:
             outcome = Outcome((), (), (), str(error))
         except Diverged as error:
@@ -120,7 +122,7 @@ class DecisionReplay:
             unlike = [DecisionDifference("calls of placement", error.recorded, error.again)]
         except (HistoryMissing, JournalMissing) as error:
             raise NotReproducible(str(error)) from error
-        notes = [] if run.settings is None else other_versions(run.settings, options, plugins)
+        notes = [] if run.settings is None else other_versions(run.settings, pools)
         if hides_something(run):
             notes.append("the record hides parts of the request that look like secrets")
         if later := alternates_used(run, recorded.attempts):
@@ -137,10 +139,17 @@ class DecisionReplay:
         if key not in self._plugins:
             options = changed_options(options_of(run.settings), changes)
             try:
-                self._plugins[key] = options, plugins_of(options)
+                self._plugins[key] = options, Plugins.enabled(options)
             except BadOptions as error:
                 raise NotReproducible(f"the options of the run cannot be used: {error}") from error
         return self._plugins[key]
+
+    def _pools_of(self, table: NodeTable, options: SchedulerOptions, plugins: Plugins) -> HostPools:
+        """Return the host pools of a run; their cache serves runs with the same options one after another."""
+        pools = self._pools
+        if pools is None or pools.table is not table or pools.plugins is not plugins:
+            pools = self._pools = HostPools(table, options, plugins)
+        return pools
 
     async def _state(self, run: Run, changes: Changes) -> tuple[Fleet, list[Change], dict[str, Held]]:
         """Return the fleet that the run was decided on, the changes before it in its batch, and the
@@ -193,9 +202,7 @@ class DecisionReplay:
         asked = changed_queries(asked, spec, options, changes)
         return await self._table(run.journal, run.node_version), asked
 
-    async def _decided_over_http(
-        self, run: Run, request: SchedulingRequest, table: NodeTable, plugins: Plugins
-    ) -> Outcome:
+    async def _decided_over_http(self, run: Run, request: SchedulingRequest, pools: HostPools) -> Outcome:
         """Decide with the recorded responses of placement. Raises: `Diverged`."""
         assert run.journal is not None
         key = run.journal, "decided"
@@ -206,8 +213,8 @@ class DecisionReplay:
 
         placement = PastPlacement(self._fleet, run.told, run.started_at, arrive)
         try:
-            with table.reading():
-                decided = await HttpGateway(placement).decide(request, table, plugins)
+            with pools.table.reading():
+                decided = await HttpGateway(placement, pools).decide(request)
             placement.end()
         except FleetError as error:
             raise NotReproducible(f"the history contradicts itself: {error}") from error
@@ -286,8 +293,7 @@ def _queries(
 
 def _decided(
     request: SchedulingRequest,
-    table: NodeTable,
-    plugins: Plugins,
+    pools: HostPools,
     fleet: Fleet,
     ahead: list[Change],
     held: dict[str, Held],
@@ -295,17 +301,17 @@ def _decided(
     """Decide, and leave fleet and table as they were."""
     if is_rebuild(request.spec):
         try:
-            return judge_rebuild(request, table, plugins)
+            return judge_rebuild(request, pools)
         finally:
-            table.release(*request.instances)
+            pools.table.release(*request.instances)
     state = State(fleet, dict(held), request.now)
     try:
         for change in ahead:
             state.apply(change)
         state.name(request.instances)
-        return Decide(request, table, plugins).run(state).outcome
+        return Decide(request, pools).run(state).outcome
     except FleetError as error:
         raise NotReproducible(f"the history contradicts itself: {error}") from error
     finally:
         state.take_back(0)
-        table.release(*request.instances)
+        pools.table.release(*request.instances)

@@ -18,14 +18,14 @@ from roost.scheduler.candidates.candidate_source import CandidateSource, Provide
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.gateways.running_selection import RunningSelection
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.plugins.declarations import runs_on_rebuild
 from roost.scheduler.pool.fresh_pool import FreshPool
 from roost.scheduler.request.places import target_of
 from roost.scheduler.request.query import PlacementQueries
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.claim_result import CLAIMED
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Outcome
-from roost.scheduler.selection.selection import Plugins, choose
+from roost.scheduler.selection.selection import choose
 
 NOTHING = PlacementQueries(CandidateQuery(groups=()))
 """The queries of a rebuild: a single query without groups, which asks for nothing."""
@@ -36,21 +36,22 @@ def is_rebuild(spec: RequestSpec) -> bool:
     return spec.operation == "rebuild"
 
 
-def judge_rebuild(request: SchedulingRequest, table: NodeTable, plugins: Plugins) -> Outcome:
+def judge_rebuild(request: SchedulingRequest, pools: HostPools) -> Outcome:
     """Judge the image on the node where the instance is; the outcome selects that node, without allocations.
 
     Raises:
         BadRequestSpec: the request names no host, or an unknown one.
     """
+    table = pools.table
     nodes = target_of(request.spec, table)
     if nodes is None:
         raise BadRequestSpec("a rebuild names the host of its instance: requested_destination has none")
-    filters = [plugin for plugin in plugins.filters if runs_on_rebuild(plugin)]
-    field = FreshPool(request, table, _Here(table, nodes), filters, ())
-    driven = RunningSelection(choose(request, table, field, lambda n: 0))
-    while driven.claim is not None:
-        driven.answer(CLAIMED)
-    return driven.outcome
+    filters = [plugin for plugin in pools.plugins.filters if plugin.runs_on_rebuild]
+    pool = FreshPool(request, table, _Here(table, nodes), filters, ())
+    running = RunningSelection(choose(request, table, pool, lambda n: 0))
+    while running.claim is not None:
+        running.answer(CLAIMED)
+    return running.outcome
 
 
 class _Here(CandidateSource):

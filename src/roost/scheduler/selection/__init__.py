@@ -2,6 +2,7 @@
 
 It does no I/O.
 
+host_pools    what all runs of one scheduler choose hosts from and by: node table, options, plugins, cache
 selection     chooses hosts, one instance after another
 alternates    other hosts for each placed instance
 replacement   checks an alternate again, then swaps the claim to it

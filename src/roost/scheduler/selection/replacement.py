@@ -22,13 +22,11 @@ from roost.model.allocation import Candidate
 from roost.model.assignment import Assignment
 from roost.model.reshape import moved_mappings
 from roost.model.spec import Selection
-from roost.scheduler.candidates.candidate_source import CandidateSource
 from roost.scheduler.errors import CannotWeigh, StaleClaim
-from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.plugins.plugins import Filter, Weigher
 from roost.scheduler.pool.fresh_pool import FreshPool
-from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.bounds import Bounds
+from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import ClaimAttempt, selection_of
 
 NO_CANDIDATE = "placement has no candidates there"
@@ -67,9 +65,9 @@ class Replacement(msgspec.Struct, frozen=True, kw_only=True):
 class Replacing:
     """Tries the alternates of a request one after another, until one is claimed."""
 
-    def __init__(self, request: ReplacementRequest, table: NodeTable) -> None:
+    def __init__(self, request: ReplacementRequest, pools: HostPools) -> None:
         self.request = request
-        self._table = table
+        self._table = pools.table
         self._tries: list[ClaimAttempt] = []
         self._bounds = Bounds(request.scheduling)
         self._refused = 0
@@ -135,23 +133,13 @@ class Replacing:
             return f"the host has not been seen for {scheduling.options.service_down_time:g} seconds"
         return index
 
-    def candidates(
-        self,
-        alternate: Selection,
-        source: CandidateSource,
-        filters: Sequence[Filter],
-        weighers: Sequence[Weigher],
-        progress: GroupPlacement,
-    ) -> list[Candidate] | str:
+    def candidates(self, alternate: Selection, pool: FreshPool) -> list[Candidate] | str:
         """Return the candidates of an alternate, its own allocation request first; or why there are none.
 
-        ``source`` has its host alone, and counts the instance's own allocations as free. ``progress``: the
-        members of its server group.
+        ``pool`` has its host alone, and counts the instance's own allocations as free.
         """
-        if not len(source.index):
+        if not pool.offered:
             return NO_CANDIDATE
-        scheduling = self.request.scheduling
-        pool = FreshPool(scheduling, self._table, source, filters, weighers, progress)
         try:
             steps = pool.ready()
         except CannotWeigh as error:
@@ -159,7 +147,7 @@ class Replacing:
         rejecting = next((step.name for step in steps if not step.left), None)
         if rejecting is not None:
             return f"{rejecting} rules it out"
-        limit = scheduling.options.max_candidates_per_host or None
+        limit = self.request.scheduling.options.max_candidates_per_host or None
         found = list(islice(pool.candidates(0), limit))
         found.sort(key=lambda candidate: candidate.allocations != alternate.allocations)
         return found or NO_CANDIDATE

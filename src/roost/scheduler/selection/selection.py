@@ -1,27 +1,22 @@
 """The algorithm of the scheduler: filter, weigh, pick, claim, go on after a refusal, find alternates.
 
-It does no I/O: `select` is a generator that yields the claims it wants made and receives their results. One
+It does no I/O: `choose` is a generator that yields the claims it wants made and receives their results. One
 gateway makes them inside the ledger's transaction, another over HTTP; both choose the same hosts by
 construction.
 """
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
 from random import Random as Generating
 
 from roost.model.record import Step
 from roost.model.spec import Destination, Selection
-from roost.scheduler.cache.equivalence_cache import EquivalenceCache
-from roost.scheduler.candidates.candidate_source import CandidateSource
 from roost.scheduler.nodes.outstanding import taken_by
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.plugins.plugins import Filter, Weigher
-from roost.scheduler.pool.fresh_pool import FreshPool
 from roost.scheduler.pool.host_pool import KNOWN as KNOWN
 from roost.scheduler.pool.host_pool import OFFERED as OFFERED
 from roost.scheduler.pool.host_pool import HostPool, Numbers
 from roost.scheduler.request.demand.wanted_hardware import WORDS
-from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.alternates import Alternates
 from roost.scheduler.selection.bounds import Bounds
 from roost.scheduler.selection.claim_result import ClaimResult, ClaimVerdict
@@ -69,32 +64,7 @@ _EMPTY = {
 }
 
 
-@dataclass(slots=True)
-class Plugins:
-    """The filters and weighers of a scheduler, with their equivalence cache."""
-
-    filters: Sequence[Filter]
-    weighers: Sequence[Weigher]
-    cache: EquivalenceCache = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.cache = EquivalenceCache(self.filters, self.weighers)
-
-
 Selecting = Generator[Claim, ClaimResult, Outcome]
-
-
-def select(
-    request: SchedulingRequest,
-    table: NodeTable,
-    source: CandidateSource,
-    plugins: Plugins,
-    random: Random,
-    progress: GroupPlacement | None = None,
-) -> Selecting:
-    """Choose hosts from a candidate source, see `choose`. For ``progress`` see `FreshPool`."""
-    pool = FreshPool(request, table, source, plugins.filters, plugins.weighers, progress)
-    return choose(request, table, pool, random)
 
 
 def choose(request: SchedulingRequest, table: NodeTable, pool: HostPool, random: Random) -> Selecting:

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 from oslo_config import cfg
 
-from roost.fleet.columns import Float64, Int64
+from roost.fleet.columns import Float64
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugin_options import PluginOptions
@@ -36,6 +36,7 @@ class FailureDomainWeigher:
     default_multiplier = 1.0
     beyond_nova = True
     looks_at = Looks.REPORT | Looks.MEMBERS
+    reads_other_hosts = True
     OPTIONS = PluginOptions(
         GROUP,
         (
@@ -55,16 +56,6 @@ class FailureDomainWeigher:
     def key(self, request: SchedulingRequest) -> Hashable | None:
         group = request.spec.group
         return None if group is None else group.uuid
-
-    def domain(self, hosts: HostView) -> Int64:
-        labels = hosts.table.metadata(self._key)
-        if labels is None:
-            return np.full(len(hosts), -1, dtype=np.int64)
-        codes: dict[tuple[str, ...], int] = {}
-        found = labels.judged(
-            lambda values: codes.setdefault(values, len(codes)) if values else -1, hosts.index
-        )
-        return found.astype(np.int64)
 
     def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         if request.spec.group is None:

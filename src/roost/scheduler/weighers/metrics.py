@@ -7,6 +7,7 @@ from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import CannotWeigh
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.metrics_options import METRICS, METRICS_OPTIONS, MetricsOptions
+from roost.scheduler.plugins.plugins import Weigher
 from roost.scheduler.pool.weights import multiplier_of
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
@@ -28,12 +29,13 @@ class MetricsWeigher:
 
     def __init__(self, options: MetricsOptions) -> None:
         self._options = options
+        self._members = Weigher.of(self)
 
     def raw(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Float64 | None:
         options = self._options
         if not options.weight_setting:
             return None
-        multiplier = multiplier_of(hosts, self, request)
+        multiplier = multiplier_of(hosts, self._members, request)
         total = np.zeros(len(hosts))
         unavailable = np.zeros(len(hosts), dtype=np.bool_)
         for metric, ratio in options.weight_setting.items():

@@ -29,6 +29,7 @@ from roost.scheduler.nodes.operator_words import OperatorWords
 from roost.scheduler.nodes.roots import HttpRoots, LedgerRoots, RootSource
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.nodes.zones import zones
+from roost.scheduler.selection.host_pools import HostPools
 from roost.server.scheduler.options import SchedulingOptions, open_conf
 from roost.server.scheduler.runtime import RUNTIME, Runtime, run_beside, run_for_ever
 from roost.state.api_database.operator_words import WordStore
@@ -134,21 +135,24 @@ async def open_deciding(
         run_for_ever(stack, "capacity", CapacityMetrics(placement, of_hosts).run(), runtime)
     members = no_members if api is None else ServerGroups(api).members
     words = None if feed is None else feed.words
+    pools = HostPools(table, options.scheduler)
     gateway = around(
-        SwitchingGateway(_gateway(placement, members, words), _looking(ReportedGateway(), words))
+        SwitchingGateway(_gateway(placement, pools, members, words), _looking(ReportedGateway(pools), words))
     )
-    scheduler = Scheduler(gateway, table, records, options.scheduler, runtime.clock, seeds=seeds, words=words)
+    scheduler = Scheduler(gateway, records, runtime.clock, seeds=seeds, words=words)
     return Deciding(scheduler, hosts)
 
 
-def _gateway(placement: Ledger | HttpPlacement, members: Members, words: OperatorWords | None) -> Gateway:
+def _gateway(
+    placement: Ledger | HttpPlacement, pools: HostPools, members: Members, words: OperatorWords | None
+) -> Gateway:
     if isinstance(placement, Ledger):
         fleet = placement.known()
         if fleet.has_trees:
             # Prepared now, not in the first decision: it takes half a second for thousands of devices.
             feasibilities(fleet).prepare()
-        return LocalGateway(placement)
-    return _looking(HttpGateway(placement, members), words)
+        return LocalGateway(placement, pools)
+    return _looking(HttpGateway(placement, pools, members), words)
 
 
 def _looking(gateway: UnconditionalGateway, words: OperatorWords | None) -> Gateway:

@@ -11,7 +11,7 @@ from roost.model.spec import Image, RequestSpec, ServerGroup
 from roost.model.unread import UnreadKey
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.options import DEFAULT_FILTERS, SchedulerOptions
-from roost.scheduler.plugins import plugins
+from roost.scheduler.plugins.plugins import Filter, Plugins
 from roost.scheduler.request.key_options import KeyOptions
 from roost.scheduler.request.keys.judgement import MOST_KEYS, KeyJudge
 from roost.scheduler.request.keys.key import Key
@@ -43,7 +43,9 @@ def judge(
 ) -> KeyJudge:
     names = tuple(each for each in (*DEFAULT_FILTERS, *more) if each not in without)
     all_options = SchedulerOptions(filters=names, **options)
-    return KeyJudge(all_options, [*plugins.filters(all_options), *others], plugins.weighers(all_options))
+    found = Plugins.enabled(all_options)
+    more = [Filter.of(each) for each in others]
+    return KeyJudge(all_options, Plugins([*found.filters, *more], found.weighers))
 
 
 def asking(

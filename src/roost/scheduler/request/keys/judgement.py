@@ -1,7 +1,7 @@
 """The keys of one request that nothing reads, and those that can only be a mistake."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -10,6 +10,7 @@ from roost.model.unread import UnreadKey, Where
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.request.keys.key import NUMBER, Key
 from roost.scheduler.request.keys.known import CONDUCTOR, NOVA, KnownKey, current_name, earlier_names
 from roost.scheduler.request.keys.misspelt import meant
@@ -34,17 +35,20 @@ _LONGEST_KEPT: Final = 8_000
 """Most characters of the keys and values of a request whose judgement is cached."""
 
 
+_ToAsk = tuple[Where, str, tuple[Callable[[str, RequestSpec, NodeTable], str | None], ...], str]
+
+
 class _Judged(NamedTuple):
     """The judgement of the keys of one request.
 
     ``unread``: keys that nothing reads. ``mistakes``: texts for which the request is refused. ``to_ask``:
-    keys whose effect depends on the hosts and the rest of the request, so that their readers must be asked;
-    each with a hint at the key that may have been meant.
+    keys whose effect depends on the hosts and the rest of the request, so that the ``no_effect`` of their
+    readers must be asked; each with a hint at the key that may have been meant.
     """
 
     unread: tuple[UnreadKey, ...] = ()
     mistakes: tuple[str, ...] = ()
-    to_ask: tuple[tuple[Where, str, tuple[Any, ...], str], ...] = ()
+    to_ask: tuple[_ToAsk, ...] = ()
 
 
 _NOTHING: Final = _Judged()
@@ -53,8 +57,8 @@ _NOTHING: Final = _Judged()
 class KeyJudge:
     """Judges the keys of requests, with a cache for requests that are alike."""
 
-    def __init__(self, options: SchedulerOptions, filters: Sequence[Any], weighers: Sequence[Any]) -> None:
-        self._readers = Readers(options, filters, weighers)
+    def __init__(self, options: SchedulerOptions, plugins: Plugins) -> None:
+        self._readers = Readers(options, plugins)
         self._refuses = options.keys.unread_keys == "refuse"
         self._kept: dict[tuple[Any, ...], _Judged] = {}
 
@@ -68,7 +72,7 @@ class KeyJudge:
             return judged.unread
         asked = []
         for where, name, readers, hint in judged.to_ask:
-            reasons = [each.no_effect(name, spec, table) for each in readers]
+            reasons = [no_effect(name, spec, table) for no_effect in readers]
             if all(reasons):
                 why = f"{reasons[0]}{hint}"
                 asked.append(UnreadKey(where, name, f"{_named(where, name)} has no effect: {why}"))
@@ -126,7 +130,7 @@ class _Judging:
         self._forced = is_forced(spec)
         self._unread: list[UnreadKey] = []
         self._mistakes: list[str] = []
-        self._to_ask: list[tuple[Where, str, tuple[Any, ...], str]] = []
+        self._to_ask: list[_ToAsk] = []
 
     def judged(self) -> _Judged:
         spec = self._spec
@@ -153,8 +157,9 @@ class _Judging:
         if self._is_read(known, beside=names):
             return
         if readers:
-            if all(hasattr(each, "no_effect") for each in readers):
-                self._to_ask.append((where, name, tuple(readers), _hint(_meant(where, name))))
+            asked = tuple(each.no_effect for each in readers if each.no_effect is not None)
+            if len(asked) == len(readers):
+                self._to_ask.append((where, name, asked, _hint(_meant(where, name))))
             return
         certain = [each for each in known if each.key.fixed]
         if certain:

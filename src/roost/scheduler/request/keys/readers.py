@@ -1,18 +1,19 @@
 """The readers of request keys in a configured scheduler."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import roost
 from roost.model.unread import Where
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plain_plugins import PlainFilter, PlainWeigher
-from roost.scheduler.plugins.plugin_names import FILTER, WEIGHER, built_ins
+from roost.scheduler.plugins.plugin_class import FILTER, WEIGHER
+from roost.scheduler.plugins.plugin_names import built_ins
+from roost.scheduler.plugins.plugins import Plugin, Plugins, Weigher
 from roost.scheduler.request.keys.flavor_keys import FLAVOR_KEYS
 from roost.scheduler.request.keys.image_keys import IMAGE_KEYS
-from roost.scheduler.request.keys.key import Key
 from roost.scheduler.request.keys.known import (
     DRIVER,
     HINTS,
@@ -33,28 +34,23 @@ class Readers:
     filters. ``silent``: the plugins of other packages that do not declare the keys that they read.
     """
 
-    def __init__(self, options: SchedulerOptions, filters: Sequence[Any], weighers: Sequence[Any]) -> None:
-        weighing = [each for each in weighers if _multiplier(each, options) != 0.0]
-        self._plugins = [*filters, *weighing]
-        self.filters = frozenset(each.name for each in filters)
+    def __init__(self, options: SchedulerOptions, plugins: Plugins) -> None:
+        weighing = [each for each in plugins.weighers if _multiplier(each, options) != 0.0]
+        self._plugins: list[Plugin] = [*plugins.filters, *weighing]
+        self.filters = frozenset(each.name for each in plugins.filters)
         self.active = frozenset((SCHEDULER, DRIVER, *(each.name for each in self._plugins), *_of(options)))
         self.silent = tuple(sorted(each.name for each in self._plugins if _is_silent(each)))
         self._more = tuple(map(_pattern, options.keys.known_keys))
 
-    def plugins_of(self, where: Where, name: str) -> Iterator[Any]:
+    def plugins_of(self, where: Where, name: str) -> Iterator[Plugin]:
         """Yield the filters and weighers that read a key."""
         for plugin in self._plugins:
-            if any(key.where == where and key.matches(name) for key in reads_of(plugin)):
+            if any(key.where == where and key.matches(name) for key in plugin.reads or ()):
                 yield plugin
 
     def is_made_known(self, name: str) -> bool:
         """Return whether the option ``known_keys`` names a key as one that something reads."""
         return any(pattern.fullmatch(name) for pattern in self._more)
-
-
-def reads_of(plugin: Any) -> Sequence[Key]:
-    """Return the keys that a filter or weigher declares, or its class."""
-    return tuple(getattr(plugin, "reads", ()))
 
 
 @cache
@@ -64,7 +60,7 @@ def all_known() -> tuple[KnownKey, ...]:
         KnownKey(key, (each.name,))
         for kind in (FILTER, WEIGHER)
         for each in built_ins(kind)
-        for key in reads_of(each)
+        for key in each.reads
     )
     return (*_OWN, *declared)
 
@@ -79,14 +75,14 @@ def _of(options: SchedulerOptions) -> Iterator[str]:
         yield PCI_IN_PLACEMENT
 
 
-def _is_silent(plugin: Any) -> bool:
+def _is_silent(plugin: Plugin) -> bool:
     """Return whether a plugin may read any key. A built-in that declares nothing reads nothing."""
-    package = type(plugin).__module__.partition(".")[0]
-    is_own = package == roost.__name__ and not isinstance(plugin, PlainFilter | PlainWeigher)
-    return not is_own and not hasattr(plugin, "reads")
+    package = plugin.module.partition(".")[0]
+    is_own = package == roost.__name__ and not isinstance(plugin.plugin, PlainFilter | PlainWeigher)
+    return not is_own and plugin.reads is None
 
 
-def _multiplier(weigher: Any, options: SchedulerOptions) -> float:
+def _multiplier(weigher: Weigher, options: SchedulerOptions) -> float:
     return options.multipliers.get(weigher.name, float(weigher.default_multiplier))
 
 
