@@ -8,7 +8,7 @@ from typing import Any
 import click
 import pytest
 
-from roost.bench.cli import bench
+from roost.bench.commands import bench
 from roost.bench.postgresql import POSTGRESQL
 from support.processes import run_roost
 

@@ -5,12 +5,12 @@ from itertools import islice
 from pathlib import Path
 from typing import get_args
 
-import msgspec
 import pytest
 from click.testing import CliRunner
 
-from roost.bench import decide
-from roost.bench.cli.decide import decide as command
+from roost.bench import decisions
+from roost.bench.decide import decide as command
+from roost.bench.decide import report_on
 from roost.bench.errors import BenchError
 from roost.bench.fleets import NODE_MEMORY_MB, devices, flat, nested, pinned
 from roost.bench.memory_fleet import build_fleet, build_node_table
@@ -25,14 +25,16 @@ def test_decisions_leave_the_fleet_as_it_was(shapes: Shapes, instances: int):
     plan = flat(60)
     fleet = build_fleet(plan)
     before = snapshot(fleet)
-    times = decide.InMemoryDecisions(fleet, build_node_table(plan), alternates=2).run(shapes, instances, 0.2)
+    times = decisions.InMemoryDecisions(fleet, build_node_table(plan), alternates=2).run(
+        shapes, instances, 0.2
+    )
     assert len(times) > 5
     assert snapshot(fleet) == before
 
 
 def test_a_fleet_that_is_full_ends_the_run():
     plan = flat(2)
-    times = decide.InMemoryDecisions(build_fleet(plan), build_node_table(plan), alternates=0).run(
+    times = decisions.InMemoryDecisions(build_fleet(plan), build_node_table(plan), alternates=0).run(
         "repeated", 1, 30.0
     )
     assert sum(times) < 30.0
@@ -44,28 +46,28 @@ def test_fresh_shapes_are_not_alike():
 
 
 def test_durable_decisions_are_counted(tmp_path: Path):
-    row, recorded, beside, refused = decide.measure_durable(
+    row, recorded, beside, refused = decisions.measure_durable(
         SqliteStore(tmp_path), [flat(60)], [8], 2, 0.3, turns=2
     )
-    assert row.store == "sqlite"
-    assert row.per_second > 1
-    assert (recorded.store, recorded.per_second > 1) == ("sqlite, recorded", True)
-    assert (beside.store, beside.query, beside.per_second > 1) == ("sqlite, refusals", "plain", True)
-    assert (refused.store, refused.query, refused.concurrent) == ("sqlite, refusals", "refused", 1)
-    assert all(each.processor_us is not None and each.processor_us > 0 for each in (row, recorded, beside))
-    notes = decide.report_on([row, recorded, beside, refused], 2, 0.3).notes
+    assert row["store"] == "sqlite"
+    assert row["per_second"] > 1
+    assert (recorded["store"], recorded["per_second"] > 1) == ("sqlite, recorded", True)
+    assert (beside["store"], beside["query"], beside["per_second"] > 1) == ("sqlite, refusals", "plain", True)
+    assert (refused["store"], refused["query"], refused["concurrent"]) == ("sqlite, refusals", "refused", 1)
+    assert all(each["processor_us"] > 0 for each in (row, recorded, beside))
+    notes = report_on([row, recorded, beside, refused], 2, 0.3).notes
     assert [note.split(": ")[0] for note in notes] == [
         "flat, 60 hosts, sqlite, recorded, 8 at a time",
         "flat, 60 hosts, sqlite, refusals, 8 at a time",
     ]
-    half = msgspec.structs.replace(row, store="sqlite, recorded", per_second=row.per_second / 2)
-    (note,) = decide.report_on([row, half], 2, 0.3).notes
+    half = {**row, "store": "sqlite, recorded", "per_second": row["per_second"] / 2}
+    (note,) = report_on([row, half], 2, 0.3).notes
     assert note.endswith(": 50% of the rate, +0 µs of the processor a decision.")
 
 
 def test_a_fleet_that_is_full_is_no_measure_of_durable_decisions(tmp_path: Path):
     with pytest.raises(BenchError, match=r"has no room after [1-9].* decisions: measure a larger one"):
-        decide.measure_durable(SqliteStore(tmp_path), [flat(2)], [1], 0, 30.0)
+        decisions.measure_durable(SqliteStore(tmp_path), [flat(2)], [1], 0, 30.0)
 
 
 @pytest.mark.parametrize("kind", get_args(RequestKind))
@@ -73,7 +75,7 @@ def test_each_kind_of_request_is_decided_on_trees_and_undone(kind: RequestKind):
     plan = {"pinned": pinned, "devices": devices}.get(NEEDED_FLEETS.get(kind, ""), nested)(40)
     fleet, table = build_fleet(plan), build_node_table(plan, PROJECTS if kind == "project" else 0)
     before = snapshot(fleet)
-    deciding = decide.InMemoryDecisions(fleet, table, 1, BenchRequests(kind, table, 10))
+    deciding = decisions.InMemoryDecisions(fleet, table, 1, BenchRequests(kind, table, 10))
     assert len(deciding.run("repeated", 1, 0.2)) > 1
     assert snapshot(fleet) == before
 
@@ -98,7 +100,7 @@ def test_each_kind_of_request_is_what_its_name_says():
 
 def test_a_fleet_too_small_for_the_size_is_refused():
     with pytest.raises(BenchError, match="10 hosts are too few for a size of 10"):
-        decide.measure([flat(10)], [1], 0, 0.1, ["ignore"], 10)
+        decisions.measure([flat(10)], [1], 0, 0.1, ["ignore"], 10)
 
 
 def test_the_command_measures_each_fleet_with_each_query():

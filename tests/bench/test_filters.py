@@ -7,7 +7,6 @@ import pytest
 
 from roost.bench import filters
 from roost.bench.fleets import DISABLED_EVERY, FleetPlan, flat, nearly_full
-from roost.bench.plot import draw_filters
 from roost.bench.store import SqliteStore
 from roost.ledger.load import load
 from roost.storage import Database
@@ -50,5 +49,5 @@ def test_a_way_that_finds_others_is_noticed(way: str, tmp_path: Path, monkeypatc
 def test_a_plot_is_drawn(tmp_path: Path):
     found = filters.measure(SqliteStore(tmp_path), [flat(10), flat(20)], 0.001)
     assert not found.wrong
-    draw_filters(found, tmp_path / "filters.png")
+    filters.draw_filters(found, tmp_path / "filters.png")
     assert (tmp_path / "filters.png").read_bytes().startswith(b"\x89PNG")

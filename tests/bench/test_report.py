@@ -1,12 +1,22 @@
 """Reports are printed, kept as JSON, and put into a page."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from roost.bench.errors import BenchError
-from roost.bench.markdown import render_report, replace_report, report_names
-from roost.bench.report import BenchReport, Column, format_cell, report
-from roost.bench.suite import read_report
+from roost.bench.goals import Calibration, Goal
+from roost.bench.report import (
+    BenchReport,
+    BenchTable,
+    Column,
+    format_cell,
+    read_report,
+    render_report,
+    replace_report,
+    report_names,
+)
 
 COLUMNS = (Column("hosts", "hosts", ","), Column("p50 ms", "ours.p50", ".1f"), Column("failed", "failed"))
 PEER = Column("upstream ms", "peer.p50", ".0f")
@@ -16,20 +26,17 @@ class Inner(msgspec.Struct):
     p50: float
 
 
-class Row(msgspec.Struct):
-    hosts: int
-    ours: Inner
-    failed: dict[str, int]
-    peer: Inner | None = None
+def row(hosts: int, ours: Inner, failed: dict[str, int], **more: Inner) -> dict[str, Any]:
+    return {"hosts": hosts, "ours": ours, "failed": failed, **more}
 
 
-def made(*rows: Row, **more) -> BenchReport:
-    return report("q", "A title", (*COLUMNS, PEER), rows, {"clients": 3}, **more)
+def made(*rows: dict[str, Any], goals: tuple[Goal, ...] = (), **more) -> BenchReport:
+    return BenchTable("q", "A title", (*COLUMNS, PEER), goals).report(rows, {"clients": 3}, **more)
 
 
 def test_a_column_that_nothing_stands_in_is_not_shown():
-    assert [column.title for column in made(Row(1, Inner(2.0), {})).visible_columns()] == ["hosts", "p50 ms"]
-    with_peer = made(Row(1, Inner(2.0), {}), Row(2, Inner(2.0), {"500": 1}, Inner(7.0)))
+    assert [column.title for column in made(row(1, Inner(2.0), {})).visible_columns()] == ["hosts", "p50 ms"]
+    with_peer = made(row(1, Inner(2.0), {}), row(2, Inner(2.0), {"500": 1}, peer=Inner(7.0)))
     assert [column.title for column in with_peer.visible_columns()] == [
         "hosts",
         "p50 ms",
@@ -39,7 +46,9 @@ def test_a_column_that_nothing_stands_in_is_not_shown():
 
 
 def test_a_table_in_a_page():
-    found = made(Row(1_000, Inner(2.04), {}), Row(2, Inner(3.0), {"500": 1_000}, Inner(7.0)), wrong=["a sum"])
+    found = made(
+        row(1_000, Inner(2.04), {}), row(2, Inner(3.0), {"500": 1_000}, peer=Inner(7.0)), wrong=["a sum"]
+    )
     assert render_report(found).splitlines() == [
         "| hosts | p50 ms | failed | upstream ms |",
         "|---|---|---|---|",
@@ -74,7 +83,7 @@ def test_a_page_without_room_says_what_it_needs(page: str):
 
 
 def test_a_report_comes_back_from_its_file(tmp_path):
-    found = made(Row(1, Inner(2.0), {"500": 1}, Inner(3.0)), notes=["a note"])
+    found = made(row(1, Inner(2.0), {"500": 1}, peer=Inner(3.0)), notes=["a note"])
     path = tmp_path / "q.json"
     path.write_bytes(msgspec.json.encode(found))
     assert read_report(path) == found
@@ -85,3 +94,29 @@ def test_a_file_that_is_no_report_is_named(tmp_path):
     path.write_text("{}")
     with pytest.raises(BenchError, match=f"{path} is not the result of a benchmark"):
         read_report(path)
+
+
+def test_a_field_that_no_column_shows_is_an_error():
+    with pytest.raises(ValueError, match="q: no column shows unknown"):
+        made({"hosts": 1, "unknown": 2})
+
+
+def test_a_field_that_a_row_leaves_out_is_none():
+    [only] = made({"hosts": 1}).rows
+    assert only == {"hosts": 1, "ours": None, "failed": None, "peer": None}
+
+
+def test_goals_of_the_rows_are_told():
+    goal = Goal(
+        workload="a thing of 1,000 hosts",
+        of={"hosts": 1_000, "clients": 3},
+        field="ours.p50",
+        unit="ms",
+        at_most=2.5,
+        calibrations=(Calibration((2.0,)),),
+    )
+    rows = [row(hosts, Inner(value), {}) for hosts, value in ((1_000, 2.04), (1_000, 3.0), (2, 9.0))]
+    assert made(*rows, goals=(goal,)).notes == (
+        "Goal of a thing of 1,000 hosts: at most 2.5 ms: reached with 2.04.",
+        "Goal of a thing of 1,000 hosts: at most 2.5 ms: not reached with 3.",
+    )

@@ -6,6 +6,7 @@ The databases are on a private PostgreSQL server with all syncs on, as in produc
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -17,13 +18,17 @@ import httpx
 
 from roost.bench.errors import BenchError, DidNotStart
 from roost.bench.loopback import free_port
-from roost.bench.process_memory import descendants, processor_seconds
 from roost.bench.replay.workload import WorkloadHostTree
 from roost.bench.server_process import die_with_parent
+from roost.bench.services import descendants, processor_seconds
 from roost.bench.store import durable_server
 
 START_SECONDS = 300.0
 STOP_SECONDS = 20.0
+SETTLE_SECONDS = 600.0
+"""Seconds after which instances that are neither active nor in error fail the benchmark."""
+SHAPE = WorkloadHostTree({"VCPU": 64, "MEMORY_MB": 448 * 1024, "DISK_GB": 4000})
+"""Every host of a benchmark's cloud."""
 ROOST = str(Path(sys.executable).with_name("roost"))
 TOKEN = {"x-auth-token": "admin"}
 """The headers that noauth2 accepts as an administrator's."""
@@ -106,7 +111,6 @@ class Cloud:
         folder: Path,
         hosts: int,
         cells: int,
-        shape: WorkloadHostTree,
         tls: bool = True,
         *,
         together: int | None = None,
@@ -115,7 +119,6 @@ class Cloud:
         self.folder = folder
         self._hosts = hosts
         self._cells = [f"cell{number + 1}" for number in range(cells)]
-        self._shape = shape
         self._tls = tls
         self._together = together or hosts
         self._profile = profile
@@ -147,6 +150,25 @@ class Cloud:
         answer = httpx.request(method, self.url + path, json=body, headers=TOKEN, timeout=60.0)
         answer.raise_for_status()
         return answer.json() if answer.content else None
+
+    def build(self, flavor: Mapping[str, object], count: int, look_seconds: float) -> dict[str, str]:
+        """Build instances, and return the state of each once all are active or in error.
+
+        ``look_seconds``: seconds between two reads of their states.
+
+        Raises:
+            BenchError: They are not settled after `SETTLE_SECONDS`.
+            httpx.HTTPError: The conductor does not answer, or refuses the request.
+        """
+        asked = self.request("POST", "/v1/instances", {"flavor": flavor, "count": count})
+        path = f"/v1/instances?request_id={asked['request_id']}&limit={count}"
+        until = time.monotonic() + SETTLE_SECONDS
+        while time.monotonic() < until:
+            states = {each["uuid"]: each["state"] for each in self.request("GET", path)["instances"]}
+            if len(states) == count and set(states.values()) <= {"active", "error"}:
+                return states
+            time.sleep(look_seconds)
+        raise BenchError(f"{count} instances are not built after {SETTLE_SECONDS:g} s")
 
     def processor_seconds(self) -> Mapping[str, float]:
         """Return the processor time so far in seconds, by kind of process."""
@@ -235,14 +257,14 @@ class Cloud:
         for name, url in urls.items():
             role = name if name in ("api", "records") else "cell"
             self._roost(os.environ, "db", "upgrade", "--role", role, "--database", url)
-        resources = self._shape.resources
+        resources = SHAPE.resources
         text = CONFIGURATION.format(
             api=urls["api"],
             records=urls["records"],
             cell0=urls["cell0"],
             vcpus=resources["VCPU"],
             memory=resources["MEMORY_MB"],
-            disk=resources.get("DISK_GB", 10_000),
+            disk=resources["DISK_GB"],
         )
         return text + "".join(f"[cell_{name}]\nconnection = {urls[name]}\n" for name in self._cells)
 
@@ -256,6 +278,14 @@ class Cloud:
             capture_output=True,
         )  # fmt: skip
         return "--tls-cert", str(certificate), "--tls-key", str(key)
+
+
+def cloud_folder(folder: Path, name: str) -> Path:
+    """Make a folder for a cloud, to which PostgreSQL's account has access, and return it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    own = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=folder))
+    own.chmod(0o755)
+    return own
 
 
 def _shares(hosts: int, cells: list[str]) -> dict[str, int]:

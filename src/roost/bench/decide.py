@@ -1,358 +1,226 @@
-"""Benchmark of scheduling decisions: filter, weigh, select, claim and find alternates.
+"""Benchmark of decisions: filter, weigh, select, claim and find alternates, in memory and durable."""
 
-Decisions in memory run one after the other on a fleet without a database. Durable decisions go through the
-scheduler, the local gateway and a ledger, many at a time, and count once they are committed.
-"""
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, get_args
 
-import asyncio
-import tempfile
-import time
-from collections.abc import Sequence
-from typing import Final, Literal
-
-import msgspec
-import numpy as np
+import click
 from msgspec.structs import replace
 
-from roost.bench.errors import BenchError
-from roost.bench.fleets import SEED, FleetPlan, uuids
-from roost.bench.memory_fleet import build_fleet, build_node_table
-from roost.bench.progress import announce
-from roost.bench.report import BenchReport, Column, report
-from roost.bench.requests import NEEDED_FLEETS, PROJECTS, BenchRequests, RequestKind, Shapes, flavors
-from roost.bench.store import Store
-from roost.fleet import Fleet
-from roost.ledger import Ledger, State, keep_what_is_loaded
-from roost.model.record import Attempt, Run, RunReasons
-from roost.model.spec import Flavor, RequestSpec
-from roost.records import RecordQueue, Retention
-from roost.records.backend import open_sql_records
-from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
-from roost.scheduler.gateways.local import Decide, LocalGateway
-from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.plugins.plugins import Plugins
-from roost.scheduler.request.query import placement_queries
-from roost.scheduler.request.request_filters import FilterFacts
-from roost.scheduler.request.scheduling_request import SchedulingRequest
-from roost.scheduler.selection.host_pools import HostPools
-from roost.storage import Database
+from roost.bench.decisions import measure, measure_durable
+from roost.bench.fleets import FleetPlan, devices, flat, nested, pinned
+from roost.bench.goals import Calibration, Goal
+from roost.bench.measurement import ComparedSetting
+from roost.bench.options import count_option, counts_option, hosts, reported
+from roost.bench.report import BenchReport, BenchTable, Column
+from roost.bench.requests import NEEDED_FLEETS, RequestKind
 
-COLUMNS: Final = (
-    Column("fleet", "fleet"),
-    Column("query", "query"),
-    Column("size", "size", ","),
-    Column("hosts", "hosts", ","),
-    Column("shapes", "shapes"),
-    Column("instances", "instances", ","),
-    Column("store", "store"),
-    Column("concurrent", "concurrent", ","),
-    Column("p50 ms", "p50_ms", ",.3f"),
-    Column("p99 ms", "p99_ms", ",.3f"),
-    Column("first ms", "first_ms", ",.2f"),
-    Column("processor µs", "processor_us", ",.0f"),
-    Column("decisions/s", "per_second", ",.0f"),
+_PLAIN: Final = {"fleet": "flat", "query": "plain", "instances": 1, "concurrent": 1, "store": "none"}
+
+GOALS: Final = (
+    Goal(
+        workload="decisions in memory, 5,000 hosts, one by one",
+        of={**_PLAIN, "hosts": 5_000, "shapes": "repeated"},
+        field="per_second",
+        unit="decisions/s",
+        at_least=10_000,
+        calibrations=(Calibration((8_244,)),),
+    ),
+    Goal(
+        workload="decisions in memory, 5,000 hosts, ten at a time",
+        of={**_PLAIN, "hosts": 5_000, "shapes": "repeated", "instances": 10},
+        field="per_second",
+        unit="decisions/s",
+        at_least=10_000,
+        calibrations=(Calibration((10_245, 9_963)),),
+    ),
+    Goal(
+        workload="decisions in memory, 100,000 hosts",
+        of={**_PLAIN, "hosts": 100_000, "shapes": "repeated"},
+        field="per_second",
+        unit="decisions/s",
+        at_least=4_000,
+        calibrations=(Calibration((6_715,)),),
+    ),
+    Goal(
+        workload="a decision in memory, 1,000,000 hosts, flavor seen before",
+        of={**_PLAIN, "hosts": 1_000_000, "shapes": "repeated"},
+        field="p50_ms",
+        unit="ms",
+        at_most=1,
+        calibrations=(Calibration((0.125,)),),
+    ),
+    Goal(
+        workload="a decision in memory, 1,000,000 hosts, new flavor",
+        of={**_PLAIN, "hosts": 1_000_000, "shapes": "fresh"},
+        field="p50_ms",
+        unit="ms",
+        at_most=10,
+        calibrations=(Calibration((2.74,)),),
+    ),
+    Goal(
+        workload="durable decisions, 10,000 hosts, 64 at a time",
+        of={**_PLAIN, "hosts": 10_000, "shapes": "repeated", "concurrent": 64, "store": "sqlite"},
+        field="per_second",
+        unit="decisions/s",
+        at_least=3_000,
+        calibrations=(Calibration((3_912,), "SQLite"),),
+    ),
+    Goal(
+        workload="durable decisions with records, 1,000 hosts, 64 at a time",
+        unit="of the rate without",
+        at_least=0.9,
+        calibrations=(Calibration((0.81, 0.87, 0.82), "SQLite"),),
+    ),
+    Goal(
+        workload="durable decisions beside a refusal a second, 10,000 trees, 8 at a time",
+        unit="of the rate without",
+        at_least=0.9,
+        calibrations=(Calibration((0.93, 0.98), "SQLite"),),
+    ),
+    Goal(
+        workload="durable decisions beside a refusal a second, 10,000 trees, 64 at a time",
+        unit="of the rate without",
+        at_least=0.9,
+        calibrations=(Calibration((0.82,), "SQLite"),),
+    ),
+    Goal(
+        workload="an explained refusal, 10,000 trees, 8 at a time",
+        unit="ms",
+        at_most=50,
+        calibrations=(Calibration((46, 47), "SQLite"),),
+    ),
+    Goal(
+        workload="an explained refusal, 10,000 trees, 64 at a time",
+        unit="ms",
+        at_most=50,
+        calibrations=(Calibration((110,), "SQLite"),),
+    ),
 )
 
+GROWTH: Final = Goal(
+    workload="a decision in memory, flavor seen before, 10,000 hosts",
+    unit="times that on 1,000 hosts",
+    at_most=6,
+    calibrations=(Calibration((0.73, 0.78, 0.93, 0.83, 0.85, 0.82), machine="B"),),
+)
+"""A goal of each run of the tests: it does not depend on the machine."""
 
-REFUSALS: Final = 1.0
-"""Requests of the refused task a second, if a refusal took no time."""
-RECORDED: Final = ", recorded"
-REFUSING: Final = ", refusals"
-"""Suffixes of the kind of store in rows of recorded decisions, and of decisions beside refusals."""
-TOO_MUCH_MEMORY: Final = 100_000_000
-"""Requested memory in MiB that no host of a fleet has."""
+TABLE: Final = BenchTable(
+    "decide",
+    "Decisions",
+    (
+        Column("fleet", "fleet"),
+        Column("query", "query"),
+        Column("size", "size", ","),
+        Column("hosts", "hosts", ","),
+        Column("shapes", "shapes"),
+        Column("instances", "instances", ","),
+        Column("store", "store"),
+        Column("concurrent", "concurrent", ","),
+        Column("p50 ms", "p50_ms", ",.3f"),
+        Column("p99 ms", "p99_ms", ",.3f"),
+        Column("first ms", "first_ms", ",.2f"),
+        Column("processor µs", "processor_us", ",.0f"),
+        Column("decisions/s", "per_second", ",.0f"),
+    ),
+    GOALS,
+)
+"""Each row is for requests of ``instances`` each, by ``concurrent`` tasks.
 
+``fleet``: the name of the plan. ``size``: members of each group or ignored hosts, 0 for other queries.
+Milliseconds are those of a request; ``per_second`` counts instances. ``first_ms``: the time of the first
+request, before any equivalence class is cached. ``processor_us``: processor time of all threads of the
+scheduler's process for one durable decision; None for decisions in memory.
+"""
 
-class DecideRow(msgspec.Struct, frozen=True):
-    """The result for requests of ``instances`` each, by ``concurrent`` tasks.
-
-    ``fleet``: the name of the plan. ``size``: members of each group or ignored hosts, 0 for other queries.
-    Milliseconds are those of a request; ``per_second`` counts instances. ``first_ms``: the time of the first
-    request, before any equivalence class is cached. ``processor_us``: processor time of all threads of the
-    scheduler's process for one durable decision; None for decisions in memory.
-    """
-
-    fleet: str
-    query: RequestKind | Literal["refused"]
-    size: int
-    hosts: int
-    shapes: Shapes
-    instances: int
-    store: str
-    concurrent: int
-    p50_ms: float
-    p99_ms: float
-    first_ms: float
-    per_second: float
-    processor_us: float | None = None
-
-
-def measure(
-    plans: Sequence[FleetPlan],
-    instances: Sequence[int],
-    alternates: int,
-    seconds: float,
-    kinds: Sequence[RequestKind] = ("plain",),
-    size: int = 10,
-) -> list[DecideRow]:
-    """Measure decisions in memory, for each fleet, kind of requests, kind of flavors and number of instances.
-
-    Kinds of requests that need a certain fleet (`NEEDED_FLEETS`) are measured only on that one.
-
-    Raises:
-        BenchError: A fleet has too few hosts for groups or ignored hosts of ``size``.
-    """
-    for plan in plans:
-        if size >= plan.hosts and {"group", "ignore"}.intersection(kinds):
-            raise BenchError(f"{plan.hosts} hosts are too few for a size of {size}: one more must be left")
-    rows = []
-    for plan in plans:
-        announce(f"decide: {plan}")
-        fleet = build_fleet(plan)
-        for kind in kinds:
-            if plan.name != NEEDED_FLEETS.get(kind, plan.name):
-                continue
-            announce(f"decide: {plan}, {kind}")
-            table = build_node_table(plan, PROJECTS if kind == "project" else 0)
-            requests = BenchRequests(kind, table, size)
-            deciding = InMemoryDecisions(fleet, table, alternates, requests)
-            keep_what_is_loaded()
-            for shapes in ("repeated", "fresh"):
-                for number in instances:
-                    times = deciding.run(shapes, number, seconds)
-                    rows.append(_row(plan, requests, size, shapes, number, "none", 1, times, sum(times)))
-    return rows
+FLEETS: Final[Mapping[str, Callable[[int], FleetPlan]]] = {
+    "flat": flat,
+    "nested": nested,
+    "pinned": pinned,
+    "devices": devices,
+}
 
 
-class InMemoryDecisions:
-    """A loop of decisions on a fleet of this process."""
-
-    def __init__(
-        self, fleet: Fleet, table: NodeTable, alternates: int, requests: BenchRequests | None = None
-    ) -> None:
-        """``requests``: None stands for plain ones."""
-        self._requests = requests or BenchRequests("plain", table, 0)
-        default = SchedulerOptions()
-        self._options = replace(
-            default,
-            filters=(*default.filters, *self._requests.filters),
-            pci=self._requests.pci,
-            request_filters=replace(default.request_filters, numa_model=self._requests.numa_model),
-        )
-        plugins = Plugins.enabled(self._options)
-        more = [*plugins.weighers, *self._requests.weighers()]
-        self._pools = HostPools(table, self._options, Plugins(plugins.filters, more))
-        self._table = table
-        self._fleet = fleet
-        self._alternates = alternates
-        self._rng = np.random.default_rng(SEED)
-
-    def run(self, shapes: Shapes, instances: int, seconds: float) -> list[float]:
-        """Decide for ``seconds`` or until the fleet is full, and return the seconds of each request.
-
-        All claims are undone at the end.
-        """
-        state = State(self._fleet, {}, 0.0)
-        times: list[float] = []
-        until = time.perf_counter() + seconds
-        for spec in self._requests.specs(shapes):
-            names = tuple(uuids(self._rng, instances))
-            started = time.perf_counter()
-            if started > until:
-                break
-            command = Decide(self._request(spec, names), self._pools)
-            state.name(names)
-            decided = command.run(state)
-            times.append(time.perf_counter() - started)
-            if decided.outcome.refusal is not None:
-                break  # the fleet is full
-        state.take_back(0)
-        return times
-
-    def _request(self, spec: RequestSpec, instances: tuple[str, ...]) -> SchedulingRequest:
-        asked = placement_queries(spec, FilterFacts(self._table, self._options))
-        return SchedulingRequest(
-            run="run",
-            spec=spec,
-            query=asked.query,
-            fallbacks=asked.fallbacks,
-            instances=instances,
-            num_alternates=self._alternates,
-            min_count=len(instances),
-            now=0.0,
-            options=self._options,
-        )
-
-
-class _Durable:
-    """Measurements of durable decisions in all turns: the seconds of each request, and of all together."""
-
-    def __init__(self) -> None:
-        self.times: list[float] = []
-        self.refused: list[float] = []
-        self.took = 0.0
-        self.processor = 0.0
-
-
-def measure_durable(
-    store: Store,
-    plans: Sequence[FleetPlan],
-    concurrent: Sequence[int],
-    alternates: int,
-    seconds: float,
-    turns: int = 1,
-) -> list[DecideRow]:
-    """Measure plain decisions that are committed, for each fleet and number of concurrent tasks.
-
-    Each is measured without records, with records in a SQLite file, and beside one task that is refused and
-    waits for its explanation, `REFUSALS` times a second; that task has a row of its own. The three take
-    ``turns``, because other processes and the disk slow each of them down at another time.
-
-    Raises:
-        BenchError: The fleet's database cannot be made, or the fleet is full before the time is over.
-        StorageError: The database cannot be used.
-    """
-    rows = []
-    for plan in plans:
-        announce(f"decide: {plan}, durable on {store.kind}")
-        found = {(beside, tasks): _Durable() for beside in ("", RECORDED, REFUSING) for tasks in concurrent}
-        for _ in range(turns):
-            for (beside, tasks), durable in found.items():
-                with store.copy(plan, "roost") as url, tempfile.TemporaryDirectory() as folder:
-                    records = f"sqlite:///{folder}/records.db" if beside == RECORDED else None
-                    table = build_node_table(plan)
-                    refusing = beside == REFUSING
-                    asyncio.run(_decide(durable, url, records, table, tasks, alternates, seconds, refusing))
-        plain = BenchRequests("plain", build_node_table(plan), 0)
-        for (beside, tasks), durable in found.items():
-            name, times, took = f"{store.kind}{beside}", durable.times, durable.took
-            row = _row(plan, plain, 0, "repeated", 1, name, tasks, times, took)
-            rows.append(replace(row, processor_us=durable.processor / len(times) * 1e6))
-            if durable.refused:
-                row = _row(plan, plain, 0, "fresh", 1, name, 1, durable.refused, took)
-                rows.append(replace(row, query="refused"))
-    return rows
-
-
-class _DiscardedRecords:
-    """A record backend that discards all records, so that only decisions are measured."""
-
-    def put(
-        self, runs: Sequence[Run], attempts: Sequence[Attempt], reasons: Sequence[RunReasons] = ()
-    ) -> None: ...
-
-
-async def _decide(
-    durable: _Durable,
-    url: str,
-    records_url: str | None,
-    table: NodeTable,
-    tasks: int,
-    alternates: int,
-    seconds: float,
-    refusing: bool,
-) -> None:
-    """Measure decisions, and the writing of the records that are left in the queue at the end.
-
-    ``refusing``: one further task is refused repeatedly.
-    """
-    database = Database(url)
-    queue = None if records_url is None else RecordQueue(await open_sql_records(records_url, Retention()))
-    ledger = await Ledger.open(database)
-    gateway = LocalGateway(ledger, HostPools(table, SchedulerOptions(explain_seconds=60.0)))
-    scheduler = Scheduler(gateway, queue or _DiscardedRecords(), clock=lambda: 0.0)
-    keep_what_is_loaded()
-    wanted = flavors("repeated")
-    started, processor = time.perf_counter(), time.process_time()
-
-    async def ask() -> None:
-        while (now := time.perf_counter()) < started + seconds:
-            spec = RequestSpec(project_id="project", user_id="user", flavor=next(wanted))
-            try:
-                await scheduler.select_destinations(spec, 1, alternates)
-            except NoValidHost as error:
-                raise BenchError(
-                    f"the fleet has no room after {len(durable.times):,} decisions: "
-                    "measure a larger one, or for a shorter time"
-                ) from error
-            durable.times.append(time.perf_counter() - now)
-
-    async def ask_for_too_much() -> None:
-        """Send requests that no host has the memory for, each of another size."""
-        while (now := time.perf_counter()) < started + seconds:
-            flavor = Flavor("refused", 1, TOO_MUCH_MEMORY + len(durable.refused))
-            try:
-                await scheduler.select_destinations(
-                    RequestSpec(project_id="project", user_id="user", flavor=flavor), 1
-                )
-            except NoValidHost as error:
-                if error.reasons is None:
-                    raise BenchError("a refusal was not explained") from error
-            durable.refused.append(time.perf_counter() - now)
-            await asyncio.sleep(1 / REFUSALS)
-
-    beside = [ask_for_too_much()] if refusing else []
-    await asyncio.gather(*beside, *(ask() for _ in range(tasks)))
-    if queue is not None:
-        await queue.flush()
-    durable.took += time.perf_counter() - started
-    durable.processor += time.process_time() - processor
-    if queue is not None:
-        if queue.dropped or queue.failed:
-            raise BenchError(f"{queue.dropped + queue.failed} records were lost")
-        await queue.close()
-    await ledger.close()
-    await database.close()
-
-
-def report_on(rows: Sequence[DecideRow], alternates: int, seconds: float) -> BenchReport:
+def report_on(rows: Sequence[Mapping[str, Any]], alternates: int, seconds: float) -> BenchReport:
     """Return the report of measured decisions."""
-    title = f"Decisions with {alternates} alternates each"
+    table = replace(TABLE, title=f"Decisions with {alternates} alternates each")
     settings = {"seconds": seconds, "alternates": alternates}
-    return report("decide", title, COLUMNS, rows, settings, _costs_beside(rows))
+    return table.report(rows, settings, _costs_beside(rows))
 
 
-def _costs_beside(rows: Sequence[DecideRow]) -> list[str]:
+def _costs_beside(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return notes on the cost of records and refusals for the durable decisions beside them."""
     durable = {
-        (row.fleet, row.hosts, row.concurrent, row.store): row for row in rows if row.processor_us is not None
+        tuple(row[name] for name in ("fleet", "hosts", "concurrent", "store")): row
+        for row in rows
+        if row.get("processor_us") is not None
     }
     notes = []
-    for (fleet, hosts, concurrent, store), row in durable.items():
-        alone = durable.get((fleet, hosts, concurrent, store.partition(",")[0]))
-        if alone is None or alone is row or row.processor_us is None or alone.processor_us is None:
+    for (fleet, size, concurrent, store), row in durable.items():
+        alone = durable.get((fleet, size, concurrent, store.partition(",")[0]))
+        if alone is None or alone is row:
             continue
-        rate, more = row.per_second / alone.per_second, row.processor_us - alone.processor_us
+        rate = row["per_second"] / alone["per_second"]
         notes.append(
-            f"{fleet}, {hosts:,} hosts, {store}, {concurrent} at a time: {rate:.0%} of the rate, "
-            f"{more:+.0f} µs of the processor a decision."
+            f"{fleet}, {size:,} hosts, {store}, {concurrent} at a time: {rate:.0%} of the rate, "
+            f"{row['processor_us'] - alone['processor_us']:+.0f} µs of the processor a decision."
         )
     return notes
 
 
-def _row(
-    plan: FleetPlan,
-    requests: BenchRequests,
+@click.command(epilog="Example: roost bench decide --hosts 10000 --fleet nested --query same_subtree")
+@hosts
+@click.option(
+    "--fleet",
+    "fleets",
+    type=click.Choice(tuple(FLEETS)),
+    multiple=True,
+    default=("flat",),
+    show_default=True,
+    help="Hosts of one provider each, or of eleven, with NUMA objects, or with these and PCI devices; "
+    "may be repeated.",
+)
+@click.option(
+    "--query",
+    "queries",
+    type=click.Choice(get_args(RequestKind)),
+    multiple=True,
+    default=("plain",),
+    show_default=True,
+    help="What requests have beside a flavor; may be repeated. numa needs a pinned fleet; pci and "
+    "numa_pci need one with devices; same_subtree, numa_trees, splittable and split need a nested one.",
+)
+@count_option("--size", 10, "Members of each group, and ignored hosts of each request.")
+@counts_option("--instances", (1, 10), "Instances of a request")
+@count_option("--alternates", 2, "Alternates of an instance.", least=0)
+@counts_option("--concurrent", (1, 64), "Durable requests at a time")
+@click.option(
+    "--durable/--no-durable", default=True, show_default=True, help="Measure durable plain decisions, too."
+)
+@count_option(
+    "--turns", 1, "Durable decisions are measured alone, with records and beside refusals in so many turns."
+)
+@reported(seconds=2.0)
+def decide(
+    setting: ComparedSetting,
+    hosts: tuple[int, ...],
+    fleets: tuple[str, ...],
+    queries: tuple[RequestKind, ...],
     size: int,
-    shapes: Shapes,
-    instances: int,
-    store: str,
-    tasks: int,
-    times: list[float],
-    took: float,
-) -> DecideRow:
-    p50, p99 = np.percentile(times, [50, 99]) * 1000
-    return DecideRow(
-        fleet=plan.name,
-        query=requests.kind,
-        size=size if requests.kind in ("group", "ignore") else 0,
-        hosts=plan.hosts,
-        shapes=shapes,
-        instances=instances,
-        store=store,
-        concurrent=tasks,
-        p50_ms=float(p50),
-        p99_ms=float(p99),
-        first_ms=times[0] * 1000,
-        per_second=instances * len(times) / took,
-    )
+    instances: tuple[int, ...],
+    alternates: int,
+    concurrent: tuple[int, ...],
+    durable: bool,
+    turns: int,
+) -> BenchReport:
+    """Time the scheduler's decisions, in memory and durable."""
+    for query in queries:
+        needed = NEEDED_FLEETS.get(query)
+        if needed is not None and needed not in fleets:
+            raise click.UsageError(f"--query {query} needs --fleet {needed}")
+    plans = [FLEETS[fleet](number) for fleet in fleets for number in hosts]
+    rows = measure(plans, instances, alternates, setting.seconds, queries, size)
+    if durable and "plain" in queries:
+        with setting.store() as store:
+            rows += measure_durable(store, plans, concurrent, alternates, setting.seconds, turns)
+    return report_on(rows, alternates, setting.seconds)

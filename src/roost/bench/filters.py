@@ -10,18 +10,22 @@ The benchmark fails if the three find different hosts.
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
+import click
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.bench.fleets import COMMON_TRAITS, FleetPlan
-from roost.bench.progress import announce
+from roost.bench.fleets import COMMON_TRAITS, FleetPlan, flat
+from roost.bench.goals import Calibration, Goal
+from roost.bench.measurement import ComparedSetting, announce, median_ms
+from roost.bench.options import counts_option, reported
 from roost.bench.queries import SIZES
-from roost.bench.report import BenchReport, Column, report
+from roost.bench.replay.plot import BLUE, ORANGE, VERMILION, check_plotting
+from roost.bench.report import BenchReport, BenchTable, Column
 from roost.bench.store import Store
-from roost.bench.timing import median_ms
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
 from roost.ledger.load import load
@@ -35,27 +39,45 @@ DISK_GB: Final = 20
 MIN_CALLS: Final = 3
 """Requests that are measured in each way at least, however long they take."""
 
-COLUMNS: Final = (
-    Column("hosts", "hosts", ","),
-    Column("found", "found", ","),
-    Column("Python loop ms", "loop_ms", ",.2f"),
-    Column("SQL WHERE ms", "where_ms", ",.2f"),
-    Column("fleet ms", "fleet_ms", ",.3f"),
-    Column("loop / fleet", "loop_ratio", ",.0f"),
-    Column("WHERE / fleet", "where_ratio", ",.0f"),
+LOOP_RATIO: Final = Goal(
+    workload="hosts found by a Python loop, 3,000 hosts",
+    unit="times the fleet's time",
+    at_least=50,
+    calibrations=(Calibration((513, 495, 693, 854, 644, 796), "SQLite", "B"),),
+)
+WHERE_RATIO: Final = Goal(
+    workload="hosts found by SQL WHERE, 3,000 hosts",
+    unit="times the fleet's time",
+    at_least=10,
+    calibrations=(Calibration((175, 139, 241, 167, 221, 207), "SQLite", "B"),),
+)
+GROWTH: Final = Goal(
+    workload="the first ten hosts of 10,000",
+    unit="times those of 1,000",
+    at_most=8,
+    calibrations=(Calibration((1.25, 1.24, 1.15, 1.25, 1.27, 1.25), machine="B"),),
 )
 
+TABLE: Final = BenchTable(
+    "filters",
+    "Hosts that can hold a request, found in three ways",
+    (
+        Column("hosts", "hosts", ","),
+        Column("found", "found", ","),
+        Column("Python loop ms", "loop_ms", ",.2f"),
+        Column("SQL WHERE ms", "where_ms", ",.2f"),
+        Column("fleet ms", "fleet_ms", ",.3f"),
+        Column("loop / fleet", "loop_ratio", ",.0f"),
+        Column("WHERE / fleet", "where_ratio", ",.0f"),
+    ),
+)
+"""Each row has the median milliseconds of a request in each way.
 
-class FiltersRow(msgspec.Struct, frozen=True):
-    """Median milliseconds of a request in each way. ``found`` counts the hosts for the first flavor."""
+``found`` counts the hosts for the first flavor.
+"""
 
-    hosts: int
-    found: int
-    loop_ms: float
-    where_ms: float
-    fleet_ms: float
-    loop_ratio: float
-    where_ratio: float
+RATIOS: Final = (WHERE_RATIO, LOOP_RATIO, GROWTH)
+"""Goals of each run of the tests: they do not depend on the machine."""
 
 
 class FilterQuery(msgspec.Struct, frozen=True):
@@ -153,17 +175,10 @@ def measure(store: Store, plans: Sequence[FleetPlan], seconds: float) -> BenchRe
                 rows.append(database.read_now(work))
             finally:
                 asyncio.run(database.close())
-    return report(
-        "filters",
-        "Hosts that can hold a request, found in three ways",
-        COLUMNS,
-        rows,
-        {"database": store.kind, "seconds": seconds},
-        wrong=wrong,
-    )
+    return TABLE.report(rows, {"database": store.kind, "seconds": seconds}, wrong=wrong)
 
 
-def _row(connection: Connection, plan: FleetPlan, seconds: float, wrong: list[str]) -> FiltersRow:
+def _row(connection: Connection, plan: FleetPlan, seconds: float, wrong: list[str]) -> dict[str, Any]:
     fleet = load(connection)
     queries = host_queries(fleet)
     for query in queries:
@@ -178,17 +193,65 @@ def _row(connection: Connection, plan: FleetPlan, seconds: float, wrong: list[st
     loop_ms = timed(lambda query: find_by_loop(connection, query))
     where_ms = timed(lambda query: find_by_where(connection, query))
     fleet_ms = timed(lambda query: find_by_fleet(fleet, query))
-    return FiltersRow(
-        hosts=plan.hosts,
-        found=len(find_by_fleet(fleet, queries[0])),
-        loop_ms=loop_ms,
-        where_ms=where_ms,
-        fleet_ms=fleet_ms,
-        loop_ratio=loop_ms / fleet_ms,
-        where_ratio=where_ms / fleet_ms,
-    )
+    return {
+        "hosts": plan.hosts,
+        "found": len(find_by_fleet(fleet, queries[0])),
+        "loop_ms": loop_ms,
+        "where_ms": where_ms,
+        "fleet_ms": fleet_ms,
+        "loop_ratio": loop_ms / fleet_ms,
+        "where_ratio": where_ms / fleet_ms,
+    }
 
 
 def _has_trait(trait: int) -> sa.ColumnElement[bool]:
     having = provider_traits.alias()
     return sa.exists().where(having.c.provider_id == resource_providers.c.id, having.c.trait_id == trait)
+
+
+_WAYS: Final = (
+    ("loop_ms", "all hosts loaded, Python loop", VERMILION),
+    ("where_ms", "SQL WHERE", ORANGE),
+    ("fleet_ms", "Roost's fleet", BLUE),
+)
+
+
+def draw_filters(found: BenchReport, path: Path) -> None:
+    """Draw the time of a request in each way over the number of hosts, on logarithmic axes, as a PNG."""
+    # Imported here because the import takes as long as that of all other modules.
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    hosts = [row["hosts"] for row in found.rows]
+    for field, name, colour in _WAYS:
+        times = [row[field] for row in found.rows]
+        axes.plot(hosts, times, marker="o", color=colour)
+        end = (hosts[-1], times[-1])
+        axes.annotate(name, end, (0, 6), textcoords="offset points", color=colour, ha="right")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("hosts")
+    axes.set_ylabel("ms for a request")
+    axes.grid(color="#DDDDDD")
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+
+
+@click.command(epilog="Example: roost bench filters --hosts 1000 --hosts 100000 --plot filters.png")
+@counts_option("--hosts", (100, 1_000, 10_000), "Hosts of the fleet")
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="PNG of time against hosts.")
+@reported(seconds=1.0)
+def filters(setting: ComparedSetting, hosts: tuple[int, ...], plot: Path | None) -> BenchReport:
+    """Find hosts by a Python loop over all of them, by SQL WHERE, and by the fleet; compare the answers.
+
+    Exit status: 0 the answers are equal, 1 they differ, 2 could not run.
+    """
+    if plot is not None:
+        check_plotting()
+    with setting.store() as store:
+        report = measure(store, [flat(number) for number in sorted(hosts)], setting.seconds)
+    if plot is not None:
+        draw_filters(report, plot)
+    return report

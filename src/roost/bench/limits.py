@@ -8,30 +8,35 @@ are measured in turns.
 import asyncio
 import time
 import uuid
-from collections.abc import Sequence
 from functools import partial
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
+import click
 import msgspec
 import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.bench.claims import RESOURCES, Claims
-from roost.bench.comparison import ComparedSetting
-from roost.bench.decide import InMemoryDecisions
+from roost.bench.claims import RESOURCES, Claims, prepared
+from roost.bench.decisions import InMemoryDecisions
 from roost.bench.filters import host_queries
-from roost.bench.fleets import PROJECT, SEED, USER, FleetPlan
+from roost.bench.fleets import PROJECT, SEED, USER, FleetPlan, flat
 from roost.bench.load_generator import LoadPlan
-from roost.bench.measurement import Measurement, figures, http_request, run_load
+from roost.bench.measurement import (
+    ComparedSetting,
+    announce,
+    figures,
+    http_request,
+    in_turns,
+    median_ms,
+)
 from roost.bench.memory_fleet import build_fleet, build_node_table
-from roost.bench.progress import announce
+from roost.bench.options import count_option, reported, workers
 from roost.bench.queries import QUERIES
-from roost.bench.report import BenchReport, Column, report
+from roost.bench.report import BenchReport, BenchTable, Column
 from roost.bench.requests import Shapes
 from roost.bench.services import BenchService, NullService, Roost
 from roost.bench.store import Store
-from roost.bench.timing import median_ms
 from roost.fleet.candidates import CandidateSearch
 from roost.ledger.load import load
 from roost.ledger.projection import IDS_OF_A_COMMIT
@@ -52,28 +57,22 @@ BATCH: Final = 64
 STATE: Final = (resource_providers, inventories, provider_traits, provider_aggregates, allocations)
 """The tables that a fleet is loaded from."""
 
-COLUMNS: Final = (
-    Column("work", "work"),
-    Column("unit", "unit"),
-    Column("limit", "limit", ",.3g"),
-    Column("Roost", "roost", ",.3g"),
-    Column("share of the limit", "share", ".0%"),
-    Column("the limit is", "what"),
+TABLE: Final = BenchTable(
+    "limits",
+    "What the machine allows",
+    (
+        Column("work", "work"),
+        Column("unit", "unit"),
+        Column("limit", "limit", ",.3g"),
+        Column("Roost", "roost", ",.3g"),
+        Column("share of the limit", "share", ".0%"),
+        Column("the limit is", "what"),
+    ),
 )
+"""Each row is one limit, and Roost's figure for the same work.
 
-
-class LimitsRow(msgspec.Struct, frozen=True):
-    """One limit, and Roost's figure for the same work.
-
-    ``share`` is 1 at the limit, for rates (1/s) as for times (ms, s).
-    """
-
-    work: str
-    unit: str
-    limit: float
-    roost: float
-    share: float
-    what: str
+``share`` is 1 at the limit, for rates (1/s) as for times (ms, s).
+"""
 
 
 def measure(setting: ComparedSetting, store: Store, plan: FleetPlan, clients: int) -> BenchReport:
@@ -94,10 +93,15 @@ def measure(setting: ComparedSetting, store: Store, plan: FleetPlan, clients: in
         rows += _candidates(setting, roost, null)
         rows += _claims(setting, plan, store, roost, null, clients)
     settings = {"database": store.kind, "fleet": str(plan), "rounds": setting.rounds, "clients": clients}
-    return report("limits", "What the machine allows", COLUMNS, rows, settings)
+    return TABLE.report(rows, settings)
 
 
-def _scan(plan: FleetPlan, seconds: float) -> list[LimitsRow]:
+def _row(work: str, unit: str, limit: float, roost: float, what: str) -> dict[str, Any]:
+    share = roost / limit if unit == "1/s" else limit / roost
+    return {"work": work, "unit": unit, "limit": limit, "roost": roost, "share": share, "what": what}
+
+
+def _scan(plan: FleetPlan, seconds: float) -> list[dict[str, Any]]:
     fleet = build_fleet(plan)
     queries = host_queries(fleet)
     rng = np.random.default_rng(SEED)
@@ -112,14 +116,14 @@ def _scan(plan: FleetPlan, seconds: float) -> list[LimitsRow]:
     ours = median_ms(lambda n: CandidateSearch(fleet, queries[n % len(queries)].query).anchors, seconds)
     what = "six numpy comparisons of whole columns"
     deciding = InMemoryDecisions(fleet, build_node_table(plan), alternates=2)
-    rows = [LimitsRow("find the hosts, in process", "ms", alone, ours, alone / ours, what)]
+    rows = [_row("find the hosts, in process", "ms", alone, ours, what)]
     for shapes in get_args(Shapes):
         decided = float(np.median(deciding.run(shapes, 1, seconds))) * 1000
-        rows.append(LimitsRow(f"decide, {shapes} shapes", "ms", alone, decided, alone / decided, what))
+        rows.append(_row(f"decide, {shapes} shapes", "ms", alone, decided, what))
     return rows
 
 
-def _loading(plan: FleetPlan, store: Store) -> LimitsRow:
+def _loading(plan: FleetPlan, store: Store) -> dict[str, Any]:
     """Measure the fetch of all rows by the driver, and the load of a fleet from the same database."""
     with store.copy(plan, "roost") as url:
         database = Database(url, read_only=True)
@@ -131,9 +135,8 @@ def _loading(plan: FleetPlan, store: Store) -> LimitsRow:
             loaded = time.perf_counter()
         finally:
             asyncio.run(database.close())
-    bare, ours = fetched - started, loaded - fetched
     what = "all rows of the tables, as the driver gives them"
-    return LimitsRow("load the fleet", "s", bare, ours, bare / ours, what)
+    return _row("load the fleet", "s", fetched - started, loaded - fetched, what)
 
 
 def _fetch_all(connection: Connection) -> None:
@@ -141,17 +144,23 @@ def _fetch_all(connection: Connection) -> None:
         connection.exec_driver_sql(f"SELECT * FROM {table.name}").fetchall()
 
 
-def _candidates(setting: ComparedSetting, roost: BenchService, null: BenchService) -> list[LimitsRow]:
+def _candidates(setting: ComparedSetting, roost: BenchService, null: BenchService) -> list[dict[str, Any]]:
     path = next(QUERIES[0].paths(LIMIT))
     answer = roost.request("GET", path)
     value = answer.json()
     encoding = median_ms(lambda _: msgspec.json.encode(value), setting.seconds)
     size = len(answer.content)
-    bare, ours = _in_turns(setting, [(null, f"/bytes/{size}"), (roost, path)])
+    paths = {null.name: f"/bytes/{size}", roost.name: path}
+
+    def gets(service: BenchService, _: int) -> LoadPlan:
+        return setting.load(service, [http_request("GET", paths[service.name])])
+
+    loads = in_turns((null, roost), gets, setting.rounds)
+    bare, ours = (figures(load).p50_ms for load in loads)
     work = f"GET candidates, limit={LIMIT}"
     return [
-        LimitsRow(work, "ms", encoding, ours, encoding / ours, f"msgspec encoding the same {size:,} bytes"),
-        LimitsRow(work, "ms", bare, ours, bare / ours, "an empty handler sending as many bytes"),
+        _row(work, "ms", encoding, ours, f"msgspec encoding the same {size:,} bytes"),
+        _row(work, "ms", bare, ours, "an empty handler sending as many bytes"),
     ]
 
 
@@ -162,23 +171,21 @@ def _claims(
     roost: BenchService,
     null: BenchService,
     clients: int,
-) -> list[LimitsRow]:
+) -> list[dict[str, Any]]:
     draw = Claims(plan.roots(), seed=11)
-    loads = {service.name: Measurement() for service in (null, roost)}
-    for _ in range(setting.rounds):
-        for service in (null, roost):
-            bodies = draw.bodies(int(20_000 * max(1.0, setting.seconds)))
-            puts = [http_request("PUT", f"/allocations/{consumer}", body) for consumer, body in bodies]
-            loads[service.name].add(run_load(_plan(setting, service, puts, clients, cyclic=False)))
-    bare, ours = (figures(loads[service.name]).per_second for service in (null, roost))
+
+    def puts(service: BenchService, _: int) -> LoadPlan:
+        requests = draw.puts(prepared(service, setting.seconds))
+        return setting.load(service, [*requests.values()], clients, cyclic=False)
+
+    loads = in_turns((null, roost), puts, setting.rounds)
+    bare, ours = (figures(load).per_second for load in loads)
     with store.copy(plan, "roost") as url:
         inserting = inserts(url, plan, setting.seconds)
     work = f"PUT claims, {clients} clients"
     return [
-        LimitsRow(work, "1/s", bare, ours, ours / bare, "an empty handler reading the same bodies"),
-        LimitsRow(
-            work, "1/s", inserting, ours, ours / inserting, f"their rows alone, {BATCH} claims a commit"
-        ),
+        _row(work, "1/s", bare, ours, "an empty handler reading the same bodies"),
+        _row(work, "1/s", inserting, ours, f"their rows alone, {BATCH} claims a commit"),
     ]
 
 
@@ -223,24 +230,12 @@ def _insert(connection: Connection, plan: FleetPlan, number: int) -> None:
     )
 
 
-def _in_turns(setting: ComparedSetting, asked: Sequence[tuple[BenchService, str]]) -> list[float]:
-    """Return the median milliseconds of a GET from one client for each service."""
-    loads = [Measurement() for _ in asked]
-    for _ in range(setting.rounds):
-        for (service, path), seen in zip(asked, loads, strict=True):
-            seen.add(run_load(_plan(setting, service, [http_request("GET", path)], 1)))
-    return [figures(seen).p50_ms for seen in loads]
-
-
-def _plan(
-    setting: ComparedSetting, service: BenchService, requests: list[bytes], clients: int, cyclic: bool = True
-) -> LoadPlan:
-    return LoadPlan(
-        port=service.port,
-        clients=clients,
-        requests=requests,
-        seconds=setting.seconds,
-        warm_up=[http_request("GET", "/")],
-        cyclic=cyclic,
-        timeout=setting.timeout,
-    )
+@click.command(epilog="Example: roost bench limits --hosts 100000 --database postgresql")
+@count_option("--hosts", 10_000, "Hosts of the fleet.")
+@count_option("--clients", 64, "Clients that claim.")
+@workers
+@reported(rounds=2, seconds=1.0)
+def limits(setting: ComparedSetting, hosts: int, clients: int) -> BenchReport:
+    """Measure what this machine allows for the same work, and the share of it that Roost reaches."""
+    with setting.store() as store:
+        return measure(setting, store, flat(hosts), clients)

@@ -9,65 +9,53 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import click
 import httpx
-import msgspec
 import numpy as np
 
-from roost.bench.claims import Claims
-from roost.bench.fleets import FleetPlan
+from roost.bench.claims import Claims, prepared
+from roost.bench.fleets import FleetPlan, flat
 from roost.bench.load_generator import LoadPlan
 from roost.bench.loopback import free_port
-from roost.bench.measurement import http_request, run_load
-from roost.bench.progress import announce, announce_round
+from roost.bench.measurement import ComparedSetting, announce, announce_round, http_request, run_load
+from roost.bench.options import count_option, counts_option, reported
 from roost.bench.queries import queries_for
-from roost.bench.report import BenchReport, Column, report
+from roost.bench.report import BenchReport, BenchTable, Column
 from roost.bench.services import Roost
 from roost.bench.store import Store
 
 LIMIT: Final = 10
 """Candidates of a query."""
-CLAIMS_PER_SECOND: Final = 6_000
-"""Claims that are encoded for each second of a round: more than a service can answer."""
 SCRAPES: Final = 20
 
-COLUMNS: Final = (
-    Column("work", "work"),
-    Column("clients", "clients"),
-    Column("requests", "requests", ","),
-    Column("CPU µs without", "without_us", ",.0f"),
-    Column("CPU µs with", "with_us", ",.0f"),
-    Column("more %", "more_percent", ",.1f"),
-    Column("lower quartile %", "lower_percent", ",.1f"),
-    Column("upper quartile %", "upper_percent", ",.1f"),
+TABLE: Final = BenchTable(
+    "metrics",
+    "Processor time with and without metrics",
+    (
+        Column("work", "work"),
+        Column("clients", "clients"),
+        Column("requests", "requests", ","),
+        Column("CPU µs without", "without_us", ",.0f"),
+        Column("CPU µs with", "with_us", ",.0f"),
+        Column("more %", "more_percent", ",.1f"),
+        Column("lower quartile %", "lower_percent", ",.1f"),
+        Column("upper quartile %", "upper_percent", ",.1f"),
+    ),
 )
+"""Each row is one kind of request.
 
-
-class MetricsRow(msgspec.Struct, frozen=True):
-    """The result of one kind of request.
-
-    ``without_us``, ``with_us``: medians of the rounds, in microseconds of processor time for each request.
-    ``more_percent``: median over the rounds of the additional processor time of the service with metrics;
-    ``lower_percent``, ``upper_percent``: the quartiles. ``requests``: of both services together.
-    """
-
-    work: str
-    clients: int
-    requests: int
-    without_us: float
-    with_us: float
-    more_percent: float
-    lower_percent: float
-    upper_percent: float
+``without_us``, ``with_us``: medians of the rounds, in microseconds of processor time for each request.
+``more_percent``: median over the rounds of the additional processor time of the service with metrics;
+``lower_percent``, ``upper_percent``: the quartiles. ``requests``: of both services together.
+"""
 
 
 Planner = Callable[[Roost], LoadPlan]
 
 
-def measure(
-    folder: Path, store: Store, plan: FleetPlan, clients: Sequence[int], rounds: int, seconds: float
-) -> BenchReport:
+def measure(setting: ComparedSetting, store: Store, plan: FleetPlan, clients: Sequence[int]) -> BenchReport:
     """Measure claims with each number of clients, and candidates with one.
 
     Raises:
@@ -77,26 +65,25 @@ def measure(
     queries = [http_request("GET", path) for path in queries_for(plan)[0].paths(LIMIT)]
     port = free_port()
     rows = []
-    with _both(folder, store, plan, port) as services:
-
-        def load(service: Roost, clients: int, requests: list[bytes], cyclic: bool) -> LoadPlan:
-            warm_up = [http_request("GET", "/")]
-            return LoadPlan(service.port, clients, requests, seconds, warm_up=warm_up, cyclic=cyclic)
-
+    with _both(setting.folder, store, plan, port) as services:
         for number in clients:
 
             def puts(service: Roost, number: int = number) -> LoadPlan:
-                bodies = claims.bodies(int(CLAIMS_PER_SECOND * max(1.0, seconds)))
-                requests = [http_request("PUT", f"/allocations/{name}", body) for name, body in bodies]
-                return load(service, number, requests, cyclic=False)
+                requests = claims.puts(prepared(service, setting.seconds))
+                return setting.load(service, [*requests.values()], number, cyclic=False)
 
-            rows.append(_row("PUT", number, services, puts, rounds))
+            rows.append(_row("PUT", number, services, puts, setting.rounds))
         rows.append(
-            _row("candidates", 1, services, lambda service: load(service, 1, queries, cyclic=True), rounds)
+            _row("candidates", 1, services, lambda service: setting.load(service, queries), setting.rounds)
         )
         note = _scrapes(port)
-    settings = {"database": store.kind, "fleet": str(plan), "rounds": rounds, "seconds": seconds}
-    return report("metrics", "Processor time with and without metrics", COLUMNS, rows, settings, [note])
+    settings = {
+        "database": store.kind,
+        "fleet": str(plan),
+        "rounds": setting.rounds,
+        "seconds": setting.seconds,
+    }
+    return TABLE.report(rows, settings, [note])
 
 
 @contextmanager
@@ -112,7 +99,7 @@ def _both(folder: Path, store: Store, plan: FleetPlan, port: int) -> Iterator[tu
         yield started("without-metrics"), started("with-metrics", "--metrics-port", str(port))
 
 
-def _row(work: str, clients: int, services: Sequence[Roost], planner: Planner, rounds: int) -> MetricsRow:
+def _row(work: str, clients: int, services: Sequence[Roost], planner: Planner, rounds: int) -> dict[str, Any]:
     announce(f"metrics: {work}, {clients} clients")
     used = np.zeros((rounds, 2))
     requests = 0
@@ -132,7 +119,16 @@ def _row(work: str, clients: int, services: Sequence[Roost], planner: Planner, r
     more = (used[:, 1] / used[:, 0] - 1) * 100
     lower, median, upper = np.percentile(more, [25, 50, 75]).tolist()
     without, with_metrics = np.median(used, axis=0).tolist()
-    return MetricsRow(work, clients, requests, without, with_metrics, median, lower, upper)
+    return {
+        "work": work,
+        "clients": clients,
+        "requests": requests,
+        "without_us": without,
+        "with_us": with_metrics,
+        "more_percent": median,
+        "lower_percent": lower,
+        "upper_percent": upper,
+    }
 
 
 def _scrapes(port: int) -> str:
@@ -142,3 +138,13 @@ def _scrapes(port: int) -> str:
         size = len(httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).raise_for_status().text)
     taken = (time.perf_counter() - started) / SCRAPES
     return f"A scrape has {size:,} bytes and takes the first process {taken * 1000:.0f} ms."
+
+
+@click.command(epilog="Example: roost bench metrics --rounds 20")
+@count_option("--hosts", 10_000, "Hosts of the fleet.")
+@counts_option("--clients", (1, 16), "Connections")
+@reported(rounds=8, seconds=2.0)
+def metrics(setting: ComparedSetting, hosts: int, clients: tuple[int, ...]) -> BenchReport:
+    """Measure the processor time of claims and candidates with and without metrics, in turns."""
+    with setting.store() as store:
+        return measure(setting, store, flat(hosts), clients)

@@ -1,66 +1,88 @@
 """Benchmark of overload: steady claims beside idle connections and a flood of the most expensive queries."""
 
+import contextlib
 import resource
+import selectors
+import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Final
+from types import TracebackType
+from typing import Any, Final, Self
 
-import msgspec
+import click
+from msgspec.structs import replace
 
-from roost.bench.claims import PREPARED, RESOURCES, Claims
-from roost.bench.comparison import ComparedSetting, running_services
-from roost.bench.fleets import PROJECT, FleetPlan
-from roost.bench.idle_connections import IdleConnections
-from roost.bench.load_generator import LoadPlan
-from roost.bench.measurement import MeasuredFigures, Measurement, figures, http_request, run_load
-from roost.bench.progress import announce
-from roost.bench.report import BenchReport, Column, report
+from roost.bench.claims import RESOURCES, Claims, prepared
+from roost.bench.fleets import PROJECT, FleetPlan, wide
+from roost.bench.goals import Calibration, Goal
+from roost.bench.measurement import (
+    ComparedSetting,
+    MeasuredFigures,
+    announce,
+    figures,
+    http_request,
+    measured,
+    running_services,
+)
+from roost.bench.options import count_option, reported
+from roost.bench.report import BenchReport, BenchTable, Column
 from roost.bench.services import BenchService
 from roost.bench.store import Store
 from roost.web.limits import MIB, Limits
 
-LEAST_RATE: Final = 0.5
-"""Least rate of claims under overload, as a part of the rate in the quiet round."""
+FLOODED: Final = "and a flood"
+"""The row of claims beside idle connections and expensive queries."""
 
-MOST_P99: Final = 3.0
-"""Most growth of the p99 latency of claims, as a multiple of that in the quiet round."""
+GOALS: Final = (
+    Goal(
+        workload="claims under overload, rate",
+        of={"beside": FLOODED},
+        field="rate",
+        unit="of the rate alone",
+        at_least=0.5,
+        calibrations=(Calibration((1.02,), "SQLite", "B"),),
+    ),
+    Goal(
+        workload="claims under overload, p99",
+        of={"beside": FLOODED},
+        field="p99",
+        unit="times the p99 alone",
+        at_most=3,
+        calibrations=(Calibration((2.2,), "SQLite", "B"),),
+    ),
+)
 
 SPARE_BYTES: Final = 256 * MIB
 """Memory for connections and requests, beyond the memory limits of responses and of expensive queries."""
 
 _LOOK_SECONDS: Final = 0.25
+_IDLE_LOOK_SECONDS: Final = 0.1
 
-COLUMNS: Final = (
-    Column("claims beside", "beside"),
-    Column("claims/s", "claims.per_second", ",.0f"),
-    Column("p50 ms", "claims.p50_ms", ",.2f", "claims.at_least"),
-    Column("p99 ms", "claims.p99_ms", ",.2f", "claims.at_least"),
-    Column("failed", "claims.failed"),
-    Column("rate kept", "rate", ".0%"),
-    Column("times the p99", "p99", ".1f"),
-    Column("queries/s", "queries.per_second", ",.1f"),
-    Column("queries failed", "queries.failed"),
-    Column("connections cut", "cut", ","),
-    Column("peak MiB", "peak_mib", ",.0f"),
+TABLE: Final = BenchTable(
+    "overload",
+    "Claims under overload",
+    (
+        Column("claims beside", "beside"),
+        Column("claims/s", "claims.per_second", ",.0f"),
+        Column("p50 ms", "claims.p50_ms", ",.2f", "claims.at_least"),
+        Column("p99 ms", "claims.p99_ms", ",.2f", "claims.at_least"),
+        Column("failed", "claims.failed"),
+        Column("rate kept", "rate", ".0%"),
+        Column("times the p99", "p99", ".1f"),
+        Column("queries/s", "queries.per_second", ",.1f"),
+        Column("queries failed", "queries.failed"),
+        Column("connections cut", "cut", ","),
+        Column("peak MiB", "peak_mib", ",.0f"),
+    ),
+    GOALS,
 )
+"""Each row has the claims of one round, and the load beside them.
 
-
-class OverloadRow(msgspec.Struct, frozen=True):
-    """The claims of one round, and the load beside them.
-
-    ``rate`` and ``p99``: multiples of the quiet round's. ``queries``: figures of the flood. ``cut``: idle
-    connections that the service closed. ``peak_mib``: peak memory of all processes of the service.
-    """
-
-    beside: str
-    claims: MeasuredFigures
-    rate: float | None = None
-    p99: float | None = None
-    queries: MeasuredFigures | None = None
-    cut: int | None = None
-    peak_mib: float = 0.0
+``rate`` and ``p99``: multiples of the quiet round's. ``queries``: figures of the flood. ``cut``: idle
+connections that the service closed. ``peak_mib``: peak memory of all processes of the service.
+"""
 
 
 def expensive_queries(devices: int) -> list[str]:
@@ -95,107 +117,59 @@ def measure(
             used = _in_use(service)
             with _peak_memory(service) as memory:
                 announce("overload: quiet")
-                quiet = figures(_claims(setting, service, draw, clients))
-                rows = [OverloadRow("nothing", quiet, peak_mib=memory.mib)]
+                quiet = _claims(setting, service, draw, clients)
+                rows = [_row("nothing", quiet, peak_mib=memory.mib)]
                 with IdleConnections(service.port, idle, silent) as held:
                     announce(f"overload: {idle} idle connections")
-                    rows.append(
-                        _row(
-                            "idle connections",
-                            quiet,
-                            figures(_claims(setting, service, draw, clients)),
-                            None,
-                            held.cut,
-                            memory.mib,
-                        )
-                    )
+                    claims = _claims(setting, service, draw, clients)
+                    rows.append(_row("idle connections", claims, quiet, cut=held.cut, peak_mib=memory.mib))
                     announce(f"overload: {flood} clients with expensive queries")
                     with ThreadPoolExecutor(1) as threads:
                         flooding = threads.submit(_flood, setting, service, flood)
-                        claims = figures(_claims(setting, service, draw, clients))
-                        queries = figures(flooding.result())
-                    rows.append(_row("and a flood", quiet, claims, queries, held.cut, memory.mib))
-            claimed = sum(row.claims.requests - sum(row.claims.failed.values()) for row in rows)
-            unanswered = sum(
-                row.claims.failed.get(name, 0) for row in rows for name in ("overdue", "cut off")
-            )
+                        claims = _claims(setting, service, draw, clients)
+                        queries = flooding.result()
+                    rows.append(
+                        _row(FLOODED, claims, quiet, queries=queries, cut=held.cut, peak_mib=memory.mib)
+                    )
+            found: list[MeasuredFigures] = [row["claims"] for row in rows]
+            claimed = sum(each.requests - sum(each.failed.values()) for each in found)
+            unanswered = sum(each.failed.get(name, 0) for each in found for name in ("overdue", "cut off"))
             gained = (_in_use(service) - used) // RESOURCES["VCPU"]
             if gained < claimed or gained > claimed + unanswered:
                 wrong.append(f"{claimed:,} claims succeeded, but usage grew by {gained:,}")
             limits = Limits()
             forked = limits.query_processes * limits.query_bytes
-            bound = rows[0].peak_mib + (limits.answer_bytes + forked + SPARE_BYTES) / MIB
+            bound = rows[0]["peak_mib"] + (limits.answer_bytes + forked + SPARE_BYTES) / MIB
             if memory.mib > bound:
                 wrong.append(f"memory reached {memory.mib:,.0f} MiB; the limits allow {bound:,.0f} MiB")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    settings = {
-        **setting.settings(),
-        "database": store.kind,
-        "fleet": str(plan),
-        "clients": clients,
-        "idle": idle,
-        "silent": silent,
-        "flood": flood,
-    }
-    return report("overload", "Claims under overload", COLUMNS, rows, settings, _notes(rows), wrong)
+    settings = setting.settings(
+        store, fleet=str(plan), clients=clients, idle=idle, silent=silent, flood=flood
+    )
+    return TABLE.report(rows, settings, wrong=wrong)
 
 
 def _row(
-    beside: str,
-    quiet: MeasuredFigures,
-    claims: MeasuredFigures,
-    queries: MeasuredFigures | None,
-    cut: int,
-    peak_mib: float,
-) -> OverloadRow:
-    rate = claims.per_second / quiet.per_second
-    return OverloadRow(beside, claims, rate, claims.p99_ms / quiet.p99_ms, queries, cut, peak_mib)
+    beside: str, claims: MeasuredFigures, quiet: MeasuredFigures | None = None, **more: Any
+) -> dict[str, Any]:
+    row = {"beside": beside, "claims": claims, **more}
+    if quiet is not None:
+        row["rate"] = claims.per_second / quiet.per_second
+        row["p99"] = claims.p99_ms / quiet.p99_ms
+    return row
 
 
-def _notes(rows: Sequence[OverloadRow]) -> list[str]:
-    last = rows[-1]
-    kept = (last.rate or 0.0) >= LEAST_RATE and (last.p99 or 0.0) <= MOST_P99
-    aim = f"at least {LEAST_RATE:.0%} of the rate and at most {MOST_P99:g} times the p99 latency"
-    return [f"Aim of the last row: {aim}: {'kept' if kept else 'not kept'}."]
+def _claims(setting: ComparedSetting, service: BenchService, draw: Claims, clients: int) -> MeasuredFigures:
+    requests = [*draw.puts(prepared(service, setting.seconds)).values()]
+    return figures(measured(setting.load(service, requests, clients, cyclic=False, min_requests=clients)))
 
 
-def _claims(setting: ComparedSetting, service: BenchService, draw: Claims, clients: int) -> Measurement:
-    bodies = draw.bodies(int(PREPARED["roost"] * max(1.0, setting.seconds)))
-    load = Measurement()
-    load.add(
-        run_load(
-            LoadPlan(
-                port=service.port,
-                clients=clients,
-                requests=[http_request("PUT", f"/allocations/{uuid}", body) for uuid, body in bodies],
-                seconds=setting.seconds,
-                warm_up=[http_request("GET", "/")],
-                cyclic=False,
-                min_requests=clients,
-                timeout=setting.timeout,
-            )
-        )
-    )
-    return load
-
-
-def _flood(setting: ComparedSetting, service: BenchService, clients: int) -> Measurement:
-    load = Measurement()
-    load.add(
-        run_load(
-            LoadPlan(
-                port=service.port,
-                clients=clients,
-                requests=[http_request("GET", path) for path in expensive_queries(devices=8)],
-                seconds=setting.seconds + 1.0,
-                min_requests=clients,
-                # The most expensive queries are still being computed at the end of the round.
-                timeout=max(1.0, setting.seconds),
-            )
-        )
-    )
-    return load
+def _flood(setting: ComparedSetting, service: BenchService, clients: int) -> MeasuredFigures:
+    requests = [http_request("GET", path) for path in expensive_queries(devices=8)]
+    # The most expensive queries are still being computed at the end of the round.
+    longer = replace(setting, seconds=setting.seconds + 1.0, timeout=max(1.0, setting.seconds))
+    return figures(measured(longer.load(service, requests, clients, min_requests=clients, warm_up=[])))
 
 
 def _in_use(service: BenchService) -> int:
@@ -226,3 +200,77 @@ def _peak_memory(service: BenchService) -> Iterator[_Peak]:
     finally:
         stop.set()
         thread.join()
+
+
+class IdleConnections:
+    """Holds connections to a port of this machine open, in a thread.
+
+    ``silent``: the number of connections that send nothing. ``cut``: the number of connections that the
+    server has closed; they are opened again. The context manager opens and closes the connections.
+    """
+
+    def __init__(self, port: int, connections: int, silent: int) -> None:
+        self.cut = 0
+        self._port = port
+        self._selector = selectors.DefaultSelector()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._hold, daemon=True)
+        for number in range(connections):
+            self._open(number < silent)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopping.set()
+        self._thread.join()
+        for key in list(self._selector.get_map().values()):
+            self._close(key.fileobj)
+        self._selector.close()
+
+    def _hold(self) -> None:
+        while not self._stopping.is_set():
+            for key, _ in self._selector.select(_IDLE_LOOK_SECONDS):
+                assert isinstance(key.fileobj, socket.socket)
+                received = b""
+                with contextlib.suppress(OSError):
+                    received = key.fileobj.recv(65536)
+                if not received:
+                    self.cut += 1
+                    self._close(key.fileobj)
+                    # A server that is stopped accepts no more.
+                    with contextlib.suppress(OSError):
+                        self._open(key.data)
+
+    def _open(self, silent: bool) -> None:
+        connection = socket.create_connection(("127.0.0.1", self._port), 20.0)
+        if not silent:
+            connection.sendall(http_request("GET", "/"))
+        self._selector.register(connection, selectors.EVENT_READ, silent)
+
+    def _close(self, connection: object) -> None:
+        assert isinstance(connection, socket.socket)
+        self._selector.unregister(connection)
+        connection.close()
+
+
+@click.command(epilog="Example: roost bench overload --duration 10 --idle 2000 --silent 200")
+@count_option("--hosts", 1_000, "Hosts.")
+@count_option("--clients", 16, "Clients that claim.")
+@count_option("--idle", 2_000, "Connections that do nothing.", least=0)
+@count_option("--silent", 200, "Those that never say a word.", least=0)
+@count_option("--flood", 50, "Clients with expensive queries.")
+@reported(peer=True, rounds=2, seconds=3.0)
+def overload(
+    setting: ComparedSetting, hosts: int, clients: int, idle: int, silent: int, flood: int
+) -> BenchReport:
+    """Time claims alone, beside idle connections, and beside a flood of the most expensive queries.
+
+    Exit status: 0 all checks passed, 1 usage differs from the claims or memory exceeds the limits, 2 could
+    not run.
+    """
+    with setting.store() as store:
+        return measure(setting, store, wide(hosts), clients, idle, silent, flood)

@@ -1,22 +1,20 @@
 """Benchmark of reshapes: hosts become trees, some at a time, while instances run and others are built."""
 
 import statistics
-import tempfile
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import click
 import httpx
-import msgspec
 import sqlalchemy as sa
 
-from roost.bench.agents import SHAPE
-from roost.bench.cloud import Cloud
+from roost.bench.cloud import SETTLE_SECONDS, Cloud, cloud_folder
 from roost.bench.errors import BenchError
-from roost.bench.progress import announce
-from roost.bench.report import BenchReport, Column, report
+from roost.bench.measurement import ComparedSetting, announce
+from roost.bench.options import count_option, reported
+from roost.bench.report import BenchReport, BenchTable, Column
 from roost.ledger.tables import allocations, commits, inventories, resource_classes, resource_providers
 
 BEFORE: Final = "vgpu-flat"
@@ -25,48 +23,34 @@ AFTER: Final = "vgpu-libvirt"
 
 FLAVOR: Final = {"name": "gpu", "vcpus": 1, "memory_mb": 512, "extra_specs": {"resources:VGPU": "1"}}
 AT_ONCE: Final = 20
-SETTLE_SECONDS: Final = 600.0
 LOOK_SECONDS: Final = 0.05
 
-COLUMNS: Final = (
-    Column("hosts", "hosts", ","),
-    Column("at a time", "together", ","),
-    Column("instances on them", "instances", ","),
-    Column("reshaped in s", "seconds", ",.1f"),
-    Column("hosts/s", "hosts_per_second", ",.1f"),
-    Column("a restart p50 s", "p50_s", ",.2f"),
-    Column("slowest s", "slowest_s", ",.2f"),
-    Column("commits", "commits", ","),
-    Column("of these by requests", "by_requests", ","),
-    Column("instances built meanwhile", "built", ","),
-    Column("refused", "refused", ","),
-    Column("accepted to running p50 ms", "p50_ms", ",.0f"),
-    Column("slowest ms", "slowest_ms", ",.0f"),
+TABLE: Final = BenchTable(
+    "reshape",
+    "Hosts reshaped while requests are served",
+    (
+        Column("hosts", "hosts", ","),
+        Column("at a time", "together", ","),
+        Column("instances on them", "instances", ","),
+        Column("reshaped in s", "seconds", ",.1f"),
+        Column("hosts/s", "hosts_per_second", ",.1f"),
+        Column("a restart p50 s", "p50_s", ",.2f"),
+        Column("slowest s", "slowest_s", ",.2f"),
+        Column("commits", "commits", ","),
+        Column("of these by requests", "by_requests", ","),
+        Column("instances built meanwhile", "built", ","),
+        Column("refused", "refused", ","),
+        Column("accepted to running p50 ms", "p50_ms", ",.0f"),
+        Column("slowest ms", "slowest_ms", ",.0f"),
+    ),
 )
+"""Each row is one cloud.
 
-
-class ReshapeRow(msgspec.Struct, frozen=True):
-    """The result of one cloud.
-
-    ``seconds``: from the first restart of agents until every host is a tree. ``p50_s`` and ``slowest_s``:
-    times of a restart of ``together`` hosts. ``commits``: commits of placement meanwhile; at most
-    ``by_requests`` of them are due to claims and deletions of the ``built`` instances. ``refused``: instances
-    for which no host was found. ``p50_ms`` and ``slowest_ms``: times until an instance runs.
-    """
-
-    hosts: int
-    together: int
-    instances: int
-    seconds: float
-    hosts_per_second: float
-    p50_s: float
-    slowest_s: float
-    commits: int
-    by_requests: int
-    built: int
-    refused: int
-    p50_ms: float
-    slowest_ms: float
+``seconds``: from the first restart of agents until every host is a tree. ``p50_s`` and ``slowest_s``:
+times of a restart of ``together`` hosts. ``commits``: commits of placement meanwhile; at most
+``by_requests`` of them are due to claims and deletions of the ``built`` instances. ``refused``: instances
+for which no host was found. ``p50_ms`` and ``slowest_ms``: times until an instance runs.
+"""
 
 
 def measure(folder: Path, hosts: int, together: int, instances: int) -> BenchReport:
@@ -78,17 +62,14 @@ def measure(folder: Path, hosts: int, together: int, instances: int) -> BenchRep
     Raises:
         BenchError: A process does not start, an instance is lost or not built, or the databases differ.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     announce(f"reshape: {hosts:,} hosts")
-    own = Path(tempfile.mkdtemp(prefix="reshape-", dir=folder))
-    own.chmod(0o755)  # for PostgreSQL's account
-    with Cloud(own, hosts, 1, SHAPE, tls=False, together=together, profile=BEFORE) as cloud:
+    own = cloud_folder(folder, "reshape")
+    with Cloud(own, hosts, 1, tls=False, together=together, profile=BEFORE) as cloud:
         row = _row(cloud, hosts, together, instances)
-    settings = {"database": "postgresql, durable", "profiles": f"{BEFORE} to {AFTER}"}
-    return report("reshape", "Hosts reshaped while requests are served", COLUMNS, [row], settings)
+    return TABLE.report([row], {"database": "postgresql, durable", "profiles": f"{BEFORE} to {AFTER}"})
 
 
-def _row(cloud: Cloud, hosts: int, together: int, instances: int) -> ReshapeRow:
+def _row(cloud: Cloud, hosts: int, together: int, instances: int) -> dict[str, Any]:
     there = _fill(cloud, hosts, instances)
     before = _moment(cloud)
     load = _Load(cloud)
@@ -108,21 +89,21 @@ def _row(cloud: Cloud, hosts: int, together: int, instances: int) -> ReshapeRow:
     after = _moment(cloud)
     load.stop()
     _check(cloud, there, load)
-    return ReshapeRow(
-        hosts=hosts,
-        together=together,
-        instances=len(there),
-        seconds=seconds,
-        hosts_per_second=hosts / seconds,
-        p50_s=statistics.median(took),
-        slowest_s=max(took),
-        commits=after - before,
-        by_requests=2 * len(load.took) + load.refused,
-        built=len(load.took),
-        refused=load.refused,
-        p50_ms=statistics.median(load.took) * 1000,
-        slowest_ms=max(load.took) * 1000,
-    )
+    return {
+        "hosts": hosts,
+        "together": together,
+        "instances": len(there),
+        "seconds": seconds,
+        "hosts_per_second": hosts / seconds,
+        "p50_s": statistics.median(took),
+        "slowest_s": max(took),
+        "commits": after - before,
+        "by_requests": 2 * len(load.took) + load.refused,
+        "built": len(load.took),
+        "refused": load.refused,
+        "p50_ms": statistics.median(load.took) * 1000,
+        "slowest_ms": max(load.took) * 1000,
+    }
 
 
 class _Load:
@@ -150,14 +131,12 @@ class _Load:
         try:
             while not self._over.is_set():
                 began = time.monotonic()
-                asked = _ask(self._cloud, 1)
-                [state] = _settled(self._cloud, asked, 1).values()
+                [(uuid, state)] = self._cloud.build(FLAVOR, 1, LOOK_SECONDS).items()
                 if state == "active":
                     self.took.append(time.monotonic() - began)
                 else:
                     self.refused += 1
-                for uuid in asked["instances"]:
-                    self._cloud.request("DELETE", f"/v1/instances/{uuid}")
+                self._cloud.request("DELETE", f"/v1/instances/{uuid}")
         except (BenchError, httpx.HTTPError) as error:
             self._error = error
 
@@ -170,30 +149,13 @@ def _fill(cloud: Cloud, hosts: int, instances: int) -> set[str]:
         if time.monotonic() > until:
             raise BenchError(f"of {instances} instances {len(built)} are built")
         count = min(AT_ONCE, instances - len(built))
-        states = _settled(cloud, _ask(cloud, count), count)
+        states = cloud.build(FLAVOR, count, LOOK_SECONDS)
         built |= {uuid for uuid, state in states.items() if state == "active"}
         for uuid, state in states.items():
             if state != "active":
                 # The scheduler searches for new hosts periodically.
                 cloud.request("DELETE", f"/v1/instances/{uuid}")
     return built
-
-
-def _ask(cloud: Cloud, count: int) -> Mapping[str, Any]:
-    asked: Mapping[str, Any] = cloud.request("POST", "/v1/instances", {"flavor": FLAVOR, "count": count})
-    return asked
-
-
-def _settled(cloud: Cloud, asked: Mapping[str, Any], count: int) -> dict[str, str]:
-    """Return the states of the instances of a request once all are active or in error."""
-    until = time.monotonic() + SETTLE_SECONDS
-    path = f"/v1/instances?request_id={asked['request_id']}&limit={count}"
-    while time.monotonic() < until:
-        states = {each["uuid"]: each["state"] for each in cloud.request("GET", path)["instances"]}
-        if len(states) == count and set(states.values()) <= {"active", "error"}:
-            return states
-        time.sleep(LOOK_SECONDS)
-    raise BenchError(f"{count} instances are not built after {SETTLE_SECONDS:g} s")
 
 
 _OF_ROOTS = (resource_classes.c.name == "VGPU", resource_providers.c.parent_id.is_(None))
@@ -247,3 +209,18 @@ def _check(cloud: Cloud, there: set[str], load: _Load) -> None:
     if left := _number(cloud, _AT_ROOTS):
         raise BenchError(f"{left} virtual GPUs are still claimed of roots")
     cloud.verify()
+
+
+@click.command(epilog="Example: roost bench reshape --hosts 1000 --together 50")
+@count_option("--hosts", 1_000, "Hosts.")
+@count_option("--together", 50, "Hosts restarted at a time.")
+@count_option("--instances", 2_000, "Instances on them.")
+@reported(database=False)
+def reshape(setting: ComparedSetting, hosts: int, together: int, instances: int) -> BenchReport:
+    """Measure reshapes: hosts become trees, some at a time, while their instances run and others are built.
+
+    A conductor, a cell's conductor and agents are processes on a private PostgreSQL server with all syncs on.
+
+    Exit status: 0 done, 2 could not run, or something was lost.
+    """
+    return measure(setting.folder, hosts, together, instances)

@@ -1,4 +1,7 @@
-"""The services under load, as processes: Roost, OpenStack Placement, and a service that does nothing."""
+"""The services under load, as processes: Roost, OpenStack Placement, and a service that does nothing.
+
+Memory and processor time of processes are those that Linux reports in /proc.
+"""
 
 import contextlib
 import os
@@ -18,12 +21,6 @@ import sqlalchemy as sa
 from roost.bench.errors import DidNotStart
 from roost.bench.loopback import free_port
 from roost.bench.peer import Peer
-from roost.bench.process_memory import (
-    descendants,
-    peak_resident_size,
-    processor_seconds,
-    proportional_set_size,
-)
 from roost.bench.server_process import die_with_parent
 
 START_SECONDS: Final = 900.0
@@ -117,19 +114,19 @@ class BenchService(ABC):
 
     def resident(self) -> int:
         """Return the memory of all processes of the service in bytes."""
-        assert self._process is not None
-        return sum(proportional_set_size(pid) for pid in (self._process.pid, *descendants(self._process.pid)))
+        return sum(map(proportional_set_size, self._pids()))
 
     def peak(self) -> int:
         """Return the peak memory of the largest process in bytes."""
-        assert self._process is not None
-        return max(peak_resident_size(pid) for pid in (self._process.pid, *descendants(self._process.pid)))
+        return max(map(peak_resident_size, self._pids()))
 
     def processor_seconds(self) -> float:
         """Return the processor time of all processes in seconds."""
+        return sum(map(processor_seconds, self._pids()))
+
+    def _pids(self) -> list[int]:
         assert self._process is not None
-        processes = (self._process.pid, *descendants(self._process.pid))
-        return sum(processor_seconds(pid) for pid in processes)
+        return [self._process.pid, *descendants(self._process.pid)]
 
     def _answers(self) -> bool:
         with contextlib.suppress(httpx.TransportError):
@@ -200,3 +197,39 @@ class NullService(BenchService):
 
     def _command(self) -> Sequence[str]:
         return [sys.executable, "-m", "roost.bench.null_service", str(self.port)]
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the ids of all descendants of a process."""
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, task.read_text().split()):
+            found += [child, *descendants(child)]
+    return found
+
+
+def proportional_set_size(pid: int) -> int:
+    """Return the proportional set size of a process in bytes, 0 if it has ended."""
+    return _kilobytes(pid, "smaps_rollup", "Pss:") * 1024
+
+
+def peak_resident_size(pid: int) -> int:
+    """Return the peak of the resident set size of a process in bytes, 0 if it has ended."""
+    return _kilobytes(pid, "status", "VmHWM:") * 1024
+
+
+def _kilobytes(pid: int, file: str, field: str) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith(field))
+
+
+def processor_seconds(pid: int) -> float:
+    """Return the processor time of the threads of a process in seconds, without threads that have ended."""
+    nanoseconds = 0
+    for thread in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError):
+            nanoseconds += int(thread.read_text().split()[0])
+    return nanoseconds / 1e9

@@ -1,48 +1,61 @@
 """Benchmark of a cold start: the time to the first answer, and the memory of the service."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-import msgspec
+import click
 
-from roost.bench.comparison import ComparedSetting
-from roost.bench.fleets import FleetPlan
-from roost.bench.progress import announce
+from roost.bench.fleets import FleetPlan, flat, nested
+from roost.bench.goals import Calibration, Goal
+from roost.bench.measurement import ComparedSetting, announce
+from roost.bench.options import hosts, reported, workers
 from roost.bench.queries import queries_for
-from roost.bench.report import BenchReport, Column, report
+from roost.bench.report import BenchReport, BenchTable, Column
 from roost.bench.services import Roost
 from roost.bench.store import Store
 
 LIMIT: Final = 10
 
-COLUMNS: Final = (
-    Column("fleet", "fleet"),
-    Column("providers", "providers", ","),
-    Column("listening after s", "listening_s", ",.2f"),
-    Column("first candidates after s", "first_answer_s", ",.2f"),
-    Column("resident MiB", "resident_mib", ",.0f"),
-    Column("of these the fleet", "fleet_mib", ",.0f"),
-    Column("MiB per 100,000 providers", "mib_per_100000", ",.0f"),
-    Column("peak MiB", "peak_mib", ",.0f"),
+GOALS: Final = (
+    Goal(
+        workload="cold start, 100,000 flat hosts",
+        of={"fleet": "flat", "providers": 100_000},
+        field="listening_s",
+        unit="s",
+        at_most=5,
+        calibrations=(Calibration((4.91, 3.6), "SQLite"),),
+    ),
+    Goal(
+        workload="memory after a start, 100,000 flat hosts",
+        of={"fleet": "flat", "providers": 100_000},
+        field="resident_mib",
+        unit="MiB",
+        at_most=300,
+        calibrations=(Calibration((222,), "SQLite"),),
+    ),
 )
 
+TABLE: Final = BenchTable(
+    "start",
+    "Cold start",
+    (
+        Column("fleet", "fleet"),
+        Column("providers", "providers", ","),
+        Column("listening after s", "listening_s", ",.2f"),
+        Column("first candidates after s", "first_answer_s", ",.2f"),
+        Column("resident MiB", "resident_mib", ",.0f"),
+        Column("of these the fleet", "fleet_mib", ",.0f"),
+        Column("MiB per 100,000 providers", "mib_per_100000", ",.0f"),
+        Column("peak MiB", "peak_mib", ",.0f"),
+    ),
+    GOALS,
+)
+"""Each row is one start.
 
-class StartRow(msgspec.Struct, frozen=True):
-    """The result of one start.
-
-    Times are in seconds from the start of the process. ``resident_mib``: memory of all processes.
-    ``peak_mib``: peak memory of the largest one. ``fleet_mib``: the difference to a fleet of one host.
-    """
-
-    fleet: str
-    providers: int
-    listening_s: float
-    first_answer_s: float
-    resident_mib: float
-    fleet_mib: float
-    mib_per_100000: float
-    peak_mib: float
+Times are in seconds from the start of the process. ``resident_mib``: memory of all processes.
+``peak_mib``: peak memory of the largest one. ``fleet_mib``: the difference to a fleet of one host.
+"""
 
 
 def measure(
@@ -58,19 +71,18 @@ def measure(
     for plan in plans:
         listening, first, resident, peak = _start(setting, store, plan)
         rows.append(
-            StartRow(
-                fleet=plan.name,
-                providers=plan.providers,
-                listening_s=listening,
-                first_answer_s=first,
-                resident_mib=resident / 2**20,
-                fleet_mib=max(0, resident - bare) / 2**20,
-                mib_per_100000=max(0, resident - bare) / 2**20 / plan.providers * 100_000,
-                peak_mib=peak / 2**20,
-            )
+            {
+                "fleet": plan.name,
+                "providers": plan.providers,
+                "listening_s": listening,
+                "first_answer_s": first,
+                "resident_mib": resident / 2**20,
+                "fleet_mib": max(0, resident - bare) / 2**20,
+                "mib_per_100000": max(0, resident - bare) / 2**20 / plan.providers * 100_000,
+                "peak_mib": peak / 2**20,
+            }
         )
-    settings = {"database": store.kind, "workers": setting.workers}
-    return report("start", "Cold start", COLUMNS, rows, settings)
+    return TABLE.report(rows, {"database": store.kind, "workers": setting.workers})
 
 
 def _start(setting: ComparedSetting, store: Store, plan: FleetPlan) -> tuple[float, float, int, int]:
@@ -84,3 +96,17 @@ def _start(setting: ComparedSetting, store: Store, plan: FleetPlan) -> tuple[flo
             service.request("GET", path).raise_for_status()
             first = time.perf_counter() - started
             return service.start_seconds, first, service.resident(), service.peak()
+
+
+@click.command(epilog="Example: roost bench start --hosts 100000 --database postgresql")
+@hosts
+@click.option(
+    "--fleet", type=click.Choice(["flat", "nested"]), default="flat", show_default=True, help="Kind of fleet."
+)
+@workers
+@reported()
+def start(setting: ComparedSetting, hosts: tuple[int, ...], fleet: str) -> BenchReport:
+    """Measure the time of a cold start up to the first answer, and the memory of the service."""
+    make: Callable[[int], FleetPlan] = {"flat": flat, "nested": nested}[fleet]
+    with setting.store() as store:
+        return measure(setting, store, make(1), [make(number) for number in hosts])

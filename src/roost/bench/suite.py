@@ -8,14 +8,25 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
-from roost.bench import candidates, claims, contention, decide, filters, limits, overload, start
-from roost.bench.comparison import ComparedSetting
-from roost.bench.errors import BenchError
+from roost.bench import (
+    agents,
+    candidates,
+    claims,
+    contention,
+    decide,
+    decisions,
+    filters,
+    limits,
+    overload,
+    start,
+)
 from roost.bench.fleets import flat, nearly_full, nested, wide
-from roost.bench.progress import announce
-from roost.bench.report import BenchReport
+from roost.bench.goals import GOAL_TITLES, MACHINES, Goal
+from roost.bench.measurement import ComparedSetting, announce
+from roost.bench.replay import azure
+from roost.bench.report import BenchReport, markdown_table, read_report
 from roost.bench.store import Store, open_store
 
 ALTERNATES: Final = 2
@@ -104,7 +115,7 @@ def steps(extent: Extent, setting: ComparedSetting) -> Iterator[SuiteStep]:
             f"contention-{database}",
             database,
             lambda store: contention.measure(
-                msgspec.structs.replace(setting, seconds=10 * seconds), store, nearly_full(20), 64, 2_000
+                replace(setting, seconds=10 * seconds), store, nearly_full(20), 64, 2_000
             ),
         )
         yield SuiteStep(
@@ -128,7 +139,7 @@ def steps(extent: Extent, setting: ComparedSetting) -> Iterator[SuiteStep]:
             f"durable-{database}",
             database,
             lambda store: decide.report_on(
-                decide.measure_durable(
+                decisions.measure_durable(
                     store, [flat(n) for n in extent.decided], (1, 64), ALTERNATES, seconds
                 ),
                 ALTERNATES,
@@ -144,7 +155,7 @@ def steps(extent: Extent, setting: ComparedSetting) -> Iterator[SuiteStep]:
         "decide",
         "sqlite",
         lambda _: decide.report_on(
-            decide.measure(decided, (1, 10), ALTERNATES, seconds),
+            decisions.measure(decided, (1, 10), ALTERNATES, seconds),
             ALTERNATES,
             seconds,
         ),
@@ -168,20 +179,19 @@ def run_suite(extent: Extent, setting: ComparedSetting, results: Path) -> Iterat
                 if step.database not in stores:
                     stores[step.database] = stack.enter_context(open_store(setting.folder, step.database))
                 part = path.with_suffix(".part")
-                part.write_bytes(
-                    msgspec.json.format(msgspec.json.encode(step.measure(stores[step.database])))
-                )
+                part.write_text(step.measure(stores[step.database]).as_json())
                 part.replace(path)
             yield step.name, read_report(path)
 
 
-def read_report(path: Path) -> BenchReport:
-    """Read a report from its file.
+def all_goals() -> list[Goal]:
+    """Return the goals of all benchmarks."""
+    modules = (candidates, claims, decide, start, overload, agents, azure)
+    goals = [goal for module in modules for goal in module.GOALS]
+    return [*goals, *filters.RATIOS, decide.GROWTH]
 
-    Raises:
-        BenchError: The file cannot be read or is not a report.
-    """
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=BenchReport)
-    except (OSError, msgspec.DecodeError) as error:
-        raise BenchError(f"{path} is not the result of a benchmark: {error}") from error
+
+def goals_table() -> str:
+    """Return all goals with their calibrations as a Markdown table, and their machines below it."""
+    lines = markdown_table(GOAL_TITLES, (line for goal in all_goals() for line in goal.lines()))
+    return "\n".join([*lines, "", *(f"- Machine {letter}: {text}." for letter, text in MACHINES.items())])

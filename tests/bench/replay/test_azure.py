@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost.bench.errors import TraceError
 from roost.bench.replay import azure
-from roost.bench.replay.errors import TraceError
 from roost.bench.replay.workload import WorkloadHostTree
 from roost.model.spec import Flavor
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from roost.bench.errors import TraceError
 from roost.bench.replay import openb
-from roost.bench.replay.errors import TraceError
 from roost.bench.replay.workload import Child, WorkloadHostTree, WorkloadRequest
 from roost.model.request import RequestGroup
 from roost.model.spec import Flavor

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from roost.bench.replay.plot import column_seconds, draw, duration_text
-from roost.bench.replay.samples import UsageSamples
+from roost.bench.replay.state import UsageSamples
 
 EVEN = (0.1, 0.2, 0.5, 0.7, 0.9)
 SPREAD = {"VCPU": EVEN, "MEMORY_MB": EVEN}

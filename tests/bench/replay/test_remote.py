@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from roost.bench.replay.errors import ReplayError
+from roost.bench.errors import ReplayError
 from roost.bench.replay.remote import RemoteReplay, alike, body_of
 from roost.bench.replay.runner import layout_of
 from roost.bench.replay.workload import Bin, Host, Workload, WorkloadHostTree, WorkloadRequest, into_bins

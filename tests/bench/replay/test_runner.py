@@ -7,8 +7,8 @@ import msgspec
 import numpy as np
 import pytest
 
+from roost.bench.errors import ReplayError
 from roost.bench.replay import synthetic
-from roost.bench.replay.errors import ReplayError
 from roost.bench.replay.runner import WorkloadReplay, layout_of
 from roost.bench.replay.state import ReplayState, open_state, save_state
 from roost.bench.replay.summary import Summary

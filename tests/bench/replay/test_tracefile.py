@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.bench.replay.errors import ReplayError, TraceError
+from roost.bench.errors import ReplayError, TraceError
 from roost.bench.replay.tracefile import TraceLine, read_lines, read_rows
 
 

@@ -9,11 +9,10 @@
     tracefile   lines and rows of a trace, with line numbers for error messages
     runner      runs a workload through a system in this process
     remote      runs a workload through a running system, over HTTP
-    state       the saved state of a replay, from which it is resumed
-    samples     the measurements of each bin
+    state       the saved state of a replay, with the measurements of each bin
     summary     the figures of a whole replay, as data and as a table
     plot        the measurements over virtual time, as a PNG
-    errors      the errors of a replay
+    command     ``roost replay``
 
 A virtual second is a second of the workload's clock. Only ``runner`` and ``remote`` read a real clock.
 """

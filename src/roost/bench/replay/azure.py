@@ -17,6 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from roost.bench.goals import Calibration, Goal
 from roost.bench.replay.tracefile import TraceLine, read_lines
 from roost.bench.replay.workload import Bin, Host, Workload, WorkloadHostTree, WorkloadRequest, project_id
 from roost.model.spec import Flavor
@@ -27,6 +28,15 @@ FLAVORS: Final = "flav_map.txt"
 INTERVALS: Final = "v1.interval_map.txt"
 
 STANDARD_HOST: Final = WorkloadHostTree({"VCPU": 64, "MEMORY_MB": 448 * 1024})
+
+GOALS: Final = (
+    Goal(
+        workload="the Azure trace in one process, 12 bins",
+        unit="changes/s",
+        at_least=800,
+        calibrations=(Calibration((692, 730, 721, 663), "SQLite"),),
+    ),
+)
 
 _BATCH_END: Final = "|"
 _FLAVOR = re.compile(r"([1-9][0-9]{0,4}),([0-9]{1,5}(?:\.[0-9]{1,9})?) ([^\s,|]+)", re.ASCII)

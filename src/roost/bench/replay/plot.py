@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from roost.bench.replay.errors import PlotUnavailable
-from roost.bench.replay.samples import SPREAD_PERCENTILES, UsageSamples
+from roost.bench.errors import PlotUnavailable
+from roost.bench.replay.state import SPREAD_PERCENTILES, UsageSamples
 from roost.bench.replay.workload import BIN_SECONDS
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 import httpx
 import msgspec
 
-from roost.bench.replay.errors import ReplayError
+from roost.bench.errors import ReplayError
 from roost.bench.replay.summary import Latency, Summary
 from roost.bench.replay.workload import Bin, Workload, WorkloadRequest
 from roost.conductor.instance_types import MOST_AT_ONCE, AcceptedInstances

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from roost.agent.drivers.simulated import SimulatedHost, SimulatedProvider
-from roost.bench.replay.samples import SPREAD_PERCENTILES
-from roost.bench.replay.state import ReplayState, save_state
+from roost.bench.replay.state import SPREAD_PERCENTILES, ReplayState, save_state
 from roost.bench.replay.summary import Latency, Summary
 from roost.bench.replay.workload import Bin, Host, Workload, WorkloadRequest
 from roost.fleet import Fleet

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from roost.bench.replay.errors import TraceError
+from roost.bench.errors import TraceError
 from roost.model.vocabulary import MAX_INT
 
 _LONGEST_SHOWN: Final = 60

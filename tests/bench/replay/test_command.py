@@ -135,3 +135,19 @@ def test_data_directory_that_is_a_file_is_named(trace, tmp_path) -> None:
     (tmp_path / "file").write_text("precious")
     refused(replay(trace, tmp_path / "file"), tmp_path / "file", "cannot be used")
     assert (tmp_path / "file").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "compares"),
+    [((), True), (("--inflate", "2"), False), (("--hosts", "1"), False), (("--nodes", "gpu"), False)],
+)
+def test_only_a_replay_as_published_is_compared_with_published_shares(
+    pods: Path, tmp_path: Path, arguments: tuple[str, ...], compares: bool
+) -> None:
+    (pods / "openb_node_list_gpu_node.csv").write_bytes((pods / "openb_node_list_all_node.csv").read_bytes())
+    done = run_roost(
+        "replay", "openb", pods, "--cells", "1", "--no-plot", "--data-dir", tmp_path / "data", *arguments
+    )
+    assert done.returncode == 0, done.stderr
+    assert "GPU allocation: " in done.stdout
+    assert ("all nodes" in done.stdout) == compares

@@ -203,7 +203,8 @@ def replay(
     else:
         console().print(render(summary))
         if inflate is not None:
-            click.echo(_gpu_allocation(summary))
+            as_published = inflate == openb.INFLATION and nodes == "all" and hosts is None and bins is None
+            click.echo(_gpu_allocation(summary, as_published))
         for finding in findings:
             click.echo(f"{finding.kind} {finding.subject}: {finding.detail}")
         click.echo(verdict(findings, verified))
@@ -272,11 +273,16 @@ def _by_fragmentation(options: SchedulerOptions, trace: Path, into: Path) -> Sch
     )
 
 
-def _gpu_allocation(summary: Summary) -> str:
-    """Return the share of GPU that is allocated at the end, beside the published shares."""
+def _gpu_allocation(summary: Summary, as_published: bool) -> str:
+    """Return the share of GPU that is allocated at the end, beside the published shares.
+
+    ``as_published``: the nodes and the demand are those for which shares are published.
+    """
+    text = f"GPU allocation: {100 * summary.peak_use.get(openb.GPU, 0.0):.2f} %"
+    if not as_published:
+        return text
     published = ", ".join(f"{name} {share} %" for name, share in openb.PUBLISHED_GPU_ALLOCATION.items())
-    share = 100 * summary.peak_use.get(openb.GPU, 0.0)
-    return f"GPU allocation: {share:.2f} % (published at 130 % on all nodes: {published})"
+    return f"{text} (published at 130 % on all nodes: {published})"
 
 
 def _shape(vcpus: int, memory_gib: int) -> dict[str, int]:
