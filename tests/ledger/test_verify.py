@@ -143,6 +143,57 @@ def test_inventories_and_traits_without_a_name_are_not_served(path, statement, w
         asyncio.run(use())
 
 
+HUGE = 2**31
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("total", HUGE), ("reserved", HUGE), ("min_unit", -HUGE), ("max_unit", 2**40), ("step_size", HUGE)],
+)
+def test_a_number_of_an_inventory_beyond_31_bits_is_out_of_range(path, column, value):
+    spoil(path, f"UPDATE inventories SET {column} = {value} WHERE total = 8")
+    assert ("out-of-range", f"{column} of VCPU of resource provider p") in found(path)
+    assert detail(path, "out-of-range") == f"{value} is more than 2147483647"
+
+
+def test_an_id_beyond_31_bits_is_out_of_range(path):
+    spoil(path, f"UPDATE resource_providers SET id = {HUGE} WHERE uuid = 'q'")
+    assert ("out-of-range", "id of resource provider q") in found(path)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"UPDATE inventories SET total = {HUGE}",
+        f"UPDATE resource_providers SET id = {HUGE} WHERE uuid = 'q'",
+        f"UPDATE allocations SET resource_class_id = {HUGE} WHERE used = 4",
+    ],
+)
+def test_numbers_with_too_many_bits_are_not_served(path, statement):
+    async def use() -> None:
+        async with opened(path):
+            pass
+
+    spoil(path, statement)
+    with pytest.raises(Damaged, match=r"too many bits .*'roost db verify'"):
+        asyncio.run(use())
+
+
+@pytest.mark.parametrize(
+    ("table", "uuid", "subject", "seq"),
+    [("resource_providers", "p", "resource provider p", 9), ("consumers", "c", "consumer c", 8)],
+)
+def test_a_time_is_that_of_the_newest_commit_that_names_the_thing(path, table, uuid, subject, seq):
+    spoil(path, f"UPDATE {table} SET changed_at = 17 WHERE uuid = '{uuid}'")
+    assert found(path) == [("time-differs", subject)]
+    assert f"changed at 17.0, but commit {seq}, the newest that names it" in detail(path, "time-differs")
+
+
+def test_a_time_of_a_commit_that_is_not_kept_is_not_judged(path):
+    spoil(path, "UPDATE consumers SET changed_at = 17 WHERE uuid = 'c'", "DELETE FROM commits WHERE seq < 9")
+    assert "time-differs" not in {kind for kind, _ in found(path)}
+
+
 def test_parent_loop(path):
     spoil(
         path,
@@ -205,6 +256,7 @@ def test_over_capacity_by_a_claim_that_should_have_been_refused_says_so(path):
         forged = AllocationsChanged("c", consumer, consumer, held, holds)
         row = (11, "me", 0.0, msgspec.json.encode([forged]).decode())
         connection.execute("INSERT INTO commits VALUES (?, ?, ?, ?)", row)
+        connection.execute("UPDATE consumers SET changed_at = 0.0 WHERE uuid = 'c'")
         connection.execute("UPDATE allocations SET used = 9 WHERE used = 4")
     assert found(path) == [("over-capacity", "VCPU of resource provider p")]
     assert "commit 11 allocated it all the same" in detail(path, "over-capacity")

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -19,6 +20,7 @@ from roost.ledger.findings import (
     ASSIGNMENT_UNREADABLE,
     BROKEN_REFERENCE,
     EMPTY_CONSUMER,
+    OUT_OF_RANGE,
     PARENT_LOOP,
     Finding,
 )
@@ -38,6 +40,7 @@ from roost.model.change import (
     WordAnnounced,
 )
 from roost.model.inventory import Inventory
+from roost.model.vocabulary import MAX_INT
 
 PROVIDER = "resource provider"
 GENERATION = "generation of resource provider"
@@ -92,12 +95,14 @@ class Side(NamedTuple):
 class AuditSnapshot:
     """The facts of the tables.
 
-    ``used``: sums of the allocations, by provider and class. ``members``: the providers of each member of a
-    server group, by group and consumer. ``assigned``: the assignments on each node.
+    ``changed_at``: the time of each provider and consumer, by kind and uuid. ``used``: sums of the
+    allocations, by provider and class. ``members``: the providers of each member of a server group, by group
+    and consumer. ``assigned``: the assignments on each node.
     """
 
     def __init__(self) -> None:
         self.facts: Facts = {kind: {} for kind in KINDS}
+        self.changed_at: dict[tuple[str, str], float] = {}
         self.used: Counter[tuple[str, str]] = Counter()
         self.members: Members = {}
         self.assigned: Assignments = {}
@@ -148,6 +153,16 @@ def sides(change: Change) -> Iterator[Side]:
             yield Side(TRAIT, change.name, change.before, change.after)
         case WordAnnounced():
             yield Side(WORD, ANNOUNCED, change.before or None, change.after or None)
+
+
+def named_by(change: Change) -> tuple[str, str] | None:
+    """Return the kind and the uuid of the thing whose time a change sets; None: of no row."""
+    match change:
+        case AllocationsChanged():
+            return CONSUMER, change.consumer
+        case ResourceClassChanged() | TraitChanged() | WordAnnounced():
+            return None
+    return PROVIDER, change.provider
 
 
 def facts_of(fleet: Fleet) -> Facts:
@@ -237,11 +252,14 @@ class _Reading:
         rows = self._rows(tables.resource_providers)
         self._uuids.update({row.id: row.uuid for row in rows})
         for row in rows:
+            if row.id > MAX_INT:
+                self._find(OUT_OF_RANGE, f"id of {PROVIDER} {row.uuid}", f"{row.id} is more than {MAX_INT}")
             parent = None
             if row.parent_id is not None:
                 parent = self._named(f"{PROVIDER} {row.uuid}", "parent", row.parent_id, self._uuids)
             self.snapshot.put(PROVIDER, row.uuid, ProviderIdentity(row.id, row.name, parent))
             self.snapshot.put(GENERATION, row.uuid, row.generation)
+            self.snapshot.changed_at[PROVIDER, row.uuid] = row.changed_at
         self._find_loops()
 
     def inventories_and_sets(self) -> None:
@@ -249,7 +267,11 @@ class _Reading:
         for row_id, class_id, *record in self._rows(tables.inventories):
             found = self._provider_and(f"inventory of class {class_id}", row_id, class_id, self._classes)
             if found is not None:
-                inventories[found[0]][found[1]] = Inventory(*record)
+                inventory = inventories[found[0]][found[1]] = Inventory(*record)
+                for name, value in msgspec.structs.asdict(inventory).items():
+                    if name != "allocation_ratio" and abs(value) > MAX_INT:
+                        subject = f"{name} of {found[1]} of {PROVIDER} {found[0]}"
+                        self._find(OUT_OF_RANGE, subject, f"{value} is more than {MAX_INT}")
         having: defaultdict[str, list[str]] = defaultdict(list)
         for row_id, trait_id in self._rows(tables.provider_traits):
             found = self._provider_and(f"trait {trait_id}", row_id, trait_id, self._traits)
@@ -290,6 +312,7 @@ class _Reading:
             if owner.group is not None and held.get(row.uuid):
                 self.snapshot.members[owner.group, row.uuid] = tuple(sorted(held[row.uuid]))
             self.snapshot.put(CONSUMER, row.uuid, Holding(owner, held.pop(row.uuid, {})))
+            self.snapshot.changed_at[CONSUMER, row.uuid] = row.changed_at
             if not self.snapshot.facts[CONSUMER][row.uuid].allocations:
                 self._find(EMPTY_CONSUMER, f"{CONSUMER} {row.uuid}", "holds nothing, and should not be there")
         for consumer, allocations in sorted(held.items()):

@@ -1,7 +1,7 @@
 """The errors of the ledger. Commands refuse with errors of their own.
 
 LedgerError
-├── Damaged        rows of the tables refer to rows that do not exist
+├── Damaged        rows of the tables refer to rows that do not exist, or have impossible numbers
 ├── LedgerBusy     other writers were first too many times in a row
 └── SequenceTaken  another writer took the sequence number (inside the ledger only)
 """
@@ -14,7 +14,7 @@ class LedgerError(Exception):
 
 
 class Damaged(LedgerError, OperatorError):
-    """Rows of the tables refer to rows that do not exist. No fleet can be loaded from them."""
+    """Rows refer to rows that do not exist, or have impossible numbers. No fleet can be loaded from them."""
 
 
 class LedgerBusy(LedgerError):

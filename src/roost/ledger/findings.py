@@ -4,6 +4,8 @@ import msgspec
 
 BROKEN_REFERENCE = "broken-reference"
 """A row names a provider, class, trait or consumer that does not exist."""
+OUT_OF_RANGE = "out-of-range"
+"""A number of an inventory, or the id of a row, has more than 31 bits."""
 PARENT_LOOP = "parent-loop"
 """A provider is its own ancestor."""
 EMPTY_CONSUMER = "empty-consumer"
@@ -28,6 +30,8 @@ COMMIT_UNREADABLE = "commit-unreadable"
 """A commit's changes cannot be decoded."""
 STATE_DIFFERS = "state-differs"
 """The tables, or a later commit, contradict the state that a commit says it left."""
+TIME_DIFFERS = "time-differs"
+"""A provider or consumer has another time than the newest kept commit that names it."""
 UNEXPLAINED = "unexplained"
 """The tables have a fact that no commit put there, though all commits are kept."""
 

@@ -23,6 +23,7 @@ from roost.ledger.audit_snapshot import (
     differences,
     facts_of,
     members_in,
+    named_by,
     put,
     sides,
     used_in,
@@ -34,6 +35,7 @@ from roost.ledger.findings import (
     COMMIT_UNREADABLE,
     FLEET_DIFFERS,
     STATE_DIFFERS,
+    TIME_DIFFERS,
     UNEXPLAINED,
     Finding,
 )
@@ -85,7 +87,7 @@ def replay(
     if history.at == 0:
         history.expect_nothing()
     history.redo(seqs[-1])
-    return findings + history.findings
+    return findings + history.findings + history.times
 
 
 class _History:
@@ -109,10 +111,13 @@ class _History:
         self.at = -1
         """The newest commit that is not undone."""
         self.findings: list[Finding] = []
+        self.times: list[Finding] = []
+        """Findings on the times of rows, which contradict no fact."""
 
     def undo(self, oldest: int) -> None:
         """Undo commits down to and including ``oldest``, or until one cannot be decoded."""
-        for seq, text in self._commits(commits.c.seq >= oldest, commits.c.seq.desc()):
+        named: set[tuple[str, str]] = set()
+        for seq, text, at in self._commits(commits.c.seq >= oldest, commits.c.seq.desc()):
             try:
                 changes = decode_changes(text)
             except msgspec.MsgspecError as error:
@@ -121,6 +126,10 @@ class _History:
                 return
             for change in reversed(changes):
                 self._undo(seq, change)
+                thing = named_by(change)
+                if thing is not None and thing not in named:
+                    named.add(thing)
+                    self._check_time(seq, at, *thing)
             if self._fleet is not None:
                 self._move_fleet(seq, changes, back=True)
             self.at = seq - 1
@@ -143,7 +152,7 @@ class _History:
 
     def redo(self, newest: int) -> None:
         """Redo the undone commits up to ``newest``, and compare the result with the tables."""
-        for seq, text in self._commits(commits.c.seq > self.at, commits.c.seq.asc()):
+        for seq, text, _ in self._commits(commits.c.seq > self.at, commits.c.seq.asc()):
             changes = decode_changes(text)
             for change in changes:
                 for kind, name, _, after in sides(change):
@@ -182,6 +191,13 @@ class _History:
             put(self._snapshot.facts, kind, name, before)
         self._breaches.look_back(seq, change)
 
+    def _check_time(self, seq: int, at: float, kind: str, name: str) -> None:
+        """Compare the time of a row with that of commit ``seq``, the newest one that names it."""
+        changed_at = self._snapshot.changed_at.get((kind, name))
+        if changed_at is not None and changed_at != at:
+            detail = f"changed at {changed_at}, but commit {seq}, the newest that names it, was made at {at}"
+            self.times.append(Finding(TIME_DIFFERS, f"{kind} {name}", detail))
+
     def _move_fleet(self, seq: int, changes: list[Change], back: bool) -> None:
         assert self._fleet is not None
         try:
@@ -204,8 +220,9 @@ class _History:
 
     def _commits(
         self, where: sa.ColumnElement[bool], order: sa.UnaryExpression[int]
-    ) -> Iterator[tuple[int, str]]:
-        query = sa.select(commits.c.seq, commits.c.changes).where(where).order_by(order)
+    ) -> Iterator[tuple[int, str, float]]:
+        columns = (commits.c.seq, commits.c.changes, commits.c.committed_at)
+        query = sa.select(*columns).where(where).order_by(order)
         rows = self._connection.execute(query, execution_options={"yield_per": COMMITS_AT_ONCE})
         with rows:
             for row in rows:

@@ -24,6 +24,7 @@ from roost.model.assignment import Assignment
 
 _AT_ONCE = 20_000
 """Rows fetched together: at most so many are Python objects at the same time."""
+_TELLS_ALL = "'roost db verify' tells all that is wrong"
 
 Column = npt.NDArray[Any]
 Columns = Sequence[Sequence[Any]]
@@ -77,9 +78,9 @@ def _providers(connection: Connection) -> ProviderColumns:
             names.extend(some_names)
             yield rows, *rest
 
-    rows, parents, generations, changed_at = _columns(numbers(), (np.intp, float, np.int64, float))
+    rows, parents, generations, changed_at = _columns(numbers(), (np.int32, float, np.int64, float))
     above = np.where(np.isnan(parents), -1, parents).astype(np.int32)
-    return ProviderColumns(rows, uuids, names, above, generations, changed_at)
+    return ProviderColumns(rows.astype(np.intp), uuids, names, above, generations, changed_at)
 
 
 def _inventories(connection: Connection, classes: dict[int, str]) -> Iterator[tuple[str, InventoryRecords]]:
@@ -228,14 +229,20 @@ def _named(names: dict[int, str], number: int, what: str) -> str:
 
 
 def _damaged(what: str, number: int) -> Damaged:
-    return Damaged(
-        f"there are {what} {number} (an id), which is not there: 'roost db verify' tells all that is wrong"
-    )
+    return Damaged(f"there are {what} {number} (an id), which is not there: {_TELLS_ALL}")
 
 
 def _columns(parts: Iterable[Columns], dtypes: Sequence[npt.DTypeLike]) -> list[Column]:
-    """Return the columns of a query's rows as arrays. NULL becomes NaN in an array of floats."""
-    arrays = [[np.array(values, dtype) for values, dtype in zip(part, dtypes, strict=True)] for part in parts]
+    """Return the columns of a query's rows as arrays. NULL becomes NaN in an array of floats.
+
+    Raises: `Damaged` if a number has too many bits for its column.
+    """
+    try:
+        arrays = [
+            [np.array(values, dtype) for values, dtype in zip(part, dtypes, strict=True)] for part in parts
+        ]
+    except OverflowError as error:
+        raise Damaged(f"a number has too many bits ({error}): {_TELLS_ALL}") from None
     empty = [np.zeros(0, dtype) for dtype in dtypes]
     return [np.concatenate(column) for column in zip(empty, *arrays, strict=True)]
 

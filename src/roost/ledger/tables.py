@@ -25,7 +25,7 @@ commits = sa.Table(
     "commits",
     metadata,
     sa.Column("seq", SEQUENCE, primary_key=True, autoincrement=False),
-    # Unique to each append: a random name of the process, and a counter.
+    # The token of the append, unique to each: a random text, and a counter of the process.
     sa.Column("writer", UUID, nullable=False),
     sa.Column("committed_at", sa.Double, nullable=False),
     sa.Column("changes", BIG_TEXT, nullable=False),

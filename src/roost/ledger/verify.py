@@ -26,10 +26,12 @@ from roost.ledger.audit_snapshot import (
     used_in,
 )
 from roost.ledger.breaches import Breaches
+from roost.ledger.errors import Damaged
 from roost.ledger.findings import (
     ASSIGNMENT_UNREADABLE,
     BROKEN_REFERENCE,
     FLEET_DIFFERS,
+    OUT_OF_RANGE,
     PARENT_LOOP,
     USE_DIFFERS,
     Finding,
@@ -38,7 +40,7 @@ from roost.ledger.history import Progress, no_progress, replay
 from roost.ledger.load import load
 from roost.ledger.tables import allocations, resource_classes, resource_providers
 
-_UNLOADABLE = (BROKEN_REFERENCE, PARENT_LOOP, ASSIGNMENT_UNREADABLE)
+_UNLOADABLE = (BROKEN_REFERENCE, OUT_OF_RANGE, PARENT_LOOP, ASSIGNMENT_UNREADABLE)
 
 
 def verify(connection: Connection, progress: Progress = no_progress) -> list[Finding]:
@@ -64,7 +66,7 @@ def _load(connection: Connection, snapshot: AuditSnapshot) -> tuple[Fleet | None
     """Load a fleet, and compare it with the tables; None if it cannot be loaded or differs."""
     try:
         fleet = load(connection)
-    except FleetError as error:
+    except (FleetError, Damaged) as error:
         return None, [Finding(FLEET_DIFFERS, "fleet", f"cannot be loaded: {error}")]
     findings = _differences(fleet, snapshot)
     return (None if findings else fleet), findings
