@@ -9,7 +9,6 @@ Each folder is a room with one purpose, which imports only the rooms above it in
 
 model      immutable values that all rooms exchange
 process    logs, metrics, traces, deadlines and threads of every process
-machine    conductors and agents as generators of steps
 storage    SQL databases: connections, schemas, group commit
 fleet      the inventory in memory
 web        the HTTP kernel

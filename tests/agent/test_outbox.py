@@ -1,5 +1,6 @@
 """Which poll brings which results: each is brought once; what is quickly done costs no poll of its own."""
 
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
@@ -8,28 +9,31 @@ from roost.agent.outbox import Outbox
 from roost.agent.protocol.questions import Poll
 from roost.agent.protocol.types import Build, Destroyed, SessionKey
 from roost.agent.workload import AgentWorkload
-from roost.machine import Await, Monotonic, Start
 from roost.model.instance import BuildResult
 from support.cells import instance
+from support.stepped_contexts import SteppedContext
 
 SECONDS = 0.5
 
 
 @pytest.fixture
-def work() -> AgentWorkload:
-    return AgentWorkload("a", "topic", lambda *_: None, start_seconds=5.0, retry_seconds=1.0)
+def context() -> SteppedContext:
+    return SteppedContext()
 
 
 @pytest.fixture
-def outbox(work: AgentWorkload) -> Outbox:
-    return Outbox(work, "topic", SECONDS)
+def work(context: SteppedContext) -> AgentWorkload:
+    return AgentWorkload(context, "a", "topic", lambda *_: None, start_seconds=5.0, retry_seconds=1.0)
+
+
+@pytest.fixture
+def outbox(context: SteppedContext, work: AgentWorkload) -> Outbox:
+    return Outbox(context, work, "topic", SECONDS)
 
 
 def begin(work: AgentWorkload, uuid: str) -> None:
     """Begin a build; nothing of it is done."""
-    for step in work.take(Build(instance(uuid), 60.0), asked=0.0, counter=1).__await__():
-        if isinstance(step, Start):
-            step.machine.__await__().close()
+    work.take(Build(instance(uuid), 60.0), asked=0.0, counter=1)
 
 
 def done(work: AgentWorkload, uuid: str) -> BuildResult:
@@ -58,38 +62,36 @@ def test_what_the_waiting_poll_has_brought_is_not_brought_again(work: AgentWorkl
     assert outbox.is_pressing
 
 
-def step(machine: Any, answer: Any, kind: type) -> Any:
-    asked = machine.send(answer)
-    assert isinstance(asked, kind)
-    return asked
+def waits(gathering: Coroutine[Any, Any, None], answer: bool | None = None) -> float:
+    """Go on with the answer to a wait; return the seconds of the next one."""
+    [seconds] = gathering.send(answer).arguments
+    return float(seconds)
 
 
 def test_the_poll_waits_for_what_was_ordered_last_and_no_longer(work: AgentWorkload, outbox: Outbox) -> None:
     begin(work, "long")
     begin(work, "i")
     outbox.begins("i")
-    machine = outbox.gather()
-    step(machine, None, Monotonic)
-    step(machine, 10.0, Monotonic)
-    assert step(machine, 10.1, Await).seconds == pytest.approx(SECONDS - 0.1)
+    gathering = outbox.gather()
+    assert waits(gathering) == SECONDS
     assert not outbox.is_pressing
     done(work, "i")
     assert not outbox.is_pressing, "the poll that comes next brings it"
     with pytest.raises(StopIteration):
-        machine.send(True)
+        gathering.send(True)
     assert outbox.is_pressing
 
 
-def test_the_poll_waits_so_long_at_most(work: AgentWorkload, outbox: Outbox) -> None:
+def test_the_poll_waits_so_long_at_most(context: SteppedContext, work: AgentWorkload, outbox: Outbox) -> None:
     begin(work, "i")
     outbox.begins("i")
-    machine = outbox.gather()
-    step(machine, None, Monotonic)
-    step(machine, 10.0, Monotonic)
-    step(machine, 10.0, Await)
-    step(machine, False, Monotonic)
+    gathering = outbox.gather()
+    assert waits(gathering) == SECONDS
+    context.now += 0.1
+    assert waits(gathering, False) == pytest.approx(SECONDS - 0.1)
+    context.now = SECONDS
     with pytest.raises(StopIteration):
-        machine.send(10.0 + SECONDS)
+        gathering.send(False)
 
 
 def test_the_poll_does_not_wait_where_things_take_longer(work: AgentWorkload, outbox: Outbox) -> None:

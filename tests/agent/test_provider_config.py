@@ -52,7 +52,7 @@ def filled(config: ProviderConfig, tree: ProviderTree) -> None:
 def report(world: ProviderWorld, config: ProviderConfig) -> None:
     world.fill = lambda tree: filled(config, tree)
     session = SessionKey("host", "nonce", 1)
-    assert world.run(report_providers(session, "host", ROOT, world.kept)).refusals == ()
+    assert world.run(report_providers(world, session, "host", ROOT, world.kept)).refusals == ()
 
 
 def test_what_a_file_adds_is_taken_away_with_it_and_what_others_made_stays(tmp_path: Path) -> None:

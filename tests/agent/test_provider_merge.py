@@ -18,7 +18,7 @@ ROOT, X, Y = (provider_uuid(name) for name in ("host", "x", "y"))
 
 
 def report(world: ProviderWorld, most: int | None = None, **options):
-    return world.run(report_providers(SESSION, "host", ROOT, world.kept, **options), most)
+    return world.run(report_providers(world, SESSION, "host", ROOT, world.kept, **options), most)
 
 
 def filled(world: ProviderWorld, fill) -> None:

@@ -22,10 +22,10 @@ from roost.agent.provider_report import Reported, report_providers
 from roost.agent.provider_tree import ProviderTree
 from roost.conductor.agent_endpoint.relay import ProviderRelay
 from roost.ledger import LedgerBusy
-from roost.machine import Performer
 from roost.model.inventory import Inventory
 from roost.model.provider_names import provider_uuid
 from roost.placement.service import PlacementService
+from roost.process.asyncio_context import AsyncioContext
 from support.drivers import HeldDriver
 from support.ledgers import claim, opened
 
@@ -80,8 +80,8 @@ class Reporter:
             "state": self.state.ask,
         }
         applied = self.state.applied.get("host", {})
-        performer = Performer(lambda name: self.service.ledger.database, services)
-        return await performer.run(report_providers(SESSION, "host", ROOT, applied, read=read))
+        context = AsyncioContext(lambda name: self.service.ledger.database, services)
+        return await report_providers(context, SESSION, "host", ROOT, applied, read=read)
 
 
 @asynccontextmanager

@@ -199,10 +199,10 @@ def test_two_processes_tell_a_drain_once_and_a_later_word_wins(place: Place) -> 
 def test_drains_of_a_cell_that_is_away_wait(tmp_path) -> None:
     async def use(now: Conductors, client: httpx.AsyncClient) -> None:
         await say(client, "hosts/a", False)
-        run = now.super._performer.run
-        await run(look_at_drains(("cell2",)))
+        context = now.super._context
+        await look_at_drains(context, ("cell2",))
         assert await drains(client) == []
-        await run(look_at_drains(("cell1",)))
+        await look_at_drains(context, ("cell1",))
         assert len(await drains(client)) == 1
 
     using(tmp_path, use)

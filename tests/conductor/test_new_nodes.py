@@ -6,8 +6,8 @@ import pytest
 
 from roost.agent.protocol.types import SessionKey
 from roost.conductor.agent_endpoint.new_nodes import NewNodes, NewNodesJudge
-from roost.machine import Ask, Read
 from roost.model.node import NodeReport
+from support.stepped_contexts import SteppedContext
 
 SESSION = SessionKey("host1", "nonce", 1)
 NOTHING = NewNodes(frozenset(), frozenset())
@@ -21,25 +21,24 @@ def judged(
     judge: NewNodesJudge, session: SessionKey, nodes: list[str], stored: Mapping[str, str]
 ) -> list[str]:
     """Judge reports of nodes that placement does not know; returns what was read or asked for."""
-    machine = judge.judge(session, [report(node) for node in nodes])
+    judging = judge.judge(session, [report(node) for node in nodes])
     done: list[str] = []
     try:
-        step = machine.send(None)
+        step = judging.send(None)
         while True:
-            done.append(type(step).__name__)
-            assert isinstance(step, Read | Ask)
-            step = machine.send(stored if isinstance(step, Read) else None)
+            done.append(step.name)
+            step = judging.send(stored if step.name == "read" else None)
     except StopIteration as ended:
         assert ended.value == NOTHING
     return done
 
 
 def test_the_database_is_read_until_the_nodes_are_known_to_be_the_sessions_own() -> None:
-    judge = NewNodesJudge("cell/a")
-    assert judged(judge, SESSION, ["n1"], {}) == ["Read", "Ask"], "not stored yet"
-    assert judged(judge, SESSION, ["n1"], {"n1": "host1"}) == ["Read"]
+    judge = NewNodesJudge(SteppedContext(), "cell/a")
+    assert judged(judge, SESSION, ["n1"], {}) == ["read", "ask"], "not stored yet"
+    assert judged(judge, SESSION, ["n1"], {"n1": "host1"}) == ["read"]
     assert judged(judge, SESSION, ["n1"], {}) == []
-    assert judged(judge, SESSION, ["n1", "n2"], {}) == ["Read", "Ask"]
+    assert judged(judge, SESSION, ["n1", "n2"], {}) == ["read", "ask"]
 
 
 @pytest.mark.parametrize(
@@ -53,12 +52,12 @@ def test_the_database_is_read_until_the_nodes_are_known_to_be_the_sessions_own()
     ids=["session", "session of the same epoch", "host"],
 )
 def test_what_another_session_has_is_read_anew(later: SessionKey) -> None:
-    judge = NewNodesJudge("cell/a")
+    judge = NewNodesJudge(SteppedContext(), "cell/a")
     judged(judge, SESSION, ["n1"], {"n1": "host1"})
-    assert judged(judge, later, ["n1"], {"n1": "host1"}) == ["Read"]
+    assert judged(judge, later, ["n1"], {"n1": "host1"}) == ["read"]
 
 
 def test_a_node_of_another_host_is_never_taken_for_the_sessions_own() -> None:
-    judge = NewNodesJudge("cell/a")
-    assert judged(judge, SESSION, ["n1"], {"n1": "host2"}) == ["Read"]
-    assert judged(judge, SESSION, ["n1"], {"n1": "host2"}) == ["Read"]
+    judge = NewNodesJudge(SteppedContext(), "cell/a")
+    assert judged(judge, SESSION, ["n1"], {"n1": "host2"}) == ["read"]
+    assert judged(judge, SESSION, ["n1"], {"n1": "host2"}) == ["read"]

@@ -13,8 +13,8 @@ from roost.conductor.questions import (
     placement_service,
     scheduler_service,
 )
-from roost.machine import UnknownService
 from roost.model.spec import Selection
+from roost.process.context import UnknownService
 from support.clouds import holding, spec
 
 FAILED = Selection("h1", "n1", "c", {}, {}, 1.0)

@@ -185,7 +185,7 @@ def test_reshape_that_was_cut_off_is_settled(tmp_path: Path, made: bool) -> None
             world.placement.reshape = placed  # type: ignore[method-assign]
             [mark] = await world.cell.read(ReadReshapeMarks())
             assert await follows(world, "one") == (not made)
-            await world.service._performer.run(settle("cell/cell1", mark))
+            await settle(world.service._endpoint._context, "cell/cell1", mark)
             assert await follows(world, "one")
             assert await world.cell.read(ReadReshapeMarks()) == []
             with pytest.raises(ConcurrentUpdate):

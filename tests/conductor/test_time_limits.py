@@ -1,12 +1,15 @@
-"""The time limits of a cell, by machines that see what stands still on their own clock."""
+"""The time limits of a cell, by coroutines that see what stands still on their own clock."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
 
 from msgspec.structs import replace
 
 from roost.conductor.time_limits import AT_ONCE, TimeLimits, limit_builds, limit_deletions, trim_past
-from roost.machine import Machine, Performer
 from roost.model.instance import ASSIGNED, DELETING, DESTROYED, ERROR, FAILED, STARTING, DestroyOrder
+from roost.process.asyncio_context import AsyncioContext
 from roost.state.cell_database.building import AttemptKey, ConfirmAttempt
 from roost.state.cell_database.deletions import DeleteInstances
 from roost.state.cell_database.history import PRUNED_AT_ONCE, ReadHistory
@@ -20,7 +23,7 @@ LIMITS = TimeLimits(build_seconds=100.0, destroy_seconds=100.0)
 
 
 class Ended(Exception):
-    """The machine has looked as often as the test wants."""
+    """It has looked as often as the test wants."""
 
 
 class Clock:
@@ -47,12 +50,12 @@ class Clock:
         if self.look == self.looks:
             raise Ended
 
-    async def run(self, machine: Machine[None]) -> None:
-        performer = Performer(lambda _: self, clock=lambda: NOW, monotonic=lambda: self.now, sleep=self.sleep)
-        try:
-            await performer.run(machine)
-        except Ended:
-            return
+    async def run(self, keep: Callable[..., Awaitable[None]], *arguments: Any) -> None:
+        context = AsyncioContext(
+            lambda _: self, clock=lambda: NOW, monotonic=lambda: self.now, sleep=self.sleep
+        )
+        with suppress(Ended):
+            await keep(context, *arguments)
 
 
 async def state(cell, uuid: str = "i") -> str:
@@ -64,9 +67,9 @@ def test_build_that_its_host_never_confirms_fails_when_its_time_is_over(tmp_path
         async with opened_cell(tmp_path) as cell:
             await cell.add([instance(), instance("starting")])
             await cell.write(ConfirmAttempt(AttemptKey("starting", 1), "a", NOW))
-            await Clock(cell, 20).run(limit_builds("cell1", LIMITS))
+            await Clock(cell, 20).run(limit_builds, "cell1", LIMITS)
             assert await state(cell) == ASSIGNED
-            await Clock(cell, 21).run(limit_builds("cell1", LIMITS))
+            await Clock(cell, 21).run(limit_builds, "cell1", LIMITS)
             assert (await state(cell), await state(cell, "starting")) == (FAILED, STARTING)
             assert (await cell.read(WorkOfHosts(("a",)))).orders == [DestroyOrder("i", 1, "a")]
 
@@ -84,7 +87,7 @@ def test_builds_of_a_large_outage_are_ended_by_several_transactions(tmp_path) ->
                     ended.append(len(work.keys))
                     return await super().write(work)
 
-            await Counting(cell, looks=22).run(limit_builds(cell.name, LIMITS))
+            await Counting(cell, looks=22).run(limit_builds, cell.name, LIMITS)
             assert ended == [AT_ONCE, 1]
             assert len(await cell.in_state(FAILED)) == AT_ONCE + 1
 
@@ -98,9 +101,9 @@ def test_time_that_the_database_was_away_counts_for_nobody(tmp_path) -> None:
     async def run() -> None:
         async with opened_cell(tmp_path) as cell:
             await cell.add([instance()])
-            await Clock(cell, 30, outage).run(limit_builds("cell1", LIMITS))
+            await Clock(cell, 30, outage).run(limit_builds, "cell1", LIMITS)
             assert await state(cell) == ASSIGNED
-            await Clock(cell, 36, outage).run(limit_builds("cell1", LIMITS))
+            await Clock(cell, 36, outage).run(limit_builds, "cell1", LIMITS)
             assert await state(cell) == FAILED
 
     asyncio.run(run())
@@ -120,9 +123,9 @@ def test_deletion_waits_for_its_host_as_long_as_that_lives(tmp_path) -> None:
                 if clock.look <= 60:
                     await cell.write(RenewLease(session_name("a"), "agent", 1, clock.look))
 
-            await Clock(cell, 79, live).run(limit_deletions("cell1", LIMITS))
+            await Clock(cell, 79, live).run(limit_deletions, "cell1", LIMITS)
             assert await state(cell) == DELETING
-            await Clock(cell, 90, live).run(limit_deletions("cell1", LIMITS))
+            await Clock(cell, 90, live).run(limit_deletions, "cell1", LIMITS)
             assert await state(cell) == DESTROYED
             assert (await cell.read(WorkOfHosts(("a",)))).orders == [DestroyOrder("i", 1, "a")]
 
@@ -140,7 +143,7 @@ def test_histories_are_forgotten_when_their_time_is_over(tmp_path) -> None:
             await cell.forget(many)
             for days, there in ((1.0, True), (-1.0, False)):
                 limits = replace(LIMITS, history_days=days)
-                await Clock(cell, 0).run(trim_past("cell1", limits))
+                await Clock(cell, 0).run(trim_past, "cell1", limits)
                 for uuid in (many[0], many[-1]):
                     assert (await cell.read(ReadHistory(uuid)) is not None) is there
             assert await cell.read(ReadHistory("kept")) is not None

@@ -14,9 +14,9 @@ from roost.agent.protocol.types import SessionKey
 from roost.conductor.agent_endpoint.polls import StorePoll
 from roost.conductor.agent_endpoint.sessions import OpenSession
 from roost.conductor.agent_endpoint.works import ConfirmBuild
-from roost.machine import Work
 from roost.model.instance import BuildRequest, BuildResult, DestroyOrder
 from roost.model.node import NodeReport
+from roost.process.context import Work
 from roost.state.api_database.build_requests import AcceptRequest, FinishRequest, RequestKey, RetakeRequest
 from roost.state.api_database.mappings import DeleteMapped, MapInstances
 from roost.state.api_database.tables import metadata as api_tables

@@ -20,7 +20,6 @@ from roost.conductor.super_conductor import SuperConductor
 from roost.conductor.words.words import Words
 from roost.ledger import SCHEMA as LEDGER
 from roost.ledger import Ledger
-from roost.machine import Work
 from roost.model.instance import ASSIGNED, BuildRequest, BuildResult, Instance
 from roost.model.inventory import Inventory
 from roost.model.node import NodeReport
@@ -29,6 +28,7 @@ from roost.model.spec import Flavor, RequestSpec, ServerGroup
 from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.providers import CreateProvider
 from roost.placement.service import PlacementService
+from roost.process.context import Work
 from roost.records import RecordQueue
 from roost.scheduler import Scheduler
 from roost.scheduler.gateways.local import LocalGateway

@@ -1,6 +1,6 @@
 """A placement with one tree of providers in memory, and a driver that wants what a test says."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
@@ -22,11 +22,11 @@ from roost.agent.protocol.types import (
     Written,
 )
 from roost.agent.provider_tree import ProviderTree
-from roost.machine import Ask, Log, Machine
 from roost.model.inventory import Inventory
+from support.stepped_contexts import SteppedContext
 
 
-class ProviderWorld:
+class ProviderWorld(SteppedContext):
     """Placement, the driver and the state of one agent. ``fill`` is what the driver does to its tree.
 
     ``writes`` lists what was written. ``between`` is called once, before the next writes: others at work.
@@ -34,47 +34,44 @@ class ProviderWorld:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.states: dict[str, ProviderState] = {}
         self.kept: Applied = {}
         self.fill: Callable[[ProviderTree], None] = lambda tree: None
         self.writes: list[ProviderWrite] = []
         self.between: Callable[[], None] | None = None
         self.in_use: set[str] = set()
-        self.logged: list[str] = []
 
-    def run(self, machine: Machine[Any], most: int | None = None) -> Any:
-        """Run a machine; after ``most`` steps its process dies, and None is returned."""
+    def run(self, routine: Coroutine[Any, Any, Any], most: int | None = None) -> Any:
+        """Run a coroutine; after ``most`` waits its process dies, and None is returned."""
         answer: Any = None
-        steps = machine.__await__()
         try:
-            step = steps.send(None)
+            step = routine.send(None)
             while most is None or most > 0:
                 most = None if most is None else most - 1
-                answer = self._answer(step)
-                step = steps.send(answer)
+                answer = self._answer(*step.arguments)
+                step = routine.send(answer)
         except StopIteration as ended:
             return ended.value
-        steps.close()
+        routine.close()
         return None
 
-    def _answer(self, step: Any) -> Any:
-        match step:
-            case Ask("cell", ReadTree()):
+    def _answer(self, service: str, question: Any) -> Any:
+        match service, question:
+            case "cell", ReadTree():
                 return tuple(self.states.values())
-            case Ask("cell", WriteProviders(_, _, writes)):
+            case "cell", WriteProviders(_, _, writes):
                 if self.between is not None:
                     others, self.between = self.between, None
                     others()
                 return self._write(writes)
-            case Ask("driver", FillTree(tree, _)):
+            case "driver", FillTree(tree, _):
                 self.fill(tree)
                 return tree
-            case Ask("state", KeepApplied(_, applied)):
+            case "state", KeepApplied(_, applied):
                 self.kept = applied
-            case Log(event):
-                self.logged.append(event)
             case _:
-                raise TypeError(f"unexpected step {step!r}")
+                raise TypeError(f"unexpected question {question!r}")
         return None
 
     def change(self, uuid: str, **changes: Any) -> None:

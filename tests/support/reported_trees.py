@@ -18,8 +18,8 @@ from roost.agent.protocol.types import Reshaped, SessionKey
 from roost.agent.provider_report import report_providers
 from roost.agent.provider_tree import ProviderTree
 from roost.conductor.agent_endpoint.relay import ProviderRelay
-from roost.machine import Performer
 from roost.placement.client import HttpPlacement
+from roost.process.asyncio_context import AsyncioContext
 from roost.web.auth.credentials import FixedCredentials
 from support.told_calls import Asked, within
 
@@ -57,11 +57,13 @@ class Reporting:
                     "driver": lambda question, of=operations, by=moving: self._driven(question, of, by),
                     "state": state.ask,
                 }
-                performer = Performer(lambda name: None, services)  # type: ignore[arg-type, return-value]
+                context = AsyncioContext(lambda name: None, services)  # type: ignore[arg-type, return-value]
                 applied = state.applied.get(self._name, {})
-                machine = report_providers(SESSION, self._name, self._root, applied, may_reshape=lambda: True)
                 try:
-                    refusals = (await performer.run(machine)).refusals
+                    reported = await report_providers(
+                        context, SESSION, self._name, self._root, applied, may_reshape=lambda: True
+                    )
+                    refusals = reported.refusals
                 except ReshapeRefused as error:
                     refusals = (str(error),)
                 outcomes.append("; ".join(refusals) or None)

@@ -9,9 +9,9 @@ from roost.agent.errors import BuildEnded
 from roost.agent.hardware import Hardware
 from roost.agent.provider_config import ProviderConfig
 from roost.agent.provider_tree import ProviderTree
-from roost.machine import Call, UnknownService
 from roost.model.instance import Instance
 from roost.model.vocabulary import NODE_TRAIT
+from roost.process.context import Call, UnknownService
 
 T = TypeVar("T")
 

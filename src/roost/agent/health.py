@@ -8,12 +8,12 @@ import msgspec
 from roost.agent.driver_calls import ListNodes, ReadHardware, ReadMetrics
 from roost.agent.hardware import Hardware
 from roost.agent.troubles import Troubles
-from roost.machine import Ask
 from roost.model.assignment import digest
 from roost.model.node import NodeInstance, NodeReport
 from roost.model.provider_names import provider_uuid
 from roost.model.text import is_storable
 from roost.model.vocabulary import MAX_NAME
+from roost.process.context import Context
 
 _NO_HARDWARE = "the driver cannot tell its hardware"
 _NO_NODES = "the driver cannot tell its nodes"
@@ -32,16 +32,16 @@ class DriverFacts(msgspec.Struct, frozen=True):
     metrics: dict[str, float]
 
 
-async def read_facts(host: str, troubles: Troubles) -> DriverFacts:
+async def read_facts(context: Context, host: str, troubles: Troubles) -> DriverFacts:
     """Ask the driver. Log and leave out what it fails to report: that must not stop the heartbeat."""
-    nodes = await _nodes(host, troubles)
-    hardware = await _hardware(troubles)
-    return DriverFacts(nodes, hardware, await _metrics(troubles))
+    nodes = await _nodes(context, host, troubles)
+    hardware = await _hardware(context, troubles)
+    return DriverFacts(nodes, hardware, await _metrics(context, troubles))
 
 
-async def read_nodes(host: str) -> dict[str, str]:
+async def read_nodes(context: Context, host: str) -> dict[str, str]:
     """Return the root of each node of a host by the node's name. Raises what the driver raises."""
-    nodes = await Ask("driver", ListNodes())
+    nodes = await context.ask("driver", ListNodes())
     return {host: provider_uuid(host)} if nodes is None else nodes
 
 
@@ -107,41 +107,41 @@ def _report(
     )
 
 
-async def _nodes(host: str, troubles: Troubles) -> dict[str, str] | None:
+async def _nodes(context: Context, host: str, troubles: Troubles) -> dict[str, str] | None:
     try:
-        nodes = await read_nodes(host)
+        nodes = await read_nodes(context, host)
     except Exception as error:
-        await troubles.tell(_NO_NODES, error, "error")
+        troubles.tell(_NO_NODES, error, "error")
         return None
-    await troubles.over(_NO_NODES)
+    troubles.over(_NO_NODES)
     return nodes
 
 
-async def _hardware(troubles: Troubles) -> Hardware | None:
+async def _hardware(context: Context, troubles: Troubles) -> Hardware | None:
     try:
-        hardware = await Ask("driver", ReadHardware())
+        hardware = await context.ask("driver", ReadHardware())
     except Exception as error:
         # Then no claim is assigned any of it.
-        await troubles.tell(_NO_HARDWARE, error, "error")
+        troubles.tell(_NO_HARDWARE, error, "error")
         return None
-    await troubles.over(_NO_HARDWARE)
+    troubles.over(_NO_HARDWARE)
     return hardware
 
 
-async def _metrics(troubles: Troubles) -> dict[str, float]:
+async def _metrics(context: Context, troubles: Troubles) -> dict[str, float]:
     try:
-        metrics = await Ask("driver", ReadMetrics())
+        metrics = await context.ask("driver", ReadMetrics())
     except Exception as error:
-        await troubles.tell(_NO_METRICS, error, "error")
+        troubles.tell(_NO_METRICS, error, "error")
         return {}
-    await troubles.over(_NO_METRICS)
+    troubles.over(_NO_METRICS)
     numbers = {name: float(value) for name, value in metrics.items() if is_metric(name, value)}
     if len(numbers) < len(metrics):
         # JSON has neither NaN nor half a character: the message would be refused, and the host be silent.
         left_out = ", ".join(sorted(ascii(name)[:MAX_NAME] for name in metrics.keys() - numbers.keys()))
-        await troubles.tell(_LEFT_OUT, left_out)
+        troubles.tell(_LEFT_OUT, left_out)
     else:
-        await troubles.over(_LEFT_OUT)
+        troubles.over(_LEFT_OUT)
     return numbers
 
 

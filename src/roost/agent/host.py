@@ -1,4 +1,4 @@
-"""The agent of one host as state machines: its session, its polls and the reports of its providers."""
+"""The agent of one host: its session, its polls and the reports of its providers."""
 
 from collections.abc import Mapping
 
@@ -17,9 +17,9 @@ from roost.agent.protocol.types import Build, Guest, HistoryPosition, Opened, Po
 from roost.agent.sent_reports import SentReports
 from roost.agent.troubles import Troubles
 from roost.agent.workload import AgentWorkload
-from roost.machine import Ask, Await, Draw, Increment, Log, Monotonic, Sleep, Start, Wake
 from roost.model.instance import ACTIVE, DELETING
 from roost.model.service_version import SERVICE_VERSION
+from roost.process.context import Context
 from roost.process.metrics import catalogue as metrics
 
 OTHER_DATABASE = "the cell's database is another one, or was restored from a backup"
@@ -67,7 +67,7 @@ class AgentTimes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostAgent:
-    """The agent of one host. `run` is its machine; it asks ``cell``, ``driver`` and ``state``.
+    """The agent of one host. It asks ``cell``, ``driver`` and ``state``.
 
     The agent keeps nothing that matters in memory: the cell says which guests should be on the host, the
     driver which ones are. ``held``: the reason why it carries out no orders, None if it does. ``registered``:
@@ -75,18 +75,21 @@ class HostAgent:
     first report have ended, with success or not.
     """
 
-    def __init__(self, host: str, *, times: AgentTimes | None = None, enabled: bool = True) -> None:
+    def __init__(
+        self, context: Context, host: str, *, times: AgentTimes | None = None, enabled: bool = True
+    ) -> None:
+        self._context = context
         self.host = host
         self.enabled = enabled
         self.held: str | None = None
         self.registered = self.polled = self.reported = False
         self._times = times or AgentTimes()
         self._topic = f"agent/{host}"
-        self._troubles = Troubles(host)
+        self._troubles = Troubles(context, host)
         self._work = AgentWorkload(
-            host, self._topic, self._confirmation, self._times.start, self._times.retry
+            context, host, self._topic, self._confirmation, self._times.start, self._times.retry
         )
-        self._outbox = Outbox(self._work, self._topic, self._times.gather)
+        self._outbox = Outbox(context, self._work, self._topic, self._times.gather)
         self._kept = KeptSession()
         self._session: SessionKey | None = None
         self._recovered = False
@@ -101,13 +104,13 @@ class HostAgent:
 
     async def run(self) -> None:
         """Serve the host for ever. Raises `StateUnusable` if its state cannot be used at the start."""
-        self._kept = await Ask("state", LoadSession())
+        self._kept = await self._context.ask("state", LoadSession())
         self.held = self._kept.held
         await self._open()
-        await Start(f"{self._topic}/providers", self._keep_reporting())
-        await Start(f"{self._topic}/results", self._keep_sending())
+        self._context.start(f"{self._topic}/providers", self._keep_reporting())
+        self._context.start(f"{self._topic}/results", self._keep_sending())
         if self._times.token != float("inf"):
-            await Start(f"{self._topic}/token", self._keep_token())
+            self._context.start(f"{self._topic}/token", self._keep_token())
         failures = 0
         while True:
             try:
@@ -115,34 +118,34 @@ class HostAgent:
                     await self._open()
                 await self._poll(self._wait)
                 failures = 0
-                await self._troubles.over(_NO_POLL)
-                await self._has_begun()
+                self._troubles.over(_NO_POLL)
+                self._has_begun()
                 if self._reshaping:
                     # The endpoint sends orders that were left out with each answer at once.
-                    await Sleep(self._times.retry)
+                    await self._context.sleep(self._times.retry)
                 else:
                     await self._outbox.gather()
             except AgentProtocolError as error:
                 failures += 1
-                await self._troubles.tell(_NO_POLL, error)
-                await self._has_begun()
-                await Sleep(self._pause(failures))
+                self._troubles.tell(_NO_POLL, error)
+                self._has_begun()
+                await self._context.sleep(self._pause(failures))
             except StateUnusable as error:
                 # A disk that is full for a while ends no host: it goes on with what it has in memory.
                 failures += 1
-                await self._troubles.tell(_NOT_KEPT, error, "error")
-                await Sleep(self._pause(failures))
+                self._troubles.tell(_NOT_KEPT, error, "error")
+                await self._context.sleep(self._pause(failures))
 
-    async def _has_begun(self) -> None:
+    def _has_begun(self) -> None:
         if not self.polled:
             self.polled = True
-            await Wake(start_topic(self.host))
+            self._context.wake(start_topic(self.host))
 
     # The session
 
     async def _open(self) -> None:
         """Open a session; repeat it until the cell grants one."""
-        nonce = await Draw()
+        nonce = self._context.draw()
         previous = self._kept.nonces
         # Kept before it is used, so that the next start of this agent gets the session at once.
         await self._keep(nonces=(nonce, *previous)[:3])
@@ -156,13 +159,13 @@ class HostAgent:
         failures = 0
         while True:
             try:
-                opened = await Ask("cell", opening)
+                opened = await self._context.ask("cell", opening)
                 break
             except AgentProtocolError as error:
                 failures += 1
-                await self._troubles.tell(_NO_SESSION, error)
-                await Sleep(self._pause(failures))
-        await self._troubles.over(_NO_SESSION)
+                self._troubles.tell(_NO_SESSION, error)
+                await self._context.sleep(self._pause(failures))
+        self._troubles.over(_NO_SESSION)
         reason = None if self._kept.accepted else await self._doubt(opened)
         if reason is not None and self.held is None:
             await self._hold(reason)
@@ -182,7 +185,7 @@ class HostAgent:
         self._is_disabled: bool | None = None
         self._session = opened.session
         values = {"host": self.host, "cell": opened.cell}
-        await Log("the session of a host is open", values, "debug")
+        self._context.log("the session of a host is open", values, "debug")
 
     async def _recover(self, recovering: Recover) -> None:
         """Have the driver take up the running guests of the host, however long it takes.
@@ -192,13 +195,13 @@ class HostAgent:
         failures = 0
         while not self._recovered:
             try:
-                await Ask("driver", recovering)
+                await self._context.ask("driver", recovering)
                 self._recovered = True
-                await self._troubles.over(_NOT_RECOVERED)
+                self._troubles.over(_NOT_RECOVERED)
             except Exception as error:
                 failures += 1
-                await self._troubles.tell(_NOT_RECOVERED, error, "error")
-                await Sleep(self._pause(failures))
+                self._troubles.tell(_NOT_RECOVERED, error, "error")
+                await self._context.sleep(self._pause(failures))
 
     async def _doubt(self, opened: Opened) -> str | None:
         """Return why the cell's database cannot be trusted; None if it can."""
@@ -218,12 +221,12 @@ class HostAgent:
         self.held = reason
         await self._keep(held=reason)
         values = {"host": self.host, "reason": reason}
-        await Log("the agent carries out no orders and waits for an operator", values, "error")
+        self._context.log("the agent carries out no orders and waits for an operator", values, "error")
 
     async def _accept(self) -> None:
         """Begin a new session, as an operator has accepted the state of the cell's database."""
         values = {"host": self.host, "reason": self.held}
-        await Log("an operator has accepted the state of the cell", values)
+        self._context.log("an operator has accepted the state of the cell", values)
         self.held = None
         await self._keep(held=None, accepted=True, position=None)
         self._session = None
@@ -242,10 +245,10 @@ class HostAgent:
     async def _keep(self, **changes: object) -> None:
         # Taken over only once it is written: the nonce of the session stays among the last ones.
         kept = msgspec.structs.replace(self._kept, **{"held": self.held, **changes})
-        await Ask("state", KeepSession(kept))
+        await self._context.ask("state", KeepSession(kept))
         self._kept = kept
-        self._kept_at = await Monotonic()
-        await self._troubles.over(_NOT_KEPT)
+        self._kept_at = self._context.monotonic()
+        self._troubles.over(_NOT_KEPT)
 
     # Polls
 
@@ -254,8 +257,8 @@ class HostAgent:
         session = self._session
         if session is None:
             return
-        facts = await read_facts(self.host, self._troubles)
-        asked = await Monotonic()
+        facts = await read_facts(self._context, self.host, self._troubles)
+        asked = self._context.monotonic()
         # From here to the request nothing may change in between: results and digest belong together.
         guests = await self._guests()
         running = {} if guests is None else guests
@@ -296,7 +299,7 @@ class HostAgent:
         if wants_orders:
             self._outbox.waits(poll)
         try:
-            answer = await Ask("cell", poll)
+            answer = await self._context.ask("cell", poll)
         except SessionLost:
             if self._session == session:
                 self._session = None
@@ -311,7 +314,7 @@ class HostAgent:
             self._sent.discard(poll.counter)
             if wants_orders:
                 self._outbox.waits(None)
-        await Increment(metrics.HEARTBEATS)
+        metrics.HEARTBEATS.inc()
         if self._session == session:
             await self._take(poll, answer, asked)
 
@@ -330,7 +333,7 @@ class HostAgent:
                 self._reports.forget()
             else:
                 self._reports.take(poll.reports, asked)
-            await self._take_disabled(answer.disabled)
+            self._take_disabled(answer.disabled)
             self._wants_guests = answer.wants_guests
             self._wait = 0.0 if answer.wants_guests or answer.wants_reports else self._times.poll
         identity = (answer.position.database, answer.position.incarnation)
@@ -353,7 +356,7 @@ class HostAgent:
             if isinstance(order, Build) and order.instance.node is not None:
                 self._node_of[order.instance.uuid] = order.instance.node
             self._outbox.begins(order.key[0])
-            await self._work.take(order, asked, poll.counter)
+            self._work.take(order, asked, poll.counter)
 
     async def _take_refused(self, refused: Mapping[str, str] | None) -> None:
         """Log and keep the nodes whose reports the cell does not take; `roost agent --check` shows them."""
@@ -361,21 +364,21 @@ class HostAgent:
             return
         if refused:
             text = "; ".join(f"node {node}: {why}" for node, why in sorted(refused.items()))
-            await self._troubles.tell(NOT_TAKEN, text, "error")
+            self._troubles.tell(NOT_TAKEN, text, "error")
         else:
-            await self._troubles.over(NOT_TAKEN)
+            self._troubles.over(NOT_TAKEN)
         if refused != self._kept.refused:
             await self._keep(refused=dict(refused))
 
-    async def _take_disabled(self, disabled: bool | None) -> None:
+    def _take_disabled(self, disabled: bool | None) -> None:
         """Note whether an operator has disabled the host; a change goes to placement at once."""
         if disabled is None or disabled == self._is_disabled:
             return
         if self._is_disabled is not None or disabled:
             word = "disabled" if disabled else "enabled"
-            await Log(f"an operator has {word} the host", {"host": self.host})
+            self._context.log(f"an operator has {word} the host", {"host": self.host})
         self._is_disabled = disabled
-        await Wake(f"{self._topic}/disabled")
+        self._context.wake(f"{self._topic}/disabled")
 
     @property
     def _is_enabled(self) -> bool | None:
@@ -386,26 +389,27 @@ class HostAgent:
 
     async def _keep_sending(self) -> None:
         """Send results at once, by polls beside the one that waits."""
+        done = self._context.listen(self._topic)
         while True:
-            await Await(self._topic, self._times.report)
+            await done.wait(self._times.report)
             if not self._outbox.is_pressing:
                 continue
             try:
                 await self._poll(0.0, wants_orders=False)
             except AgentProtocolError as error:
                 # The results stay, and the next poll has them.
-                await self._troubles.tell(_NO_POLL, error)
+                self._troubles.tell(_NO_POLL, error)
             except StateUnusable as error:
-                await self._troubles.tell(_NOT_KEPT, error, "error")
+                self._troubles.tell(_NOT_KEPT, error, "error")
 
     async def _guests(self) -> dict[str, int] | None:
         """Return the guests that run on the host; None if the driver cannot list them."""
         try:
-            guests = await Ask("driver", Guests())
+            guests = await self._context.ask("driver", Guests())
         except Exception as error:
-            await self._troubles.tell(_NO_GUESTS, error, "error")
+            self._troubles.tell(_NO_GUESTS, error, "error")
             return None
-        await self._troubles.over(_NO_GUESTS)
+        self._troubles.over(_NO_GUESTS)
         return guests
 
     async def _keep_token(self) -> None:
@@ -413,27 +417,26 @@ class HostAgent:
         pause = self._times.token
         failures = 0
         while True:
-            await Sleep(pause)
+            await self._context.sleep(pause)
             try:
                 if (session := self._session) is not None:
-                    token = await Ask("cell", RenewToken(session))
-                    await Ask("state", KeepToken(token))
+                    token = await self._context.ask("cell", RenewToken(session))
+                    await self._context.ask("state", KeepToken(token))
                 failures, pause = 0, self._times.token
-                await self._troubles.over(_NO_TOKEN)
+                self._troubles.over(_NO_TOKEN)
             except (AgentProtocolError, StateUnusable) as error:
                 # A new token that could not be kept is never used, and the next one replaces it.
                 failures += 1
                 pause = self._pause(failures)
-                await self._troubles.tell(_NO_TOKEN, error)
+                self._troubles.tell(_NO_TOKEN, error)
 
     # Providers
 
     async def _keep_reporting(self) -> None:
         """Bring placement in line with the host at intervals."""
-        providers = NodeProviders(self.host, self._times.refresh, self._may_reshape)
+        providers = NodeProviders(self._context, self.host, self._times.refresh, self._may_reshape)
         failures = 0
-        # The first wait of a machine for a topic ends at once.
-        await Await(f"{self._topic}/disabled", 0.0)
+        disabled = self._context.listen(f"{self._topic}/disabled", from_now=True)
         while True:
             session = self._session
             if session is not None:
@@ -442,30 +445,30 @@ class HostAgent:
                 # Providers that are not reported before the first poll come after it, unless it failed.
                 if not self.reported and (self.polled or not failed.waiting):
                     self.reported = True
-                    await Wake(start_topic(self.host))
+                    self._context.wake(start_topic(self.host))
             pause = self._pause(failures) if failures or session is None else self._times.report
-            await Await(f"{self._topic}/disabled", pause)
+            await disabled.wait(pause)
 
     async def _report(self, session: SessionKey, providers: NodeProviders) -> Failures:
         """Report the providers of all nodes. Returns the failures, after which it is repeated soon."""
         try:
-            nodes = await read_nodes(self.host)
+            nodes = await read_nodes(self._context, self.host)
         except Exception as error:
-            await self._troubles.tell(_NO_REPORT, error, "error")
+            self._troubles.tell(_NO_REPORT, error, "error")
             return Failures([], error)
         failures = await providers.report(session, nodes, self._reports.known, enabled=self._is_enabled)
         if failures.error is None:
             self._refused = failures.of_nodes
         self._reshaping = isinstance(failures.error, ReshapePostponed)
         if failures.error is not None:
-            await self._troubles.tell(_NO_REPORT, failures.error, "error")
+            self._troubles.tell(_NO_REPORT, failures.error, "error")
             return failures
-        await self._troubles.over(_NO_REPORT)
+        self._troubles.over(_NO_REPORT)
         if failures.refusals:
-            await self._troubles.tell(_REFUSED, "; ".join(failures.refusals[:SHOWN]), "error")
+            self._troubles.tell(_REFUSED, "; ".join(failures.refusals[:SHOWN]), "error")
         elif not failures.waiting:
             self.registered = True
-            await self._troubles.over(_REFUSED)
+            self._troubles.over(_REFUSED)
         return failures
 
     def _may_reshape(self) -> bool:

@@ -14,7 +14,8 @@ from roost.agent.protocol.endpoint import CellEndpoint
 from roost.agent.protocol.errors import AgentProtocolError
 from roost.agent.protocol.questions import Closing
 from roost.agent.provider_config import ProviderConfig
-from roost.machine import Call, Performer, Transactor
+from roost.process.asyncio_context import AsyncioContext, Transactor
+from roost.process.context import Call, Service
 
 
 class AgentState(Protocol):
@@ -25,10 +26,10 @@ class AgentState(Protocol):
 
 
 class HostedAgent(NamedTuple):
-    """An agent, and the performer of its steps."""
+    """An agent and its context."""
 
     agent: HostAgent
-    performer: Performer
+    context: AsyncioContext
 
 
 class HostedAgents:
@@ -49,22 +50,22 @@ class HostedAgents:
         self.agents: dict[str, HostedAgent] = {}
         self._endpoints = {host: endpoint for host, endpoint, _, _ in hosts}
         for host, endpoint, driver, state in hosts:
-            services = {
+            services: dict[str, Service] = {
                 "cell": endpoint.ask,
                 "driver": DriverService(driver, config).ask,
                 "state": (state or MemoryState()).ask,
             }
-            performer = Performer(_no_database, services, monotonic=monotonic)
-            self.agents[host] = HostedAgent(HostAgent(host, times=times), performer)
+            context = AsyncioContext(_no_database, services, monotonic=monotonic)
+            self.agents[host] = HostedAgent(HostAgent(context, host, times=times), context)
 
     async def run(self) -> None:
         """Run all agents until cancelled. Raises the error of one that ends, which none should."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                for agent, performer in self.agents.values():
-                    tasks.create_task(performer.run(agent.run()))
+                for agent, _ in self.agents.values():
+                    tasks.create_task(agent.run())
         finally:
-            await asyncio.gather(*(performer.close() for _, performer in self.agents.values()))
+            await asyncio.gather(*(context.close() for _, context in self.agents.values()))
 
     async def leave(self, seconds: float = 2.0) -> None:
         """Close the sessions at an orderly end, as far as that is possible within ``seconds``."""
@@ -82,10 +83,10 @@ class HostedAgents:
 
     async def started(self) -> None:
         """Wait until the first poll and the first report of each host have ended, with success or not."""
-        for agent, performer in self.agents.values():
-            seen: dict[str, int] = {}
+        for agent, context in self.agents.values():
+            wakes = context.listen(start_topic(agent.host))
             while not (agent.polled and agent.reported):
-                await performer.wakes.wait(start_topic(agent.host), 1.0, seen)
+                await wakes.wait(1.0)
 
 
 def _no_database(name: str) -> Transactor:

@@ -8,8 +8,8 @@ from roost.agent.errors import ReshapeRefused
 from roost.agent.persistent_state import LoadApplied
 from roost.agent.protocol.types import ProviderState, SessionKey
 from roost.agent.provider_report import report_providers
-from roost.machine import Ask, Monotonic, Together
 from roost.model.text import error_text
+from roost.process.context import Context
 
 AT_ONCE = 16
 """Nodes whose providers are reported at the same time, so that one commit may have changes of several."""
@@ -38,7 +38,8 @@ class NodeProviders:
     made: later its providers do not move, as its options are read at the start.
     """
 
-    def __init__(self, host: str, refresh: float, may_reshape: Callable[[], bool]) -> None:
+    def __init__(self, context: Context, host: str, refresh: float, may_reshape: Callable[[], bool]) -> None:
+        self._context = context
         self._host = host
         self._may_reshape = may_reshape
         self._begun: set[str] = set()
@@ -58,7 +59,9 @@ class NodeProviders:
         failures = Failures([], waiting=len(ready) < len(nodes))
         for at in range(0, len(ready), AT_ONCE):
             some = ready[at : at + AT_ONCE]
-            outcomes = await Together([self._outcome(session, node, root, enabled) for node, root in some])
+            outcomes = await self._context.together(
+                [self._outcome(session, node, root, enabled) for node, root in some]
+            )
             for (node, root), outcome in zip(some, outcomes, strict=True):
                 if isinstance(outcome, Exception):
                     failures.error = failures.error or outcome
@@ -86,15 +89,16 @@ class NodeProviders:
     async def _report(
         self, session: SessionKey, node: str, root: str, enabled: bool | None
     ) -> tuple[str, ...]:
-        began = await Monotonic()
+        began = self._context.monotonic()
         # Providers that another session read, or that were read long ago, may have changed.
         reader, read_at, there = self._read.pop(node, (session, began, None))
         read = None if reader != session or began - read_at >= self._refresh else there
         if read is None:
             read_at = began
         if (applied := self._applied.get(node)) is None:
-            applied = await Ask("state", LoadApplied(node))
+            applied = await self._context.ask("state", LoadApplied(node))
         reported = await report_providers(
+            self._context,
             session,
             node,
             root,

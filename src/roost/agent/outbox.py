@@ -3,8 +3,8 @@
 from roost.agent.protocol.questions import Poll
 from roost.agent.protocol.types import Destroyed
 from roost.agent.workload import AgentWorkload
-from roost.machine import Await, Monotonic
 from roost.model.instance import BuildResult
+from roost.process.context import Context
 
 
 class Outbox:
@@ -19,9 +19,10 @@ class Outbox:
     back.
     """
 
-    def __init__(self, work: AgentWorkload, topic: str, seconds: float) -> None:
+    def __init__(self, context: Context, work: AgentWorkload, topic: str, seconds: float) -> None:
+        self._context = context
         self._work = work
-        self._topic = topic
+        self._done = context.listen(topic)
         self._seconds = seconds
         self._begun: set[str] = set()
         self._waiting: Poll | None = None
@@ -60,11 +61,11 @@ class Outbox:
         begun, self._begun = self._begun, set()
         if self._work.took > self._seconds:
             return
-        until = await Monotonic() + self._seconds
+        until = self._context.monotonic() + self._seconds
         self._is_gathering = True
         while not begun.isdisjoint(self._work.busy):
-            left = until - await Monotonic()
+            left = until - self._context.monotonic()
             if left <= 0:
                 break
-            await Await(self._topic, left)
+            await self._done.wait(left)
         self._is_gathering = False

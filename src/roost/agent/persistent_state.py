@@ -11,9 +11,9 @@ import msgspec
 from roost.agent.applied import Applied
 from roost.agent.errors import StateUnusable
 from roost.agent.protocol.types import HistoryPosition
-from roost.machine import Call, UnknownService
 from roost.model.provider_names import provider_uuid
 from roost.model.token import token_digest
+from roost.process.context import Call, UnknownService
 from roost.process.durable_file import replace_file, why_no_directory
 
 T = TypeVar("T")

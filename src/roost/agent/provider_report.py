@@ -28,9 +28,9 @@ from roost.agent.tree_reshape import (
     reshape,
     with_moved_classes,
 )
-from roost.machine import Ask, Log
 from roost.model.text import is_storable
 from roost.model.vocabulary import DISABLED_TRAIT, MAX_NAME
+from roost.process.context import Context
 
 ATTEMPTS = 5
 """Times that one report reads and merges a tree, if others change it meanwhile."""
@@ -48,6 +48,7 @@ class Reported(NamedTuple):
 
 
 async def report_providers(
+    context: Context,
     session: SessionKey,
     node: str,
     root: str,
@@ -76,10 +77,10 @@ async def report_providers(
     is_unfinished = False
     sharing: tuple[str, ...] = ()
     for _ in range(ATTEMPTS + (read is not None)):
-        there = read if read is not None else await Ask("cell", ReadTree(session, root, sharing))
+        there = read if read is not None else await context.ask("cell", ReadTree(session, root, sharing))
         moved: dict[str, MovedClaim] | None = None
         try:
-            tree = await Ask("driver", FillTree(_tree(there, node, root), node))
+            tree = await context.ask("driver", FillTree(_tree(there, node, root), node))
         except ReshapeNeeded as error:
             needed = error
             if may_reshape is not None and not may_reshape():
@@ -87,7 +88,7 @@ async def report_providers(
             if read is not None:
                 read = None
                 continue
-            tree, moved = await move_claims(session, node, root, _tree(there, node, root))
+            tree, moved = await move_claims(context, session, node, root, _tree(there, node, root))
         is_marked = any(each.uuid == root and DISABLED_TRAIT in each.traits for each in there)
         if enabled or (enabled is None and not is_marked):
             tree.remove_traits(root, DISABLED_TRAIT)
@@ -108,7 +109,7 @@ async def report_providers(
             wanted = _Reshaping(
                 planned.without(further - {root}), moved, there, now, None if may_reshape else needed
             )
-            outcome = await _reshape(session, node, root, wanted)
+            outcome = await _reshape(context, session, node, root, wanted)
             if outcome is not None:
                 now, is_unfinished = outcome
                 continue
@@ -121,15 +122,15 @@ async def report_providers(
             continue
         if planned.kept:
             names = sorted(state.name for state in there if state.uuid in planned.kept)
-            await Log("providers that others made are kept", {"node": node, "providers": names})
+            context.log("providers that others made are kept", {"node": node, "providers": names})
         if settled:
             unchanged = there
             break
         if planned.ahead != now:
-            await Ask("state", KeepApplied(node, planned.ahead))
-        now, refusals, is_outdated = await _write(session, root, planned.writes, planned.before)
+            await context.ask("state", KeepApplied(node, planned.ahead))
+        now, refusals, is_outdated = await _write(context, session, root, planned.writes, planned.before)
         if now != planned.ahead:
-            await Ask("state", KeepApplied(node, now))
+            await context.ask("state", KeepApplied(node, now))
         if not is_outdated:
             break
     if is_unfinished:
@@ -151,7 +152,7 @@ class _Reshaping(NamedTuple):
 
 
 async def _reshape(
-    session: SessionKey, node: str, root: str, wanted: _Reshaping
+    context: Context, session: SessionKey, node: str, root: str, wanted: _Reshaping
 ) -> tuple[Applied, bool] | None:
     """Make one step of a reshape: the writes that come before it, or the reshape itself.
 
@@ -162,9 +163,9 @@ async def _reshape(
     if first := before_reshape(planned):
         if too_late is not None:
             raise too_late
-        await Ask("state", KeepApplied(node, planned.ahead))
-        now, refusals, is_outdated = await _write(session, root, first, planned.before)
-        await Ask("state", KeepApplied(node, now))
+        await context.ask("state", KeepApplied(node, planned.ahead))
+        now, refusals, is_outdated = await _write(context, session, root, first, planned.before)
+        await context.ask("state", KeepApplied(node, now))
         if refusals and not is_outdated:
             raise ReshapeRefused("; ".join(refusals))
         return now, True
@@ -173,7 +174,7 @@ async def _reshape(
         return None
     if too_late is not None:
         raise too_late
-    after = await reshape(session, node, root, reshaping, moved, planned.before, planned.ahead)
+    after = await reshape(context, session, node, root, reshaping, moved, planned.before, planned.ahead)
     return (applied, True) if after is None else (after, False)
 
 
@@ -193,7 +194,7 @@ def _unread_roots(
 
 
 async def _write(
-    session: SessionKey, root: str, planned: Sequence[PlannedWrite], applied: Applied
+    context: Context, session: SessionKey, root: str, planned: Sequence[PlannedWrite], applied: Applied
 ) -> tuple[Applied, tuple[str, ...], bool]:
     """Make writes. Returns the applied providers, the refusals, and whether others changed a provider."""
     now = dict(applied)
@@ -203,7 +204,7 @@ async def _write(
         writes = tuple(each.write for each in left if each.write is not None)
         written = Written(0)
         if writes:
-            written = await Ask("cell", WriteProviders(session, root, writes))
+            written = await context.ask("cell", WriteProviders(session, root, writes))
         done = written.done
         while left and (left[0].write is None or done):
             done -= left[0].write is not None

@@ -29,8 +29,8 @@ from roost.agent.protocol.types import (
 )
 from roost.agent.provider_merge import Plan, PlannedWrite
 from roost.agent.provider_tree import ProviderTree
-from roost.machine import Ask
 from roost.model.reshape import counted_class
+from roost.process.context import Context
 
 
 class Moved(NamedTuple):
@@ -40,14 +40,16 @@ class Moved(NamedTuple):
     claims: dict[str, MovedClaim]
 
 
-async def move_claims(session: SessionKey, node: str, root: str, tree: ProviderTree) -> Moved:
+async def move_claims(
+    context: Context, session: SessionKey, node: str, root: str, tree: ProviderTree
+) -> Moved:
     """Have the driver change a tree and move the claims on it. ``tree``: the tree as placement has it.
 
     Raises `ReshapeRefused`, and what ``cell`` and the driver raise.
     """
-    claims: dict[str, TreeClaim] = await Ask("cell", ReadClaims(session, root))
+    claims: dict[str, TreeClaim] = await context.ask("cell", ReadClaims(session, root))
     records = {consumer: _record(each) for consumer, each in claims.items()}
-    tree, records = await Ask("driver", ReshapeTree(tree, node, records))
+    tree, records = await context.ask("driver", ReshapeTree(tree, node, records))
     if records.keys() != claims.keys():
         odd = sorted(records.keys() ^ claims.keys())
         raise ReshapeRefused(f"the driver has added or left out consumer {odd[0]}")
@@ -120,6 +122,7 @@ def changes_anything(planned: PlannedReshape, there: Sequence[ProviderState]) ->
 
 
 async def reshape(
+    context: Context,
     session: SessionKey,
     node: str,
     root: str,
@@ -132,18 +135,18 @@ async def reshape(
 
     ``ahead``: all that may be the agent's own while the reshape is under way. Raises `ReshapeRefused`.
     """
-    await Ask("state", KeepApplied(node, ahead))
+    await context.ask("state", KeepApplied(node, ahead))
     question = Reshape(session, root, planned.inventories, claims)
-    done: Reshaped = await Ask("cell", question)
+    done: Reshaped = await context.ask("cell", question)
     if done.refusal is not None:
-        await Ask("state", KeepApplied(node, applied))
+        await context.ask("state", KeepApplied(node, applied))
         if done.refusal.conflict:
             return None
         raise ReshapeRefused(done.refusal.text)
     now = dict(applied)
     for provider, changes in planned.changes.items():
         PlannedWrite(provider, None, changes).take(now)
-    await Ask("state", KeepApplied(node, now))
+    await context.ask("state", KeepApplied(node, now))
     return now
 
 

@@ -12,9 +12,9 @@ from roost.agent.errors import ANY_FAULT, BuildEnded, BuildFailed
 from roost.agent.protocol.errors import AgentProtocolError
 from roost.agent.protocol.questions import Confirm
 from roost.agent.protocol.types import Build, Destroy, Destroyed, Order
-from roost.machine import Ask, Increment, Log, Monotonic, Sleep, Start, Wake, Within
 from roost.model.instance import BuildResult
 from roost.model.text import error_text
+from roost.process.context import Context
 from roost.process.logs import RequestIds
 from roost.process.metrics import catalogue as metrics
 
@@ -48,12 +48,14 @@ class AgentWorkload:
 
     def __init__(
         self,
+        context: Context,
         host: str,
         topic: str,
         confirmation: Callable[[str, int], Confirm | None],
         start_seconds: float,
         retry_seconds: float,
     ) -> None:
+        self._context = context
         self._host = host
         self._topic = topic
         self._confirmation = confirmation
@@ -102,7 +104,7 @@ class AgentWorkload:
         kept = {} if oldest is None else self._stored
         self._stored = {key: counter for key, counter in kept.items() if oldest and counter > oldest}
 
-    async def take(self, order: Order, asked: float, counter: int) -> None:
+    def take(self, order: Order, asked: float, counter: int) -> None:
         """Begin an order, unless it is known, done or outranked.
 
         ``asked`` and ``counter``: the time (monotonic seconds) and the number of the poll that brought it.
@@ -119,7 +121,7 @@ class AgentWorkload:
         if current is None:
             self._current[instance] = given
             requests = RequestIds(order.instance.request_id) if isinstance(order, Build) else None
-            await Start(f"{self._topic}/{instance}", self._work(given), requests)
+            self._context.start(f"{self._topic}/{instance}", self._work(given), requests)
             return
         highest = max(each.rank for each in (current, following) if each is not None)
         if given.rank < highest:
@@ -127,32 +129,32 @@ class AgentWorkload:
         elif given.rank > highest:
             self._next[instance] = given
             if isinstance(current.order, Build) and following is None:
-                await Start(f"{self._topic}/{instance}/end", self._end_build(current))
+                self._context.start(f"{self._topic}/{instance}/end", self._end_build(current))
 
     async def _work(self, given: _Given) -> None:
         """Carry out an order, and then the orders that came for the instance meanwhile."""
         instance = given.order.key[0]
         while True:
-            began = await Monotonic()
+            began = self._context.monotonic()
             if isinstance(given.order, Destroy):
                 guest = await self._destroy(given.order)
-                self.took = await Monotonic() - began
+                self.took = self._context.monotonic() - began
                 self.destroyed[given.order.key] = Destroyed(*given.order.key, guest)
             else:
                 result = await self._build(given.order, given.asked)
-                self.took = await Monotonic() - began
+                self.took = self._context.monotonic() - began
                 if result is not None:
                     self.results[given.order.key] = result
                     self.failed_builds = 0 if result.failure is None else self.failed_builds + 1
                     outcome = "built" if result.failure is None else "failed"
-                    await Increment(metrics.BUILDS.labels(outcome))
+                    metrics.BUILDS.labels(outcome).inc()
             following = self._next.pop(instance, None)
             if following is None:
                 break
             self._current[instance] = given = following
         del self._current[instance]
         self._outranked = {each for each in self._outranked if each[1] != instance}
-        await Wake(self._topic)
+        self._context.wake(self._topic)
 
     async def _end_build(self, build: _Given) -> None:
         """End a build that is outranked. The order that outranks it destroys the rest."""
@@ -160,11 +162,11 @@ class AgentWorkload:
         pause = self._retry_seconds
         while self._current.get(instance) is build:
             try:
-                await Ask("driver", DestroyGuest(instance))
+                await self._context.ask("driver", DestroyGuest(instance))
                 return
             except Exception as error:
-                await self._tell("the driver failed to end a build", instance, error)
-            await Sleep(pause)
+                self._tell("the driver failed to end a build", instance, error)
+            await self._context.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _destroy(self, order: Destroy) -> int | None:
@@ -172,48 +174,50 @@ class AgentWorkload:
         pause = self._retry_seconds
         while True:
             try:
-                guest = (await Ask("driver", Guests())).get(order.instance)
+                guest = (await self._context.ask("driver", Guests())).get(order.instance)
                 if guest is not None and guest > order.attempt:
                     return None
-                await Ask("driver", DestroyGuest(order.instance))
+                await self._context.ask("driver", DestroyGuest(order.instance))
                 return guest
             except Exception as error:
-                await self._tell("the driver failed to destroy", order.instance, error)
-            await Sleep(pause)
+                self._tell("the driver failed to destroy", order.instance, error)
+            await self._context.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _build(self, order: Build, asked: float) -> BuildResult | None:
         """Build an instance; returns None if the attempt is no longer wanted or not this host's to judge."""
         instance, attempt = order.key
         try:
-            there = (await Ask("driver", Guests())).get(instance)
+            there = (await self._context.ask("driver", Guests())).get(instance)
             if there is not None and there >= attempt:
                 return BuildResult(instance, self._host, attempt) if there == attempt else None
             if there is not None:
-                await Ask("driver", DestroyGuest(instance))
+                await self._context.ask("driver", DestroyGuest(instance))
             deadline = asked + order.seconds
-            left = deadline - await Monotonic()
+            left = deadline - self._context.monotonic()
             if left <= 0:
                 return None
-            await Within(left, Ask("driver", Prepare(order.instance)))
+            await self._context.within(left, self._context.ask("driver", Prepare(order.instance)))
             wanted = await self._confirm(order.key, deadline)
             if wanted is None:
                 raise TimeoutError
         except BuildEnded:
             return None
         except Exception as error:
-            failure = await self._failure(order, error, order.seconds)
+            failure = self._failure(order, error, order.seconds)
             await self._clean_once(instance)
             return failure
         if not wanted:
             await self._clean_once(instance)
             return None
         try:
-            await Within(self._start_seconds, Ask("driver", StartGuest(order.instance)))
+            await self._context.within(
+                self._start_seconds, self._context.ask("driver", StartGuest(order.instance))
+            )
         except BuildEnded:
             return None
         except Exception as error:
-            failure = await self._failure(order, error, self._start_seconds)
+            failure = self._failure(order, error, self._start_seconds)
             # The guest may run all the same: no other host may build it before it is gone.
             await self._destroy(Destroy(instance, attempt))
             return failure
@@ -226,16 +230,16 @@ class AgentWorkload:
             question = self._confirmation(*key)
             if question is not None:
                 try:
-                    return await Ask("cell", question)
+                    return await self._context.ask("cell", question)
                 except AgentProtocolError as error:
                     values = {"host": self._host, "instance": key[0], "error": error_text(error)}
-                    await Log("a build cannot be confirmed now", values, "warning")
-            if await Monotonic() + pause >= deadline:
+                    self._context.log("a build cannot be confirmed now", values, "warning")
+            if self._context.monotonic() + pause >= deadline:
                 return None
-            await Sleep(pause)
+            await self._context.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    async def _failure(self, order: Build, error: Exception, seconds: float) -> BuildResult:
+    def _failure(self, order: Build, error: Exception, seconds: float) -> BuildResult:
         instance, attempt = order.key
         code, retryable = ANY_FAULT, True
         if isinstance(error, BuildFailed):
@@ -244,17 +248,17 @@ class AgentWorkload:
             reason, code = f"the build took longer than {seconds:g} seconds", OVERTIME
         else:
             # A driver's own bug must not cost the instance its alternates.
-            await self._tell("the driver failed", instance, error)
+            self._tell("the driver failed", instance, error)
             reason = f"{type(error).__name__}: {error_text(error)}"
         return BuildResult(instance, self._host, attempt, reason, code, retryable)
 
     async def _clean_once(self, instance: str) -> None:
         """Remove the parts of a guest that never started; if that fails, they only take space."""
         try:
-            await Ask("driver", DestroyGuest(instance))
+            await self._context.ask("driver", DestroyGuest(instance))
         except Exception as error:
-            await self._tell("the driver failed to clean up", instance, error)
+            self._tell("the driver failed to clean up", instance, error)
 
-    async def _tell(self, event: str, instance: str, error: Exception) -> None:
+    def _tell(self, event: str, instance: str, error: Exception) -> None:
         values = {"host": self._host, "instance": instance, "error": error_text(error)}
-        await Log(event, values, "error", error)
+        self._context.log(event, values, "error", error)

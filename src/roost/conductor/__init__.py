@@ -3,7 +3,7 @@
 The super conductor and its requests:
 
     super_conductor    the asyncio shell: accepts requests durably, has them placed, hands instances to cells
-    request_worker     the requests and deletions that one process works on, and the machines that find more
+    request_worker     the requests and deletions that one process works on, and the coroutines that find more
     request_progress   the progress of a request from its acceptance until each instance is in a cell
     deletions          deletions, from their acceptance until nothing of the instance is left
     late_claims        the release of claims that are made for an instance after its end
@@ -11,7 +11,7 @@ The super conductor and its requests:
 
 The conductor of one cell:
 
-    cell_conductor     the asyncio shell, and the machines of one process for one cell
+    cell_conductor     the coroutines of one process for one cell
     cell_work          the queue: moves failed builds to alternates, frees the claims of destroyed instances
     failed_instance    request spec, claim and reasons of an instance whose build failed
     newer_claim        the update of an instance's row to a newer claim in placement

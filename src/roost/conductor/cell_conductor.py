@@ -22,9 +22,10 @@ from roost.conductor.questions import (
     placement_service,
 )
 from roost.conductor.time_limits import TimeLimits, limit_builds, limit_deletions, trim_past
-from roost.machine import Await, Log, Machine, Performer, Sleep, Write, lasting
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
+from roost.process.asyncio_context import AsyncioContext
+from roost.process.context import Context, Routine, lasting
 from roost.state.cell_database import Cell
 from roost.state.cell_database.ownership import work_topic
 from roost.state.leases import ReleaseLease, Tenure, VacateAll, keep_lease, renew, watch_leases
@@ -46,46 +47,51 @@ def tenure_of(name: str | None = None) -> Tenure:
     return Tenure(f"{KIND}/{host}/{name or f'{os.getpid()}-{uuid.uuid4().hex[:8]}'}", KIND, host)
 
 
-async def keep_working(work: CellQueue, poll_seconds: float) -> None:
+async def keep_working(context: Context, work: CellQueue, poll_seconds: float) -> None:
     """Do all due work, whenever the cell's topic is woken or ``poll_seconds`` have passed, for ever."""
+    wakes = context.listen(work_topic(work.cell))
     failures = 0
     while True:
         pause = poll_seconds
         try:
-            await work_through(work)
+            await work_through(context, work)
             failures = 0
         except Exception as error:
             failures += 1
             pause = max(pause, work.backoff.pause(failures))
-            await warn("a step of the cell conductor failed", error, failures, cell=work.cell)
-        await Await(work_topic(work.cell), pause)
+            warn(context, "a step of the cell conductor failed", error, failures, cell=work.cell)
+        await wakes.wait(pause)
 
 
-async def free_work_of_all(database: str) -> None:
+async def free_work_of_all(context: Context, database: str) -> None:
     """Free the work that earlier processes owned, which are dead. Waits for the database."""
     while True:
         try:
-            await Write(database, VacateAll(KIND))
+            await context.write(database, VacateAll(KIND))
             return
         except StorageError as error:
-            await Log("a cell cannot be reached", {"error": str(error)}, "warning")
-        await Sleep(1.0)
+            context.log("a cell cannot be reached", {"error": str(error)}, "warning")
+        await context.sleep(1.0)
 
 
-def machines_of(work: CellQueue, limits: TimeLimits, poll_seconds: float) -> list[Machine[None]]:
-    """Return the machines that a process runs as a conductor of a cell."""
+def routines_of(
+    context: Context, work: CellQueue, limits: TimeLimits, poll_seconds: float
+) -> list[Routine[None]]:
+    """Return the coroutines that a process runs as a conductor of a cell."""
     return [
-        lasting("keep_lease", lambda: keep_lease(work.database, work.tenure)),
-        lasting("watch_leases", lambda: watch_leases(work.database, KIND, work.tenure.times)),
-        lasting("keep_working", lambda: keep_working(work, poll_seconds)),
-        lasting("limit_builds", lambda: limit_builds(work.cell, limits)),
-        lasting("limit_deletions", lambda: limit_deletions(work.cell, limits)),
-        lasting("trim_past", lambda: trim_past(work.cell, limits)),
+        lasting(context, "keep_lease", lambda: keep_lease(context, work.database, work.tenure)),
+        lasting(
+            context, "watch_leases", lambda: watch_leases(context, work.database, KIND, work.tenure.times)
+        ),
+        lasting(context, "keep_working", lambda: keep_working(context, work, poll_seconds)),
+        lasting(context, "limit_builds", lambda: limit_builds(context, work.cell, limits)),
+        lasting(context, "limit_deletions", lambda: limit_deletions(context, work.cell, limits)),
+        lasting(context, "trim_past", lambda: trim_past(context, work.cell, limits)),
     ]
 
 
 class CellConductor:
-    """Runs the machines of a cell's conductor in this process.
+    """Runs the coroutines of a cell's conductor in this process.
 
     ``name``: the end of the lease's name, by default a new one. ``poll_seconds``: seconds between two looks
     at the cell while its topic is not woken. ``backoff``: how often the move of an instance is tried, and
@@ -113,7 +119,7 @@ class CellConductor:
         self._limits = limits
         self._alone = alone
         self.work = CellQueue(cell.name, tenure_of(name), backoff)
-        self._performer = Performer(
+        self._context = AsyncioContext(
             lambda _: cell,
             {SCHEDULER: alternates_service(alternates), PLACEMENT: placement_service(placement)},
             records=records,
@@ -125,10 +131,10 @@ class CellConductor:
     async def run(self) -> None:
         """Work until cancelled."""
         if self._alone:
-            await self._performer.run(free_work_of_all(self.work.database))
+            await free_work_of_all(self._context, self.work.database)
         async with asyncio.TaskGroup() as tasks:
-            for machine in machines_of(self.work, self._limits, self._poll_seconds):
-                tasks.create_task(self._performer.run(machine))
+            for routine in routines_of(self._context, self.work, self._limits, self._poll_seconds):
+                tasks.create_task(routine)
 
     async def close(self) -> None:
         """Give the lease back, so that others take up the work at once. `run` must have been cancelled."""
@@ -141,5 +147,5 @@ class CellConductor:
 
     async def step(self) -> None:
         """Do all work that is due now. Raises `StorageError` and what placement raises."""
-        await self._performer.run(renew(self.work.database, self.work.tenure))
-        await self._performer.run(work_through(self.work))
+        await renew(self._context, self.work.database, self.work.tenure)
+        await work_through(self._context, self.work)

@@ -16,11 +16,11 @@ from roost.conductor.failed_instance import all_reasons, claimed_by, spec_of
 from roost.conductor.newer_claim import follow_claim
 from roost.conductor.questions import SCHEDULER, ClaimAlternate
 from roost.ledger import LedgerError
-from roost.machine import Ask, Clock, Increment, Log, Monotonic, Read, Record, Together, Write
 from roost.model.instance import ABANDONED, DESTROYED, FAILED, Instance
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import end_of
 from roost.placement.errors import PlacementError
+from roost.process.context import Context
 from roost.process.metrics import catalogue as metrics
 from roost.scheduler.errors import NoAlternate, SchedulerError, StaleClaim
 from roost.scheduler.selection.claim_result import ClaimVerdict, is_outage, one_line, result_of
@@ -50,7 +50,7 @@ class _Postponed(NamedTuple):
 class CellQueue:
     """The instances of one cell that one conductor owns and has to work on.
 
-    Its machines share it; they run one after the other. ``backoff``: how often the move of an instance is
+    Its coroutines share it; they run one after the other. ``backoff``: how often the move of an instance is
     tried, and after which pauses.
     """
 
@@ -115,28 +115,28 @@ class CellQueue:
         return postponed.reason
 
 
-async def work_through(work: CellQueue) -> None:
+async def work_through(context: Context, work: CellQueue) -> None:
     """Do all work that is due now. Raises `StorageError` and what placement raises."""
     while True:
         holder = work.tenure.holder
-        if not work.tenure.holds(await Monotonic()):
+        if not work.tenure.holds(context.monotonic()):
             return
         work.own(holder, ())
-        wanting = await Read(work.database, WantingWork(holder, MOST + work.owned))
+        wanting = await context.read(work.database, WantingWork(holder, MOST + work.owned))
         new = tuple(uuid for uuid in wanting if not work.owns(uuid))
         if new:
-            work.own(holder, await Write(work.database, TakeWork(holder, new)))
-        await _look_again(work)
-        now = await Monotonic()
+            work.own(holder, await context.write(work.database, TakeWork(holder, new)))
+        await _look_again(context, work)
+        now = context.monotonic()
         due = [each for each in work.in_state(FAILED) if work.is_due(each.uuid, now)]
         if due:
-            await Together([_move(work, each) for each in due])
-        await _finish(work)
+            await context.together([_move(context, work, each) for each in due])
+        await _finish(context, work)
         if len(new) < MOST:
             return
 
 
-async def _finish(work: CellQueue) -> None:
+async def _finish(context: Context, work: CellQueue) -> None:
     """Free the claims of ended instances, and finish them.
 
     Raises what placement raises if it refuses all of one kind.
@@ -148,7 +148,7 @@ async def _finish(work: CellQueue) -> None:
     ):
         try:
             if ended:
-                await finish(work, ended)
+                await finish(context, work, ended)
         except (StorageError, LedgerError):
             raise
         except Exception as error:
@@ -157,43 +157,43 @@ async def _finish(work: CellQueue) -> None:
         raise refusal
 
 
-async def _look_again(work: CellQueue) -> None:
+async def _look_again(context: Context, work: CellQueue) -> None:
     """Read instances again whose moves were postponed: others may own them now, or they are deleted."""
-    now = await Monotonic()
+    now = context.monotonic()
     due = {
         each.uuid: each
         for each in work.in_state(FAILED)
         if work.was_postponed(each.uuid) and work.is_due(each.uuid, now)
     }
     if due:
-        there = await Read(work.database, FindInstances(tuple(due)))
+        there = await context.read(work.database, FindInstances(tuple(due)))
         work.drop([uuid for uuid, each in due.items() if there.get(uuid) != each])
 
 
-async def _move(work: CellQueue, instance: Instance) -> None:
+async def _move(context: Context, work: CellQueue, instance: Instance) -> None:
     """Move a failed instance to an alternate, give it up, or postpone the decision.
 
     An error concerns this instance alone, unless a database fails. Raises `StorageError`, `LedgerError`.
     """
     try:
-        await _move_now(work, instance)
+        await _move_now(context, work, instance)
     except (StorageError, LedgerError):
         raise
     except Exception as error:
-        await Increment(metrics.MOVES.labels("postponed"))
-        now = await Monotonic()
+        metrics.MOVES.labels("postponed").inc()
+        now = context.monotonic()
         failures = work.postpone(instance.uuid, now, error)
         values = {"cell": work.cell, "instance": instance.uuid, "request_id": instance.request_id}
-        await warn("an instance could not be moved", error, failures, **values)
+        warn(context, "an instance could not be moved", error, failures, **values)
 
 
-async def _move_now(work: CellQueue, instance: Instance) -> None:
+async def _move_now(context: Context, work: CellQueue, instance: Instance) -> None:
     hopeless = work.hopeless(instance.uuid)
     if hopeless is not None:
-        await _give_up(work, instance, [hopeless], recorded=False)
+        await _give_up(context, work, instance, [hopeless], recorded=False)
         return None
     try:
-        found = await Ask(
+        found = await context.ask(
             SCHEDULER,
             ClaimAlternate(
                 spec=spec_of(instance),
@@ -206,80 +206,80 @@ async def _move_now(work: CellQueue, instance: Instance) -> None:
             ),
         )
     except NoAlternate as none:
-        await Increment(metrics.MOVES.labels("refused"), len(none.tries))
+        metrics.MOVES.labels("refused").inc(len(none.tries))
         refusals = [f"alternate {each.host}: {each.refusal}" for each in none.tries]
-        await _give_up(work, instance, refusals or ["no alternate is left"])
+        await _give_up(context, work, instance, refusals or ["no alternate is left"])
         return None
     except (SchedulerError, PlacementError) as error:
         result = result_of(error)
         if result.verdict is ClaimVerdict.RETRY:
             raise
-        if isinstance(error, StaleClaim) and await follow_claim(work.database, instance):
+        if isinstance(error, StaleClaim) and await follow_claim(context, work.database, instance):
             # Its row has changed: it is taken again as the row is now.
             return work.drop([instance.uuid])
-        await _give_up(work, instance, [result.reason or ""], recorded=False)
+        await _give_up(context, work, instance, [result.reason or ""], recorded=False)
         return None
     assert found.selected is not None
-    await Increment(metrics.MOVES.labels("refused"), len(found.tries) - 1)
+    metrics.MOVES.labels("refused").inc(len(found.tries) - 1)
     reassign = Reassign(
         key=AttemptKey(instance.uuid, instance.attempt),
         selection=found.selected,
         alternates=found.alternates,
-        at=await Clock(),
+        at=context.clock(),
         owner=_ownership(instance),
     )
-    if await Write(work.database, reassign):
-        await Increment(metrics.MOVES.labels("moved"))
+    if await context.write(work.database, reassign):
+        metrics.MOVES.labels("moved").inc()
     else:
-        await _moved_on(work, instance)
+        _moved_on(context, work, instance)
     return work.drop([instance.uuid])
 
 
 async def _give_up(
-    work: CellQueue, instance: Instance, refusals: Sequence[str], *, recorded: bool = True
+    context: Context, work: CellQueue, instance: Instance, refusals: Sequence[str], *, recorded: bool = True
 ) -> None:
     """Make no further attempt: free the instance's claim and put it in error, with all reasons.
 
     ``recorded``: the scheduler has recorded the end of the attempt.
     """
-    ended = await Read(work.database, AttemptsOf(instance.uuid))
+    ended = await context.read(work.database, AttemptsOf(instance.uuid))
     reasons = all_reasons([reason_of(each) for each in ended], refusals)
     abandon = Abandon(
         key=AttemptKey(instance.uuid, instance.attempt),
         reason=reasons,
-        at=await Clock(),
+        at=context.clock(),
         owner=_ownership(instance),
     )
-    if not await Write(work.database, abandon):
+    if not await context.write(work.database, abandon):
         # If it is deleted, or another conductor has moved it, this one must not free its claim.
-        await _moved_on(work, instance)
+        _moved_on(context, work, instance)
         work.drop([instance.uuid])
         return
     if not recorded:
-        await _record_failure(work, instance)
-    await Increment(metrics.MOVES.labels("given_up"))
-    await _end_in_error(work, [instance])
+        _record_failure(context, work, instance)
+    metrics.MOVES.labels("given_up").inc()
+    await _end_in_error(context, work, [instance])
 
 
-async def _end_in_error(work: CellQueue, abandoned: Sequence[Instance]) -> None:
+async def _end_in_error(context: Context, work: CellQueue, abandoned: Sequence[Instance]) -> None:
     """Free the claims of instances for which no further attempt is made, then put them in error."""
     # If the write that frees fails, they are still abandoned at the next look.
     work.own(work.tenure.holder, [msgspec.structs.replace(each, state=ABANDONED) for each in abandoned])
-    uuids = tuple(each.uuid for each in await free(abandoned))
-    await Write(work.database, GiveUp(uuids, await Clock()))
+    uuids = tuple(each.uuid for each in await free(context, abandoned))
+    await context.write(work.database, GiveUp(uuids, context.clock()))
     work.drop(uuids)
 
 
-async def _forget(work: CellQueue, destroyed: Sequence[Instance]) -> None:
+async def _forget(context: Context, work: CellQueue, destroyed: Sequence[Instance]) -> None:
     """Free the claims of instances that are destroyed, then forget them."""
-    uuids = tuple(each.uuid for each in await free(destroyed))
-    await Write(work.database, Forget(uuids, await Clock()))
+    uuids = tuple(each.uuid for each in await free(context, destroyed))
+    await context.write(work.database, Forget(uuids, context.clock()))
     work.drop(uuids)
 
 
-async def _moved_on(work: CellQueue, instance: Instance) -> None:
+def _moved_on(context: Context, work: CellQueue, instance: Instance) -> None:
     values = {"cell": work.cell, "instance": instance.uuid, "attempt": instance.attempt}
-    await Log("an instance is another conductor's now, or is being deleted", values)
+    context.log("an instance is another conductor's now, or is being deleted", values)
 
 
 def _ownership(instance: Instance) -> Ownership:
@@ -287,22 +287,22 @@ def _ownership(instance: Instance) -> Ownership:
     return Ownership(instance.owner, instance.owner_epoch)
 
 
-async def _record_failure(work: CellQueue, instance: Instance) -> None:
+def _record_failure(context: Context, work: CellQueue, instance: Instance) -> None:
     """Record the end of an attempt that no other process records."""
     attempt = end_of(
         claimed_by(instance, work.cell),
         BUILD_FAILED,
-        await Clock(),
+        context.clock(),
         run=instance.run,
         request_id=instance.request_id,
         instance=instance.uuid,
         reason=instance.reason or "",
     )
-    await Record((), (attempt,))
+    context.record((), (attempt,))
 
 
-async def warn(event: str, error: Exception, failures: int, **values: str) -> None:
+def warn(context: Context, event: str, error: Exception, failures: int, **values: str) -> None:
     """Log an error, an unexpected one with its traceback when it comes for the first time."""
     known = isinstance(error, StorageError | LedgerError | PlacementError | SchedulerError)
     trace = error if failures == 1 and not known else None
-    await Log(event, {**values, "error": one_line(error), "failures": failures}, "warning", trace)
+    context.log(event, {**values, "error": one_line(error), "failures": failures}, "warning", trace)

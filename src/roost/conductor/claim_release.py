@@ -8,36 +8,36 @@ from typing import NamedTuple
 
 from roost.conductor.questions import PLACEMENT, AllocationsOf, FreeClaims, WriteConsumers
 from roost.ledger import Held
-from roost.machine import Ask, Log, Together
 from roost.model.instance import Instance
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import ConcurrentUpdate, PlacementError
+from roost.process.context import Context
 from roost.scheduler.selection.claim_result import is_consumer_conflict, is_outage, one_line
 
 ATTEMPTS = 4
 """Attempts to free a consumer that others change at the same time."""
 
 
-async def free(ended: Sequence[Instance]) -> list[Instance]:
+async def free(context: Context, ended: Sequence[Instance]) -> list[Instance]:
     """Free the claims of instances; returns those whose claims are free.
 
     An instance that placement refuses keeps no other from being freed. Raises what placement raises if none
     could be freed, and if it does not answer.
     """
     try:
-        await _free_together(ended)
+        await _free_together(context, ended)
         return [*ended]
     except Exception as error:
         if is_outage(error):
             raise
         # One of them may be the cause: a write of several is refused as a whole.
-        outcomes = await Together([_try_to_free(each) for each in ended])
+        outcomes = await context.together([_try_to_free(context, each) for each in ended])
     refused = [outcome for outcome in outcomes if outcome is not None]
     if len(refused) == len(ended):
         raise refused[0].error
     for each in refused:
         values = {"instance": each.instance.uuid, "error": one_line(each.error)}
-        await Log("the claim of an instance cannot be freed", values, "warning")
+        context.log("the claim of an instance cannot be freed", values, "warning")
     return [each for each, outcome in zip(ended, outcomes, strict=True) if outcome is None]
 
 
@@ -48,17 +48,17 @@ class Freeing(NamedTuple):
     refused: dict[str, PlacementError]
 
 
-async def free_claims(instances: Collection[str]) -> Freeing:
+async def free_claims(context: Context, instances: Collection[str]) -> Freeing:
     """Free the claims of instances that have ended, by writes at the generations that are read first.
 
     Raises: what placement raises if it does not answer.
     """
-    held = await Ask(PLACEMENT, AllocationsOf(tuple(instances)))
+    held = await context.ask(PLACEMENT, AllocationsOf(tuple(instances)))
     if not held:
         return Freeing([], {})
     try:
         writes = tuple(_nothing_held(each) for each in held.values())
-        await Ask(PLACEMENT, WriteConsumers(writes))
+        await context.ask(PLACEMENT, WriteConsumers(writes))
         return Freeing([*held], {})
     except PlacementError as error:
         if is_outage(error):
@@ -67,7 +67,7 @@ async def free_claims(instances: Collection[str]) -> Freeing:
     outcome = Freeing([], {})
     for uuid in held:
         try:
-            if await _free_what_is_there(uuid):
+            if await _free_what_is_there(context, uuid):
                 outcome.freed.append(uuid)
         except PlacementError as error:
             if is_outage(error):
@@ -76,14 +76,14 @@ async def free_claims(instances: Collection[str]) -> Freeing:
     return outcome
 
 
-async def _free_what_is_there(uuid: str) -> bool:
+async def _free_what_is_there(context: Context, uuid: str) -> bool:
     """Free the claim of an instance that others may change too; returns whether it held something."""
     for left in reversed(range(ATTEMPTS)):
-        held = (await Ask(PLACEMENT, AllocationsOf((uuid,)))).get(uuid)
+        held = (await context.ask(PLACEMENT, AllocationsOf((uuid,)))).get(uuid)
         if held is None:
             return False
         try:
-            await Ask(PLACEMENT, WriteConsumers((_nothing_held(held),)))
+            await context.ask(PLACEMENT, WriteConsumers((_nothing_held(held),)))
             return True
         except ConcurrentUpdate as error:
             if not left or not is_consumer_conflict(error):
@@ -98,20 +98,20 @@ class _Refused(NamedTuple):
     error: Exception
 
 
-async def _free_together(ended: Sequence[Instance]) -> None:
+async def _free_together(context: Context, ended: Sequence[Instance]) -> None:
     at = {each.uuid: each.selection.generation for each in ended if each.selection is not None}
     # Instances without a claim, and claims of versions that stored no generation.
     if others := tuple(each.uuid for each in ended if at.get(each.uuid) is None):
-        await Ask(PLACEMENT, FreeClaims(others))
+        await context.ask(PLACEMENT, FreeClaims(others))
     if fenced := [each for each in ended if at.get(each.uuid) is not None]:
         writes = tuple(_nothing(each, at[each.uuid] or 0) for each in fenced)
-        await Ask(PLACEMENT, WriteConsumers(writes))
+        await context.ask(PLACEMENT, WriteConsumers(writes))
 
 
-async def _try_to_free(instance: Instance) -> _Refused | None:
+async def _try_to_free(context: Context, instance: Instance) -> _Refused | None:
     """Free one claim; returns the error if it concerns this claim alone."""
     try:
-        await _free_one(instance)
+        await _free_one(context, instance)
     except Exception as error:
         if is_outage(error):
             raise
@@ -119,12 +119,12 @@ async def _try_to_free(instance: Instance) -> _Refused | None:
     return None
 
 
-async def _free_one(instance: Instance) -> None:
+async def _free_one(context: Context, instance: Instance) -> None:
     """Free a claim that differs from its instance's row: the row was not written after the claim changed."""
-    held = (await Ask(PLACEMENT, AllocationsOf((instance.uuid,)))).get(instance.uuid)
+    held = (await context.ask(PLACEMENT, AllocationsOf((instance.uuid,)))).get(instance.uuid)
     if held is not None:
         write = _nothing(instance, held.consumer.generation)
-        await Ask(PLACEMENT, WriteConsumers((write,)))
+        await context.ask(PLACEMENT, WriteConsumers((write,)))
 
 
 def _nothing_held(held: Held) -> ConsumerWrite:

@@ -15,8 +15,8 @@ import msgspec
 
 from roost.conductor.claim_release import free_claims
 from roost.conductor.possible_cells import possible_cells
-from roost.machine import Clock, Log, Monotonic, Read, Record, Together, Write
 from roost.model.history import Requester
+from roost.process.context import Context
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.build_requests import Unfinished
 from roost.state.api_database.mappings import (
@@ -58,10 +58,10 @@ class Deletions:
     def __init__(self) -> None:
         self.by_uuid: dict[str, Deletion] = {}
 
-    async def add(self, mappings: Collection[InstanceMapping]) -> None:
+    async def add(self, context: Context, mappings: Collection[InstanceMapping]) -> None:
         """Begin to carry deletions that are not carried yet. Raises `StorageError`; then none is begun."""
         new = [mapping for mapping in mappings if mapping.instance_uuid not in self.by_uuid]
-        cells = await possible_cells(new)
+        cells = await possible_cells(context, new)
         for mapping in new:
             uuid = mapping.instance_uuid
             self.by_uuid.setdefault(uuid, Deletion(mapping, {*cells[uuid]}, set()))
@@ -85,7 +85,7 @@ class Deletions:
 
 
 async def accept_deletion(
-    uuids: Sequence[str], tenure: Tenure, deletions: Deletions, by: Requester | None = None
+    context: Context, uuids: Sequence[str], tenure: Tenure, deletions: Deletions, by: Requester | None = None
 ) -> dict[str, InstanceMapping]:
     """Accept the deletion of instances: durable when this returns. Returns the mappings of known instances.
 
@@ -93,38 +93,38 @@ async def accept_deletion(
 
     Raises: `StorageError` of the API database.
     """
-    holds = tenure.holds(await Monotonic())
-    at = await Clock()
+    holds = tenure.holds(context.monotonic())
+    at = context.clock()
     owner = tenure.holder if holds else None
-    known = await Write(API, DeleteMapped(tuple(uuids), at, owner, by))
+    known = await context.write(API, DeleteMapped(tuple(uuids), at, owner, by))
     if holds and known:
-        await deletions.add(known.values())
-        await tell_cells(deletions, known)
+        await deletions.add(context, known.values())
+        await tell_cells(context, deletions, known)
     return known
 
 
-async def tell_cells(deletions: Deletions, only: Iterable[str] | None = None) -> None:
+async def tell_cells(context: Context, deletions: Deletions, only: Iterable[str] | None = None) -> None:
     """Tell cells of deletions, or only those of the uuids ``only``. A cell that is down is told later."""
     wanted = None if only is None else set(only)
     telling = []
     for cell, waiting in deletions.untold().items():
         some = [each for each in waiting if wanted is None or each.mapping.instance_uuid in wanted]
         if some:
-            telling.append(_tell(cell, some))
-    await Together(telling)
+            telling.append(_tell(context, cell, some))
+    await context.together(telling)
 
 
-async def _tell(cell: str, waiting: Sequence[Deletion]) -> None:
-    at = await Clock()
+async def _tell(context: Context, cell: str, waiting: Sequence[Deletion]) -> None:
+    at = context.clock()
     for some in _batches(waiting):
         uuids = tuple(each.mapping.instance_uuid for each in some)
         try:
-            deleted = await Write(f"cell/{cell}", DeleteInstances(uuids, at, cell))
+            deleted = await context.write(f"cell/{cell}", DeleteInstances(uuids, at, cell))
         except StorageError as error:
-            await _later(cell, error)
+            _later(context, cell, error)
             return
         if deleted.ended:
-            await Record((), deleted.ended)
+            context.record((), deleted.ended)
         for each in some:
             each.cells.discard(cell)
             if each.mapping.instance_uuid in deleted.here:
@@ -132,48 +132,48 @@ async def _tell(cell: str, waiting: Sequence[Deletion]) -> None:
     return
 
 
-async def carry_deletions(deletions: Deletions) -> None:
+async def carry_deletions(context: Context, deletions: Deletions) -> None:
     """Take the deletions of this process one step on. A step that fails is tried again at the next call."""
-    await tell_cells(deletions)
-    await Together([_look(cell, each) for cell, each in deletions.in_cells().items()])
+    await tell_cells(context, deletions)
+    await context.together([_look(context, cell, each) for cell, each in deletions.in_cells().items()])
     gone = deletions.in_no_cell()
     if not gone:
         return
     try:
         requests = tuple({each.mapping.request_id for each in gone})
-        unfinished = await Read(API, Unfinished(requests))
+        unfinished = await context.read(API, Unfinished(requests))
         ended = [each for each in gone if each.mapping.request_id not in unfinished]
         for some in _batches(ended):
-            uuids = await _freed(some)
-            await Write(API, ForgetInstances(uuids, await Clock()))
+            uuids = await _freed(context, some)
+            await context.write(API, ForgetInstances(uuids, context.clock()))
             deletions.forget(uuids)
     except Exception as error:
         # Placement over HTTP fails with the errors of its transport too.
-        await Log("deletions are ended later", {"error": one_line(error)}, "warning")
+        context.log("deletions are ended later", {"error": one_line(error)}, "warning")
 
 
-async def _freed(ended: Sequence[Deletion]) -> tuple[str, ...]:
+async def _freed(context: Context, ended: Sequence[Deletion]) -> tuple[str, ...]:
     """Free the claims of instances; returns those that hold nothing now. Raises the errors of an outage.
 
     The cell has freed the claims of the instances that it had. A claim that placement refuses to free holds
     up the deletion of its own instance alone.
     """
     holding = [each.mapping.instance_uuid for each in ended if not each.destroyed]
-    outcome = await free_claims(holding)
+    outcome = await free_claims(context, holding)
     for uuid, error in outcome.refused.items():
         values = {"instance": uuid, "error": one_line(error)}
-        await Log("a claim cannot be freed", values, "warning")
+        context.log("a claim cannot be freed", values, "warning")
     uuids = (each.mapping.instance_uuid for each in ended)
     return tuple(uuid for uuid in uuids if uuid not in outcome.refused)
 
 
-async def _look(cell: str, waiting: Sequence[Deletion]) -> None:
+async def _look(context: Context, cell: str, waiting: Sequence[Deletion]) -> None:
     """Read which instances the cell has destroyed."""
     uuids = tuple(each.mapping.instance_uuid for each in waiting)
     try:
-        there = await Read(f"cell/{cell}", PresentInstances(uuids))
+        there = await context.read(f"cell/{cell}", PresentInstances(uuids))
     except StorageError as error:
-        await _later(cell, error)
+        _later(context, cell, error)
         return
     for each in waiting:
         if each.mapping.instance_uuid not in there:
@@ -182,20 +182,20 @@ async def _look(cell: str, waiting: Sequence[Deletion]) -> None:
     return
 
 
-async def _later(cell: str, error: Exception) -> None:
+def _later(context: Context, cell: str, error: Exception) -> None:
     values = {"cell": cell, "error": one_line(error)}
-    await Log("a cell cannot be asked of deletions", values, "debug")
+    context.log("a cell cannot be asked of deletions", values, "debug")
 
 
-async def take_deletions(tenure: Tenure, deletions: Deletions) -> None:
+async def take_deletions(context: Context, tenure: Tenure, deletions: Deletions) -> None:
     """Take over the deletions without an owner. Raises: `StorageError`."""
     while True:
         # Those that are carried are among the ones that are found.
         most = AT_ONCE + len(deletions.by_uuid)
-        free = await Read(API, FreeDeletions(tenure.holder, most))
+        free = await context.read(API, FreeDeletions(tenure.holder, most))
         new = tuple(each for each in free if each[0] not in deletions.by_uuid)[:AT_ONCE]
-        taken = await Write(API, TakeDeletions(new, tenure.holder)) if new else []
-        await deletions.add(taken)
+        taken = await context.write(API, TakeDeletions(new, tenure.holder)) if new else []
+        await deletions.add(context, taken)
         # A deletion without its mapping is not carried, and would be found for ever.
         if len(free) < most or not taken:
             return

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 
 from roost.conductor.claim_release import free_claims
-from roost.machine import Log, Read, Write
+from roost.process.context import Context
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.late_claims import LookedAt, NotedInstances
 from roost.state.api_database.tables import API
@@ -23,30 +23,30 @@ LOOK_SECONDS = 20.0
 """Seconds between two looks."""
 
 
-async def free_late_claims(tenure: Tenure) -> None:
+async def free_late_claims(context: Context, tenure: Tenure) -> None:
     """Read the claims of the noted instances once, and free those of instances that have ended.
 
     Of several conductors only one does so: the holder of the first lease. It does no harm if two do. A look
     that a cell did not answer does not count. Raises `StorageError`, and what placement raises.
     """
-    leases = await Read(API, ReadLeases(tenure.kind))
+    leases = await context.read(API, ReadLeases(tenure.kind))
     first = next((lease for lease in leases if not lease.vacant), None)
     if first is None or first.holder != tenure.holder:
         return
     after, silent = "", False
-    while noted := await Read(API, NotedInstances(after)):
+    while noted := await context.read(API, NotedInstances(after)):
         ended = [uuid for uuid, cell in noted.items() if cell is None]
         for cell, uuids in _by_cell(noted).items():
             try:
-                ended += await Read(f"cell/{cell}", InError(tuple(uuids)))
+                ended += await context.read(f"cell/{cell}", InError(tuple(uuids)))
             except StorageError as error:
                 silent = True
                 values = {"cell": cell, "error": one_line(error)}
-                await Log("a cell cannot be asked of late claims", values, "debug")
-        await _free(ended)
+                context.log("a cell cannot be asked of late claims", values, "debug")
+        await _free(context, ended)
         after = [*noted][-1]
     if not silent:
-        await Write(API, LookedAt())
+        await context.write(API, LookedAt())
 
 
 def _by_cell(noted: Mapping[str, str | None]) -> dict[str, list[str]]:
@@ -57,11 +57,11 @@ def _by_cell(noted: Mapping[str, str | None]) -> dict[str, list[str]]:
     return found
 
 
-async def _free(ended: Collection[str]) -> None:
-    outcome = await free_claims(ended)
+async def _free(context: Context, ended: Collection[str]) -> None:
+    outcome = await free_claims(context, ended)
     for uuid, error in outcome.refused.items():
         values = {"instance": uuid, "error": one_line(error)}
-        await Log("a claim cannot be freed", values, "warning")
+        context.log("a claim cannot be freed", values, "warning")
     for uuid in outcome.freed:
         values = {"instance": uuid}
-        await Log("a claim that came after the end of its instance is freed", values, "warning")
+        context.log("a claim that came after the end of its instance is freed", values, "warning")

@@ -1,13 +1,13 @@
 """The update of an instance's row to a newer claim in placement: see `roost.state.cell_database.reshapes`."""
 
 from roost.conductor.questions import PLACEMENT, AllocationsOf, TreeOf
-from roost.machine import Ask, Clock, Log, Read, Write
 from roost.model.instance import Instance
+from roost.process.context import Context
 from roost.state.cell_database.arrivals import FindInstances
 from roost.state.cell_database.reshapes import Claimed, FollowClaims
 
 
-async def follow_claim(database: str, instance: Instance) -> bool:
+async def follow_claim(context: Context, database: str, instance: Instance) -> bool:
     """Update the row of an instance to its claim in placement, if that is newer and on the same node.
 
     Returns whether the row differs now from the one that ``instance`` was read from, by this or another
@@ -15,14 +15,14 @@ async def follow_claim(database: str, instance: Instance) -> bool:
     """
     if instance.node is None:
         return False
-    held = (await Ask(PLACEMENT, AllocationsOf((instance.uuid,)))).get(instance.uuid)
+    held = (await context.ask(PLACEMENT, AllocationsOf((instance.uuid,)))).get(instance.uuid)
     if held is not None:
-        tree = await Ask(PLACEMENT, TreeOf(instance.node))
+        tree = await context.ask(PLACEMENT, TreeOf(instance.node))
         claimed = {instance.uuid: Claimed(held.allocations, held.consumer.generation)}
         names = {each.uuid: each.name for each in tree}
-        follow = FollowClaims(instance.node, names, claimed, await Clock())
-        if await Write(database, follow):
+        follow = FollowClaims(instance.node, names, claimed, context.clock())
+        if await context.write(database, follow):
             values = {"instance": instance.uuid, "host": instance.host}
-            await Log("the row of an instance follows its claim, which was reshaped", values)
-    row = (await Read(database, FindInstances((instance.uuid,)))).get(instance.uuid)
+            context.log("the row of an instance follows its claim, which was reshaped", values)
+    row = (await context.read(database, FindInstances((instance.uuid,)))).get(instance.uuid)
     return row is None or row.selection != instance.selection

@@ -9,11 +9,11 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from roost.ledger import Held
-from roost.machine import Call, Service, UnknownService
 from roost.model.spec import Destination, RequestSpec, Selection
 from roost.model.unread import UnreadKey
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.interface import Placement, Provider
+from roost.process.context import Call, Service, UnknownService
 from roost.process.logs import RequestIds, serving
 from roost.scheduler.selection.replacement import Replacement
 

@@ -22,11 +22,11 @@ from roost.conductor.backoff import Backoff
 from roost.conductor.claim_release import free_claims
 from roost.conductor.possible_cells import possible_cells
 from roost.conductor.questions import PLACEMENT, SCHEDULER, AllocationsOf, SelectDestinations
-from roost.machine import Ask, Clock, Log, Read, Sleep, Together, Write
 from roost.model.instance import ASSIGNED, ERROR, BuildRequest, Fault, Instance
 from roost.model.spec import Destination, RequestSpec
 from roost.placement.errors import PlacementError
 from roost.process import tracing
+from roost.process.context import Context
 from roost.records.redact import without_secrets
 from roost.scheduler import NoValidHost
 from roost.scheduler.errors import SchedulerError
@@ -61,28 +61,28 @@ class Fenced(Exception):
     """Another conductor owns the request now, or it is finished: this one has nothing left to do for it."""
 
 
-async def carry_through(owned: OwnedRequest, options: CarryOptions, *, fresh: bool) -> None:
+async def carry_through(context: Context, owned: OwnedRequest, options: CarryOptions, *, fresh: bool) -> None:
     """Carry a request to its cells, again after every failure that may pass, until it is given up.
 
     ``fresh``: no conductor has carried it before. Returns also when others have taken it over. Raises the
     error that remains when the request has been given up and waiting cannot help.
     """
     with tracing.span("conductor.carry", parent=owned.request.trace or None):
-        await _to_the_end(owned, options, fresh)
+        await _to_the_end(context, owned, options, fresh)
 
 
-async def _to_the_end(owned: OwnedRequest, options: CarryOptions, fresh: bool) -> None:
+async def _to_the_end(context: Context, owned: OwnedRequest, options: CarryOptions, fresh: bool) -> None:
     backoff = options.backoff
     failures = faults = 0
     given_up: str | None = None
     while True:
         try:
             if failures:
-                owned, fresh = await _retaken(owned), False
-            await carry(owned, options, fresh=fresh, given_up=given_up)
+                owned, fresh = await _retaken(context, owned), False
+            await carry(context, owned, options, fresh=fresh, given_up=given_up)
             return
         except Fenced:
-            await Log("others carry the request on", {"number": owned.epoch})
+            context.log("others carry the request on", {"number": owned.epoch})
             return
         except Exception as error:
             failures += 1
@@ -91,7 +91,7 @@ async def _to_the_end(owned: OwnedRequest, options: CarryOptions, fresh: bool) -
             known = outage or isinstance(error, PlacementError | SchedulerError)
             values = {"failures": failures, "error": result.reason}
             trace = None if known or failures > 1 else error
-            await Log("a request failed", values, "warning", trace)
+            context.log("a request failed", values, "warning", trace)
             if not outage:
                 faults += 1
                 if given_up is not None:
@@ -100,18 +100,18 @@ async def _to_the_end(owned: OwnedRequest, options: CarryOptions, fresh: bool) -
                 elif result.verdict is ClaimVerdict.FATAL or backoff.exhausted(faults):
                     given_up = f"Given up after {faults} failures: {result.reason}"
                     continue
-        await Sleep(backoff.pause(failures))
+        await context.sleep(backoff.pause(failures))
 
 
-async def _retaken(owned: OwnedRequest) -> OwnedRequest:
+async def _retaken(context: Context, owned: OwnedRequest) -> OwnedRequest:
     """The request under another number of the same owner. Raises `Fenced`."""
-    if not await Write(API, RetakeRequest(owned.key)):
+    if not await context.write(API, RetakeRequest(owned.key)):
         raise Fenced
     return msgspec.structs.replace(owned, epoch=owned.epoch + 1)
 
 
 async def carry(
-    owned: OwnedRequest, options: CarryOptions, *, fresh: bool, given_up: str | None = None
+    context: Context, owned: OwnedRequest, options: CarryOptions, *, fresh: bool, given_up: str | None = None
 ) -> None:
     """Carry a request to its cells once. Raises `Fenced`, and the error of a step that fails.
 
@@ -121,62 +121,72 @@ async def carry(
     arrived: dict[str, Instance] = {}
     missing = list(request.instances)
     if not fresh:
-        missing, arrived = await _settled(owned, options)
+        missing, arrived = await _settled(context, owned, options)
         request = _with_members(request, [instance.host for instance in arrived.values()])
         # An instance in cell0 has a claim only if an earlier run of this was cut off.
         buried = [uuid for uuid, instance in arrived.items() if instance.host is None]
-        await _free(buried)
+        await _free(context, buried)
     owned = msgspec.structs.replace(owned, request=request)
     if missing and given_up is not None:
-        await _bury(owned, missing, "", given_up, claimed=True)
+        await _bury(context, owned, missing, "", given_up, claimed=True)
     elif missing:
-        await _place(owned, options, missing, already=len(arrived), fresh=fresh)
-    if not await Write(API, FinishRequest(owned.key)):
+        await _place(context, owned, options, missing, already=len(arrived), fresh=fresh)
+    if not await context.write(API, FinishRequest(owned.key)):
         raise Fenced
 
 
-async def _settled(owned: OwnedRequest, options: CarryOptions) -> tuple[list[str], dict[str, Instance]]:
+async def _settled(
+    context: Context, owned: OwnedRequest, options: CarryOptions
+) -> tuple[list[str], dict[str, Instance]]:
     """Make earlier owners harmless; returns the instances that are in no cell, and those that have arrived.
 
     Instances whose deletion is accepted are in neither: they are not placed.
     """
-    found = await Write(API, TakeOverMappings(*owned.key))  # type: ignore[arg-type]
+    found = await context.write(API, TakeOverMappings(*owned.key))  # type: ignore[arg-type]
     if found is None:
         raise Fenced
     wanted = [mapping for mapping in found if not mapping.deleted]
-    at = await Clock()
+    at = context.clock()
     named: defaultdict[str, list[str]] = defaultdict(list)
-    for uuid, cells in (await possible_cells(wanted)).items():
+    for uuid, cells in (await possible_cells(context, wanted)).items():
         for cell in cells:
             named[cell].append(uuid)
     arrived: dict[str, Instance] = {}
-    settling = [_settle(cell, uuids, owned.epoch, at) for cell, uuids in named.items()]
+    settling = [_settle(context, cell, uuids, owned.epoch, at) for cell, uuids in named.items()]
     unmapped = {mapping.instance_uuid for mapping in wanted if mapping.cell is None}
     found_in: dict[str, str] = {}
-    for cell, here in zip(named, await Together(settling), strict=True):
+    for cell, here in zip(named, await context.together(settling), strict=True):
         arrived.update(here)
         found_in.update(dict.fromkeys(unmapped & here.keys(), cell))
     if found_in:
-        await _mapped(owned, found_in)
+        await _mapped(context, owned, found_in)
     return [mapping.instance_uuid for mapping in wanted if mapping.instance_uuid not in arrived], arrived
 
 
-async def _settle(cell: str, uuids: Sequence[str], epoch: int, at: float) -> dict[str, Instance]:
-    return await Write(f"cell/{cell}", SettleTakeover(tuple(uuids), epoch, at))
+async def _settle(
+    context: Context, cell: str, uuids: Sequence[str], epoch: int, at: float
+) -> dict[str, Instance]:
+    return await context.write(f"cell/{cell}", SettleTakeover(tuple(uuids), epoch, at))
 
 
 async def _place(
-    owned: OwnedRequest, options: CarryOptions, missing: Sequence[str], *, already: int, fresh: bool
+    context: Context,
+    owned: OwnedRequest,
+    options: CarryOptions,
+    missing: Sequence[str],
+    *,
+    already: int,
+    fresh: bool,
 ) -> None:
     """Have instances placed, and put them into their cells."""
     request = owned.request
-    generations = {} if fresh else await _generations(missing)
+    generations = {} if fresh else await _generations(context, missing)
     # A later owner may have claimed before these generations were read, and its claim would be replaced. One
     # that comes from here on changes the generations.
-    if generations and not await Read(API, IsOwner(owned.key)):
+    if generations and not await context.read(API, IsOwner(owned.key)):
         raise Fenced
     try:
-        destinations = await Ask(
+        destinations = await context.ask(
             SCHEDULER,
             SelectDestinations(
                 spec=request.spec,
@@ -191,37 +201,42 @@ async def _place(
         )
     except NoValidHost as error:
         reason = f"No valid host was found: {error.reason}"
-        await _bury(owned, missing, error.run, reason, claimed=bool(generations))
+        await _bury(context, owned, missing, error.run, reason, claimed=bool(generations))
         return
     except SchedulerError as error:
         result = result_of(error)
         if result.verdict is not ClaimVerdict.FATAL:
             raise
-        await _bury(owned, missing, "", result.reason or "", claimed=not fresh)
+        await _bury(context, owned, missing, "", result.reason or "", claimed=not fresh)
         return
-    await _put(owned, destinations)
+    await _put(context, owned, destinations)
     placed = {destination.instance for destination in destinations}
     rest = [uuid for uuid in missing if uuid not in placed]
     if rest:
         reason = f"No valid host was found: {len(placed)} of {len(missing)} instances fit"
-        await _bury(owned, rest, destinations[0].run, reason, claimed=bool(generations))
+        await _bury(context, owned, rest, destinations[0].run, reason, claimed=bool(generations))
 
 
-async def _put(owned: OwnedRequest, destinations: Sequence[Destination]) -> None:
+async def _put(context: Context, owned: OwnedRequest, destinations: Sequence[Destination]) -> None:
     """Map the instances that have claims, then put them into their cells."""
     cells = {each.instance: each.selected.cell for each in destinations}
-    going = await _mapped(owned, cells, destinations)
+    going = await _mapped(context, owned, cells, destinations)
     spec = without_secrets(owned.request.spec)
     by_cell: defaultdict[str, list[Instance]] = defaultdict(list)
     for each in destinations:
         if each.instance in going:
             by_cell[each.selected.cell].append(_assigned(owned, spec, each))
-    at = await Clock()
-    await Together([_add(owned, cell, new, at) for cell, new in by_cell.items()])
+    at = context.clock()
+    await context.together([_add(context, owned, cell, new, at) for cell, new in by_cell.items()])
 
 
 async def _add(
-    owned: OwnedRequest, cell: str, new: Sequence[Instance], at: float, why: Sequence[Fault] = ()
+    context: Context,
+    owned: OwnedRequest,
+    cell: str,
+    new: Sequence[Instance],
+    at: float,
+    why: Sequence[Fault] = (),
 ) -> None:
     """Put instances into a cell.
 
@@ -230,39 +245,39 @@ async def _add(
 
     Raises `Fenced`.
     """
-    arrivals = await Write(f"cell/{cell}", AddInstances(tuple(new), at, tuple(why)))
+    arrivals = await context.write(f"cell/{cell}", AddInstances(tuple(new), at, tuple(why)))
     out = [uuid for uuid, arrival in arrivals.items() if arrival is Arrival.FENCED]
     if out:
-        await Log("instances are no longer to arrive in the cell", {"cell": cell, "instances": out})
-        if not await Write(API, DeleteOwned(owned.key, tuple(out), at)):
+        context.log("instances are no longer to arrive in the cell", {"cell": cell, "instances": out})
+        if not await context.write(API, DeleteOwned(owned.key, tuple(out), at)):
             raise Fenced
 
 
 async def _mapped(
-    owned: OwnedRequest, cells: Mapping[str, str], claimed: Sequence[Destination] = ()
+    context: Context, owned: OwnedRequest, cells: Mapping[str, str], claimed: Sequence[Destination] = ()
 ) -> frozenset[str]:
     """Map instances to cells; returns those that are not deleted. Raises `Fenced`."""
-    going = await Write(API, MapInstances(*owned.key, cells))  # type: ignore[arg-type]
+    going = await context.write(API, MapInstances(*owned.key, cells))  # type: ignore[arg-type]
     if going is None:
         # The next owner replaces or frees these claims, unless they came after the request's end.
         if claimed:
             late = tuple(each.instance for each in claimed)
-            await Write(API, NoteLateClaims(late))
+            await context.write(API, NoteLateClaims(late))
         raise Fenced
     return going
 
 
 async def _bury(
-    owned: OwnedRequest, instances: Sequence[str], run: str, reason: str, *, claimed: bool
+    context: Context, owned: OwnedRequest, instances: Sequence[str], run: str, reason: str, *, claimed: bool
 ) -> None:
     """Put instances that could not be placed into cell0, in error, with the reason.
 
     ``claimed``: they may have claims, which are freed when their end is durable.
     """
     request = owned.request
-    going = await _mapped(owned, dict.fromkeys(instances, CELL0))
+    going = await _mapped(context, owned, dict.fromkeys(instances, CELL0))
     ended = [uuid for uuid in instances if uuid in going]
-    now = await Clock()
+    now = context.clock()
     new = [
         Instance(
             uuid=uuid,
@@ -277,21 +292,21 @@ async def _bury(
         )
         for uuid in ended
     ]
-    await _add(owned, CELL0, new, now, [Fault(uuid, 0, None, reason, now) for uuid in ended])
+    await _add(context, owned, CELL0, new, now, [Fault(uuid, 0, None, reason, now) for uuid in ended])
     if claimed:
-        await _free(ended)
+        await _free(context, ended)
 
 
-async def _free(instances: Collection[str]) -> None:
+async def _free(context: Context, instances: Collection[str]) -> None:
     """Free the claims of instances. Raises what placement raises, even if for one of them alone."""
-    outcome = await free_claims(instances)
+    outcome = await free_claims(context, instances)
     for error in outcome.refused.values():
         raise error
 
 
-async def _generations(instances: Iterable[str]) -> dict[str, int]:
+async def _generations(context: Context, instances: Iterable[str]) -> dict[str, int]:
     """Return the generations of the instances that hold allocations."""
-    held = await Ask(PLACEMENT, AllocationsOf(tuple(instances)))
+    held = await context.ask(PLACEMENT, AllocationsOf(tuple(instances)))
     return {uuid: each.consumer.generation for uuid, each in held.items()}
 
 

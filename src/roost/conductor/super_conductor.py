@@ -28,13 +28,13 @@ from roost.conductor.questions import (
 from roost.conductor.request_progress import CarryOptions
 from roost.conductor.request_worker import DELETIONS, FINISHED, RequestWorker
 from roost.conductor.words.drains import look_at_drains, watch_drains
-from roost.machine import Machine, Performer, lasting
-from roost.machine.performer import Transactor
 from roost.model.history import Requester
 from roost.model.idempotency import KeyedAnswer
 from roost.model.instance import BuildRequest
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
+from roost.process.asyncio_context import AsyncioContext, Transactor
+from roost.process.context import Routine, lasting
 from roost.state.api_database.audit import LEASE
 from roost.state.api_database.build_requests import clean_request
 from roost.state.cell_database import Cell
@@ -49,7 +49,7 @@ _log = structlog.get_logger()
 
 
 class SuperConductor:
-    """The asyncio shell of a super conductor's machines.
+    """A super conductor in this process.
 
     ``api``: the API database. ``cells`` by name, cell0 among them; more may come. ``max_attempts``: hosts
     tried for an instance, the first included. ``history_days``: days for which the history of an instance is
@@ -84,7 +84,7 @@ class SuperConductor:
         self.watch = ServiceWatch(api, cells, monotonic=monotonic, clock=clock)
         self._api = api
         self._history_days = history_days
-        self._performer = Performer(
+        self._context = AsyncioContext(
             self._database,
             {SCHEDULER: scheduler_service(scheduler), PLACEMENT: placement_service(placement)},
             records=records,
@@ -98,7 +98,7 @@ class SuperConductor:
         self._auditing = audit_tenure(name, times)
         self._audits = audits
         options = CarryOptions(max_attempts=max_attempts, backoff=backoff)
-        self._working = RequestWorker(self._tenure, options)
+        self._working = RequestWorker(self._context, self._tenure, options)
         self._listening: set[asyncio.Task[None]] = set()
 
     @property
@@ -114,7 +114,7 @@ class SuperConductor:
     @property
     def failure(self) -> BaseException | None:
         """The error of the last request that could not be carried out; None if there is none."""
-        return self._working.failure or self._performer.failure
+        return self._working.failure or self._context.failure
 
     async def begin(self, *, alone: bool = False) -> None:
         """Acquire the lease of this process, so that it can own work.
@@ -126,7 +126,7 @@ class SuperConductor:
         if alone:
             for kind in (KIND, LEASE):
                 await self._api.write(VacateAll(kind))
-        await self._performer.run(renew("api", self._tenure))
+        await renew(self._context, "api", self._tenure)
 
     async def resume(self) -> None:
         """Renew the lease, take up all work without an owner, and look for further work, for ever.
@@ -135,8 +135,8 @@ class SuperConductor:
         """
         # First of all: after an outage the work that is to be taken up may take longer than the lease.
         self._run_for_ever(
-            keep_lease=lambda: keep_lease("api", self._tenure),
-            watch_leases=lambda: watch_leases("api", KIND, self._tenure.times),
+            keep_lease=lambda: keep_lease(self._context, "api", self._tenure),
+            watch_leases=lambda: watch_leases(self._context, "api", KIND, self._tenure.times),
         )
         await self.step()
         self._run_for_ever(
@@ -145,12 +145,12 @@ class SuperConductor:
             free_late_claims=self._working.free_late_claims,
             complete_mappings=self._working.complete_mappings,
             prune_past=lambda: self._working.prune_past(self._history_days),
-            watch_drains=lambda: watch_drains(self._answering),
-            keep_cell_logs=lambda: keep_cell_logs(self._answering, self._history_days),
+            watch_drains=lambda: watch_drains(self._context, self._answering),
+            keep_cell_logs=lambda: keep_cell_logs(self._context, self._answering, self._history_days),
             prune_answers=self._working.prune_answers,
-            keep_audit=lambda: keep_lease("api", self._auditing),
-            watch_audit=lambda: watch_leases("api", LEASE, self._auditing.times),
-            audit=lambda: audit(self._auditing, self._audits),
+            keep_audit=lambda: keep_lease(self._context, "api", self._auditing),
+            watch_audit=lambda: watch_leases(self._context, "api", LEASE, self._auditing.times),
+            audit=lambda: audit(self._context, self._auditing, self._audits),
         )
         self._listening.add(asyncio.create_task(self.watch.run()))
         for cell in self.cells.values():
@@ -161,11 +161,11 @@ class SuperConductor:
 
         Raises: `StorageError` of the API database.
         """
-        await self._performer.run(self._working.take_all())
-        await self._performer.run(carry_deletions(self._working.deletions))
-        await self._performer.run(self._working.look_for_late_claims())
-        await self._performer.run(number_changes(self._answering()))
-        await self._performer.run(look_at_drains(self._answering()))
+        await self._working.take_all()
+        await carry_deletions(self._context, self._working.deletions)
+        await self._working.look_for_late_claims()
+        await number_changes(self._context, self._answering())
+        await look_at_drains(self._context, self._answering())
 
     async def accept(self, request: BuildRequest, answer: KeyedAnswer | None = None) -> None:
         """Accept a request: it is durable when this returns, and on its way to its cells.
@@ -176,7 +176,7 @@ class SuperConductor:
             OutcomeUnknown: the request is carried out if it is found in the database, and not otherwise.
             KeyInWork: an answer is stored for the key already. Nothing is accepted.
         """
-        await self._performer.run(self._working.accept(clean_request(request), answer))
+        await self._working.accept(clean_request(request), answer)
 
     async def delete(self, instances: Sequence[str], by: Requester | None = None) -> list[str]:
         """Have instances destroyed and their claims freed; returns those that are known.
@@ -185,21 +185,21 @@ class SuperConductor:
 
         Raises: `StorageError` of the API database.
         """
-        known = await self._performer.run(self._working.delete(tuple(instances), by))
+        known = await self._working.delete(tuple(instances), by)
         return [each for each in instances if each in known]
 
     async def idle(self) -> None:
         """Wait until no request of this process is on its way to a cell."""
-        seen: dict[str, int] = {}
+        finished = self._context.listen(FINISHED)
         while self._working.carrying:
-            await self._performer.wakes.wait(FINISHED, 1.0, seen)
+            await finished.wait(1.0)
 
     async def close(self) -> None:
         """Stop carrying requests. Unfinished ones are taken up by other conductors, or at the next start."""
         for task in self._listening:
             task.cancel()
         await asyncio.gather(*self._listening, return_exceptions=True)
-        await self._performer.close()
+        await self._context.close()
         for tenure in (self._tenure, self._auditing):
             if not tenure.holder:
                 continue
@@ -208,10 +208,10 @@ class SuperConductor:
             except StorageError as error:
                 _log.warning("the lease could not be given back", error=str(error))
 
-    def _run_for_ever(self, **machines: Callable[[], Machine[None]]) -> None:
-        """Run machines for ever."""
-        for name, begin in machines.items():
-            self._performer.start(name, lasting(name, begin))
+    def _run_for_ever(self, **routines: Callable[[], Routine[None]]) -> None:
+        """Run coroutines for ever."""
+        for name, begin in routines.items():
+            self._context.start(name, lasting(self._context, name, begin))
 
     def _answering(self) -> list[str]:
         """The cells whose databases answered when they were last read, or were not read yet."""
@@ -227,11 +227,11 @@ class SuperConductor:
         return cell
 
     async def _listen(self, cell: Cell) -> None:
-        """Wake the machine of deletions when a cell of this process has forgotten instances."""
+        """Have deletions looked at when a cell of this process has forgotten instances."""
         event = cell.listen(GONE)
         try:
             while True:
                 await changed(event, 60.0)
-                self._performer.wakes.wake(DELETIONS)
+                self._context.wake(DELETIONS)
         finally:
             cell.unlisten(event)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from roost.machine import Clock, Log, Monotonic, Read, Record, Sleep, Wake, Work, Write
+from roost.process.context import Context, Work
 from roost.state.cell_database.building import AttemptKey, FailAttempts
 from roost.state.cell_database.deletions import EndDeletions
 from roost.state.cell_database.fences import TrimFences
@@ -47,46 +47,46 @@ class TimeLimits(msgspec.Struct, frozen=True, kw_only=True):
     history_days: float = 30.0
 
 
-async def limit_builds(cell: str, limits: TimeLimits) -> None:
+async def limit_builds(context: Context, cell: str, limits: TimeLimits) -> None:
     """End attempts that no host has confirmed in time, for ever. Their instances go to the next alternate."""
     reason = f"the host has not confirmed the build within {limits.build_seconds:g} seconds"
     standing: Standstill[AttemptKey] = _standstill(limits.build_seconds)
     while True:
-        overdue = await _overdue(cell, AttemptsAssigned(), limits.build_seconds, standing)
+        overdue = await _overdue(context, cell, AttemptsAssigned(), limits.build_seconds, standing)
         for some in _batches(overdue):
-            fail = FailAttempts(some, reason, await Clock(), cell)
-            ended = await _written(cell, fail)
+            fail = FailAttempts(some, reason, context.clock(), cell)
+            ended = await _written(context, cell, fail)
             if ended is None:
                 break
             if ended:
-                await Record((), tuple(ended))
-                await _tell(cell, "builds were not confirmed in time", len(ended))
-        await Sleep(limits.build_seconds / LOOKS)
+                context.record((), tuple(ended))
+                _tell(context, cell, "builds were not confirmed in time", len(ended))
+        await context.sleep(limits.build_seconds / LOOKS)
 
 
-async def limit_deletions(cell: str, limits: TimeLimits) -> None:
+async def limit_deletions(context: Context, cell: str, limits: TimeLimits) -> None:
     """Let deletions go on whose hosts show no sign of life, for ever. The orders to destroy stay."""
     standing: Standstill[AttemptKey] = _standstill(limits.destroy_seconds)
     while True:
-        overdue = await _overdue(cell, DeletionsAwaited(), limits.destroy_seconds, standing)
+        overdue = await _overdue(context, cell, DeletionsAwaited(), limits.destroy_seconds, standing)
         for some in _batches(overdue):
-            ended = await _written(cell, EndDeletions(some, await Clock()))
+            ended = await _written(context, cell, EndDeletions(some, context.clock()))
             if ended is None:
                 break
             if ended:
-                await _tell(cell, "deletions go on without their hosts", len(ended))
-        await Sleep(limits.destroy_seconds / LOOKS)
+                _tell(context, cell, "deletions go on without their hosts", len(ended))
+        await context.sleep(limits.destroy_seconds / LOOKS)
 
 
-async def trim_past(cell: str, limits: TimeLimits) -> None:
+async def trim_past(context: Context, cell: str, limits: TimeLimits) -> None:
     """Remove tombstones and histories of instances that were deleted long ago, once an hour, for ever."""
     while True:
-        now = await Clock()
-        await _written(cell, TrimFences(now - limits.tombstone_days * DAY))
+        now = context.clock()
+        await _written(context, cell, TrimFences(now - limits.tombstone_days * DAY))
         prune = PrunePast(now - limits.history_days * DAY)
-        while await _written(cell, prune) == PRUNED_AT_ONCE:
+        while await _written(context, cell, prune) == PRUNED_AT_ONCE:
             pass
-        await Sleep(3600.0)
+        await context.sleep(3600.0)
 
 
 def _standstill(limit: float) -> Standstill[AttemptKey]:
@@ -95,17 +95,21 @@ def _standstill(limit: float) -> Standstill[AttemptKey]:
 
 
 async def _overdue(
-    cell: str, read: Work[Mapping[AttemptKey, Stamp]], limit: float, standing: Standstill[AttemptKey]
+    context: Context,
+    cell: str,
+    read: Work[Mapping[AttemptKey, Stamp]],
+    limit: float,
+    standing: Standstill[AttemptKey],
 ) -> tuple[AttemptKey, ...]:
     """Look once, and return the attempts that have been unchanged for longer than the limit."""
-    began = await Monotonic()
+    began = context.monotonic()
     try:
-        found = await Read(f"cell/{cell}", read)
+        found = await context.read(f"cell/{cell}", read)
     except StorageError as error:
         standing.interrupted()
-        await Log("a cell cannot be watched", {"cell": cell, "error": str(error)}, "warning")
+        context.log("a cell cannot be watched", {"cell": cell, "error": str(error)}, "warning")
         return ()
-    standing.look(found, began, await Monotonic())
+    standing.look(found, began, context.monotonic())
     return tuple(key for key in found if standing.still(key) >= limit)
 
 
@@ -113,15 +117,15 @@ def _batches(keys: tuple[AttemptKey, ...]) -> Iterator[tuple[AttemptKey, ...]]:
     return (keys[first : first + AT_ONCE] for first in range(0, len(keys), AT_ONCE))
 
 
-async def _written(cell: str, work: Work[T]) -> T | None:
+async def _written(context: Context, cell: str, work: Work[T]) -> T | None:
     """Return the result of a write; None, with a log line, if it fails: the next look tries it again."""
     try:
-        return await Write(f"cell/{cell}", work)
+        return await context.write(f"cell/{cell}", work)
     except StorageError as error:
-        await Log("a cell cannot be written", {"cell": cell, "error": str(error)}, "warning")
+        context.log("a cell cannot be written", {"cell": cell, "error": str(error)}, "warning")
         return None
 
 
-async def _tell(cell: str, event: str, number: int) -> None:
-    await Log(event, {"cell": cell, "number": number}, "warning")
-    await Wake(work_topic(cell))
+def _tell(context: Context, cell: str, event: str, number: int) -> None:
+    context.log(event, {"cell": cell, "number": number}, "warning")
+    context.wake(work_topic(cell))

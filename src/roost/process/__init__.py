@@ -1,13 +1,16 @@
 """Parts that every process has, whatever it serves.
 
-logs           the configuration of logging, access lines, ids of requests
-metrics        counters, gauges and histograms, and their publication to Prometheus
-tracing        spans of OpenTelemetry
-option_source  the sources of options: files, environment variables, the command line
-report         the report of a process: its configuration, versions and threads
-deadlines      the time that an operation has left
-lane           one worker thread that runs functions in order
-loop_watch     a watch on the event loop, which counts long holds by the operation that made them
-timed_steps    a coroutine whose steps between two waits are timed
-durable_file   files that are written whole or not at all
+context          the context of conductors and agents: all that their coroutines use of a process
+asyncio_context  that context in a process
+wakes            topics that its coroutines wait for
+logs             the configuration of logging, access lines, ids of requests
+metrics          counters, gauges and histograms, and their publication to Prometheus
+tracing          spans of OpenTelemetry
+option_source    the sources of options: files, environment variables, the command line
+report           the report of a process: its configuration, versions and threads
+deadlines        the time that an operation has left
+lane             one worker thread that runs functions in order
+loop_watch       a watch on the event loop, which counts long holds by the operation that made them
+timed_steps      a coroutine whose steps between two waits are timed
+durable_file     files that are written whole or not at all
 """

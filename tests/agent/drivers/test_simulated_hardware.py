@@ -13,10 +13,10 @@ from roost.agent.troubles import Troubles
 from roost.fleet.hardware.cpus import numbers_of
 from roost.fleet.hardware.host_topology import decoded
 from roost.fleet.hardware.pci_pools import pools_of
-from roost.machine import Performer
 from roost.model.assignment import AssignedCell, AssignedDevices, Assignment, digest
 from roost.model.instance import Instance
 from roost.model.node import NodeInstance, NodeReport
+from roost.process.asyncio_context import AsyncioContext
 from support.cells import instance, selection
 from support.numa_hosts import reported, reported_cell
 
@@ -88,8 +88,8 @@ def test_a_guest_is_not_built_on_what_another_one_has() -> None:
 
 async def report_of(driver: SimulatedDriver) -> NodeReport:
     """What the agent of host a reports of its node."""
-    performer = Performer(lambda name: pytest.fail(name), {"driver": DriverService(driver).ask})
-    facts = await performer.run(read_facts("a", Troubles("a")))
+    context = AsyncioContext(lambda name: pytest.fail(name), {"driver": DriverService(driver).ask})
+    facts = await read_facts(context, "a", Troubles(context, "a"))
     guests = driver.guests()
     [report] = node_reports(
         "a", facts, enabled=True, running=guests, building=(), failed_builds=0, node_of={}, refused={}

@@ -24,10 +24,10 @@ LEAKED = ("leaked-1", "leaked-2")
 
 async def run_round(now: Conductors, tenure: Tenure | None = None) -> None:
     """Let this process audit once. ``tenure``: that of its rounds before."""
-    performer = now.super._performer
+    context = now.super._context
     tenure = tenure or audit_tenure("here", LeaseTimes())
-    await performer.run(renew("api", tenure))
-    await performer.run(audit_round(tenure, AuditOptions(settle=0.0, step=0.0)))
+    await renew(context, "api", tenure)
+    await audit_round(context, tenure, AuditOptions(settle=0.0, step=0.0))
 
 
 async def leak(now: Conductors) -> None:

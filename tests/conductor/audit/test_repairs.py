@@ -3,11 +3,11 @@
 from roost.conductor.audit.findings import CLAIM_AGAIN, MISSING_CLAIM, Observed
 from roost.conductor.audit.repairs import repair
 from roost.conductor.questions import WriteConsumers
-from roost.machine import Ask, Write
 from roost.model.instance import ACTIVE
 from roost.state.api_database.mappings import InstanceMapping
 from roost.state.cell_database.claimed_again import ClaimedAgain
 from support.cells import instance, selection
+from support.stepped_contexts import SteppedContext
 
 
 def test_a_first_claim_of_an_instance_that_has_ended_meanwhile_is_freed_again() -> None:
@@ -23,19 +23,19 @@ def test_a_first_claim_of_an_instance_that_has_ended_meanwhile_is_freed_again() 
         nodes=("node-a",),
         is_past=False,
     )
-    machine = repair(CLAIM_AGAIN, observed)
-    claim = machine.send(None)
-    assert isinstance(claim, Ask) and isinstance(claim.question, WriteConsumers)
-    [written] = claim.question.writes
+    repairing = repair(SteppedContext(), CLAIM_AGAIN, observed)
+    claim = repairing.send(None).arguments[1]
+    assert isinstance(claim, WriteConsumers)
+    [written] = claim.writes
     assert (written.generation, written.allocations) == (None, {"node-a": {"VCPU": 1}})
-    noted = machine.send(None)
-    assert isinstance(noted, Write) and noted.work == ClaimedAgain("i", 1, 1)
-    freed = machine.send(False)
-    assert isinstance(freed, Ask) and isinstance(freed.question, WriteConsumers)
-    [written] = freed.question.writes
+    noted = repairing.send(None)
+    assert (noted.name, noted.arguments) == ("write", ("cell/cell1", ClaimedAgain("i", 1, 1)))
+    freed = repairing.send(False).arguments[1]
+    assert isinstance(freed, WriteConsumers)
+    [written] = freed.writes
     assert (written.consumer, written.generation, written.allocations) == ("i", 1, {})
     try:
-        machine.send(None)
+        repairing.send(None)
     except StopIteration as end:
         assert end.value == "refused: the instance has changed since"
     else:

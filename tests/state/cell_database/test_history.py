@@ -7,7 +7,6 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from roost.machine import Work
 from roost.model.history import GONE, Requester, Transition
 from roost.model.instance import (
     ABANDONED,
@@ -23,6 +22,7 @@ from roost.model.instance import (
     DestroyOrder,
     Instance,
 )
+from roost.process.context import Work
 from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.building import (
     Abandon,

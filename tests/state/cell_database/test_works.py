@@ -9,7 +9,6 @@ import pytest
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from roost.machine import Work
 from roost.model.instance import (
     ABANDONED,
     ACTIVE,
@@ -24,6 +23,7 @@ from roost.model.instance import (
     Instance,
 )
 from roost.model.spec import Selection
+from roost.process.context import Work
 from roost.state.cell_database.arrivals import AddInstances, Arrival, FindInstances, SettleTakeover
 from roost.state.cell_database.attempts import AttemptsOf
 from roost.state.cell_database.building import (

@@ -1,10 +1,11 @@
 """Leases: one holder at a time, fenced by nonce and epoch, taken over only from holders that stand still."""
 
+from contextlib import suppress
+
 import msgspec
 import pytest
 import sqlalchemy as sa
 
-from roost.machine import Clock, Draw, Log, Monotonic, Read, Sleep, Wake, Write
 from roost.state.leases import (
     AcquireLease,
     ForgetLeases,
@@ -20,7 +21,8 @@ from roost.state.leases import (
     watch_leases,
 )
 from roost.state.leases.tenure import renew
-from roost.storage import ConflictRolledBack, DatabaseUnavailable, OutcomeUnknown, StorageError
+from roost.storage import ConflictRolledBack, DatabaseUnavailable, OutcomeUnknown
+from support.stepped_contexts import SteppedContext
 
 
 @pytest.fixture
@@ -84,69 +86,44 @@ def test_lease_is_given_back_by_its_holder_alone(connection) -> None:
     assert ReadLeases("conductor")(connection) == []
 
 
-class World:
-    """Performs the steps of leases' machines on a connection, in simulated time."""
+class World(SteppedContext):
+    """The context of leases' coroutines on a connection, in simulated time."""
 
     def __init__(self, connection: sa.Connection) -> None:
+        super().__init__()
         self.connection = connection
-        self.now = 0.0
         self.down = False
-        self.woken = 0
-        self.drawn = 0
         self.answers_lost = 0
 
-    def perform(self, step):
-        match step:
-            case Read(_, work) | Write(_, work):
-                if self.down:
-                    raise DatabaseUnavailable("gone")
-                answer = work(self.connection)
-                if self.answers_lost:
-                    self.answers_lost -= 1
-                    raise OutcomeUnknown("gone")
-                return answer
-            case Monotonic():
-                return self.now
-            case Clock():
-                return 1e9
-            case Draw():
-                self.drawn += 1
-                return f"nonce-{self.drawn}"
-            case Wake():
-                self.woken += 1
-            case Log():
-                pass
-        return None
+    async def read(self, database, work):
+        if self.down:
+            raise DatabaseUnavailable("gone")
+        answer = work(self.connection)
+        if self.answers_lost:
+            self.answers_lost -= 1
+            raise OutcomeUnknown("gone")
+        return answer
 
-    def run(self, machine) -> None:
-        """Run a machine to its end, or to its next sleep."""
-        answer, error = None, None
-        try:
-            while True:
-                step = machine.throw(error) if error else machine.send(answer)
-                answer, error = None, None
-                if isinstance(step, Sleep):
-                    return
-                try:
-                    answer = self.perform(step)
-                except StorageError as failure:
-                    error = failure
-        except StopIteration:
-            return
+    write = read
+
+    def run(self, routine) -> None:
+        """Run a coroutine to its end, or to its next sleep."""
+        with suppress(StopIteration):
+            assert routine.send(None).name == "sleep"
 
 
 def test_process_begins_nothing_while_it_cannot_renew(connection) -> None:
     world, tenure = World(connection), Tenure("conductor/a/1", "conductor", "a")
     assert not tenure.holds(0.0)
-    world.run(renew("api", tenure))
+    world.run(renew(world, "api", tenure))
     assert (tenure.holder, tenure.epoch) == ("nonce-1", 1)
     assert tenure.holds(7.9)
     assert not tenure.holds(8.0)
     world.now = 6.0
-    world.run(renew("api", tenure))
+    world.run(renew(world, "api", tenure))
     assert tenure.holds(13.9)
     VacateLeases(ReadLeases("conductor")(connection))(connection)
-    world.run(renew("api", tenure))
+    world.run(renew(world, "api", tenure))
     assert (tenure.holder, tenure.epoch) == ("nonce-2", 3), "a taken lease is acquired under a new nonce"
 
 
@@ -154,11 +131,11 @@ def test_process_whose_answer_was_lost_has_its_lease_at_the_next_try(connection)
     world, tenure = World(connection), Tenure("conductor/a/1", "conductor", "a")
     world.answers_lost = 1
     with pytest.raises(OutcomeUnknown):
-        world.run(renew("api", tenure))
+        world.run(renew(world, "api", tenure))
     assert not tenure.holder
     [there] = ReadLeases("conductor")(connection)
     world.now = 7.0
-    world.run(renew("api", tenure))
+    world.run(renew(world, "api", tenure))
     assert (tenure.holder, tenure.epoch) == (there.holder, 1)
     [now] = ReadLeases("conductor")(connection)
     assert now.counter > there.counter, "it stood there for seven seconds"
@@ -185,7 +162,7 @@ def test_two_that_make_the_row_of_a_lease_at_the_same_time_do_not_fail(connectio
 def test_observer_takes_what_stands_still_and_begins_anew_after_an_outage(connection) -> None:
     world = World(connection)
     dead, living = acquire("A")(connection), acquire("B", "conductor/b/1")(connection)
-    watching = watch_leases("api", "conductor", LeaseTimes(forget=20.0))
+    watching = watch_leases(world, "api", "conductor", LeaseTimes(forget=20.0))
 
     def look(seconds: int, lives: bool = True) -> list[str]:
         for _ in range(seconds):
@@ -201,7 +178,7 @@ def test_observer_takes_what_stands_still_and_begins_anew_after_an_outage(connec
     world.down = False
     assert look(8) == ["A", "B"], "what was seen before the outage counts nothing"
     assert look(1) == ["", "B"]
-    assert world.woken == 1
+    assert len(world.woken) == 1
     world.now += 60.0  # the observer itself was stopped
     assert look(8) == ["", "B"]
     assert look(20) == ["B"], "a vacant lease is forgotten"

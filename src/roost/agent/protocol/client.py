@@ -12,7 +12,7 @@ from roost.agent.protocol.connections import AgentTransport, Connections, Respon
 from roost.agent.protocol.errors import AccessRefused, EndpointUnavailable, MessageRefused
 from roost.agent.protocol.questions import Poll
 from roost.agent.protocol.wire import CODES, ROUTES
-from roost.machine import Call, UnknownService
+from roost.process.context import Call, UnknownService
 
 T = TypeVar("T")
 

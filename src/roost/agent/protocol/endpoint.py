@@ -2,7 +2,7 @@
 
 from typing import Protocol, TypeVar
 
-from roost.machine import Call
+from roost.process.context import Call
 
 T = TypeVar("T")
 

@@ -14,9 +14,9 @@ from roost.agent.protocol.types import (
     TreeClaim,
     Written,
 )
-from roost.machine import Call
 from roost.model.instance import BuildResult
 from roost.model.node import NodeReport
+from roost.process.context import Call
 
 
 class Opening(Call[Opened], frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ from roost.agent.protocol.questions import (
     WriteProviders,
 )
 from roost.agent.protocol.types import Opened, Polled, ProviderState, Reshaped, TreeClaim, Written
-from roost.machine import Call
+from roost.process.context import Call
 
 PATH = "/v1/agents"
 """The common path of all messages."""

@@ -3,7 +3,7 @@
 service            runs the endpoint in a process
 http               the endpoint over HTTP, one operation for each question
 tokens             authenticates hosts by their tokens
-endpoint           machines that answer the questions of agents
+endpoint           answers the questions of agents
 sessions           the sessions of agents: at most one agent speaks for a host
 polls              the transaction that stores polls
 works              other transactions in the cell's database

@@ -1,4 +1,4 @@
-"""The endpoint of a cell's agents: machines that answer their questions from the cell's database."""
+"""The endpoint of a cell's agents: answers their questions from the cell's database."""
 
 from typing import Any, NamedTuple
 
@@ -30,24 +30,10 @@ from roost.conductor.agent_endpoint.too_old import work_for
 from roost.conductor.agent_endpoint.tree_reshape import settle_cut_off
 from roost.conductor.agent_endpoint.trees import answer_of_tree
 from roost.conductor.agent_endpoint.works import ConfirmBuild, ReadIdentity, RenewHostToken
-from roost.machine import (
-    Await,
-    Call,
-    Clock,
-    Draw,
-    Log,
-    Machine,
-    Monotonic,
-    Read,
-    Record,
-    Sleep,
-    Wake,
-    Write,
-    lasting,
-)
 from roost.model.instance import DELETING, DestroyOrder
 from roost.model.text import error_text
 from roost.model.token import token_digest
+from roost.process.context import Call, Context, Routine, lasting
 from roost.state.cell_database.building import AttemptKey
 from roost.state.cell_database.orders import HostWork, orders_topic
 from roost.state.cell_database.overdue_work import SESSION
@@ -100,35 +86,45 @@ class _Listed(NamedTuple):
 
 
 class AgentEndpoint:
-    """Answers questions of agents, each by a machine. Calls the services `PROVIDERS` and `NAMES`.
+    """Answers questions of agents. Calls the services `PROVIDERS` and `NAMES`.
 
     Its state in memory only saves work and may be lost: digests that were compared, and polls that wait.
     """
 
     def __init__(
-        self, cell: str, times: EndpointTimes | None = None, limits: OfferLimits = NO_LIMITS
+        self,
+        context: Context,
+        cell: str,
+        times: EndpointTimes | None = None,
+        limits: OfferLimits = NO_LIMITS,
     ) -> None:
+        self._context = context
         self._limits = limits
         self.cell = cell
         self._database = f"cell/{cell}"
         times = times or EndpointTimes()
         # A build has its time from the moment when the agent sent the poll that brought it.
         self._times = msgspec.structs.replace(times, poll=min(times.poll, times.build / 4))
-        self._new_nodes = NewNodesJudge(self._database)
-        self._names = NodeNamesJudge(cell, self._database)
-        self._refusals = ReportRefusals(self._database)
+        self._new_nodes = NewNodesJudge(context, self._database)
+        self._names = NodeNamesJudge(context, cell, self._database)
+        self._refusals = ReportRefusals(context, self._database)
         self._compared: dict[str, _Listed] = {}
         self._waiting: dict[str, Known] = {}
         self._found: dict[str, HostWork] = {}
         self._seen: dict[str, _Seen] = {}
         self._identity: DatabaseIdentity | None = None
 
-    def machines(self) -> list[Machine[None]]:
-        """Return the machines that a process runs besides the answers."""
+    def routines(self) -> list[Routine[None]]:
+        """Return the coroutines that a process runs besides the answers."""
+        context = self._context
         return [
-            lasting("look_for_work", self._look_for_work),
-            lasting("settle_reshapes", lambda: settle_cut_off(self._database, self.cell)),
-            lasting("watch_leases", lambda: watch_leases(self._database, SESSION, SESSION_TIMES)),
+            lasting(context, "look_for_work", self._look_for_work),
+            lasting(context, "settle_reshapes", lambda: settle_cut_off(context, self._database, self.cell)),
+            lasting(
+                context,
+                "watch_leases",
+                lambda: watch_leases(context, self._database, SESSION, SESSION_TIMES),
+            ),
         ]
 
     async def answer(self, question: Call[Any]) -> Any:
@@ -148,33 +144,33 @@ class AgentEndpoint:
             case Opening():
                 return await self._open(question)
             case Confirm(session, instance, attempt, counted):
-                at = await Clock()
+                at = self._context.clock()
                 work = ConfirmBuild(session, AttemptKey(instance, attempt), at, counted)
-                wanted = await Write(self._database, work)
+                wanted = await self._context.write(self._database, work)
                 if not isinstance(wanted, bool):
                     raise refusal_of(session, wanted)
                 if not wanted:
                     # Without room on its node the attempt has failed.
-                    await Wake(work_topic(self.cell))
+                    self._context.wake(work_topic(self.cell))
                 return wanted
             case ReadTree() | ReadClaims() | WriteProviders() | Reshape():
-                return await answer_of_tree(self._database, question)
+                return await answer_of_tree(self._context, self._database, question)
             case RenewToken(session):
                 return await self._renew_token(session)
             case Closing(session):
-                return await Write(self._database, CloseSession(session))
+                return await self._context.write(self._database, CloseSession(session))
         raise MessageRefused(f"the endpoint does not answer {type(question).__name__}")
 
     async def _renew_token(self, session: SessionKey) -> str:
-        token = token_of(await Draw())
-        at = await Clock()
+        token = token_of(self._context.draw())
+        at = self._context.clock()
         work = RenewHostToken(session, token_digest(token), at)
-        if not await Write(self._database, work):
+        if not await self._context.write(self._database, work):
             raise refusal_of(session)
         return token
 
     async def _open(self, opening: Opening) -> Opened:
-        at = await Clock()
+        at = self._context.clock()
         work = OpenSession(
             host=opening.host,
             nonce=opening.nonce,
@@ -183,7 +179,7 @@ class AgentEndpoint:
             at=at,
             is_held=opening.held is not None,
         )
-        opened = await Write(self._database, work)
+        opened = await self._context.write(self._database, work)
         if opened is None:
             raise SessionTaken(
                 f"another agent has the session of host {opening.host}; it is free when that agent has been "
@@ -206,7 +202,7 @@ class AgentEndpoint:
 
     async def _poll(self, poll: Poll) -> Polled:
         host = poll.session.host
-        began = await Monotonic()
+        began = self._context.monotonic()
         reports = poll.reports
         new = await self._new_nodes.judge(poll.session, reports)
         left_out = new.others | new.unsure
@@ -215,7 +211,7 @@ class AgentEndpoint:
         excessive = {e.node: why for e in kept if (why := self._limits.excess_of_report(e)) is not None}
         if excessive:
             values = {"host": host, "cell": self.cell, "nodes": excessive}
-            await Log("a host reports more than agents may offer", values, "error")
+            self._context.log("a host reports more than agents may offer", values, "error")
         left_out |= excessive.keys() | names.refused.keys() | names.unsure
         kept = tuple(each for each in kept if each.node not in left_out)
         poll = msgspec.structs.replace(poll, reports=kept)
@@ -224,7 +220,7 @@ class AgentEndpoint:
             raise LateMessage(f"a later poll of host {host} has arrived before poll {poll.counter}")
         if not isinstance(stored, PollStored):
             raise refusal_of(poll.session, stored)
-        await self._tell(poll, stored)
+        self._tell(poll, stored)
         refused = dict.fromkeys(new.others, _NOT_ITS_OWN) | dict.fromkeys(stored.refused, _ANOTHERS)
         refused |= {**excessive, **names.refused}
         told = await self._refusals.note(poll.session, reports, refused)
@@ -237,8 +233,8 @@ class AgentEndpoint:
         orders: tuple[Order, ...] = ()
         accepted = False
         if poll.held is not None:
-            at = await Clock()
-            noted = await Write(self._database, HoldSession(poll.session, poll.held, at))
+            at = self._context.clock()
+            noted = await self._context.write(self._database, HoldSession(poll.session, poll.held, at))
             if noted is None:
                 raise refusal_of(poll.session)
             accepted = noted
@@ -249,7 +245,7 @@ class AgentEndpoint:
             if poll.held is None:
                 orders = await self._wait(poll, known, began + left)
             else:
-                await Sleep(left)
+                await self._context.sleep(left)
         position = await self._position(poll.session.epoch, stored.before)
         return Polled(
             position=position,
@@ -271,11 +267,11 @@ class AgentEndpoint:
         is_sign = seen is None or seen.session != poll.session or now - seen.at >= self._times.poll / 4
         if seen is not None and not (brings or is_sign):
             # The one look for all hosts finds the work of this one, once this poll waits.
-            await Wake(orders_topic(self.cell))
+            self._context.wake(orders_topic(self.cell))
             return PollStored(seen.counter, HostWork([], []), is_counted=False)
         if seen is not None and not brings and poll.wait_seconds > 0:
             await self._gather(now)
-        at = await Clock()
+        at = self._context.clock()
         work = StorePoll(
             session=poll.session,
             counter=poll.counter,
@@ -289,7 +285,7 @@ class AgentEndpoint:
             wants_orders=poll.wants_orders,
             is_sign=is_sign,
         )
-        stored = await Write(self._database, work)
+        stored = await self._context.write(self._database, work)
         if isinstance(stored, PollStored):
             at_last = now if is_sign or seen is None else seen.at
             self._seen[host] = _Seen(poll.session, at_last, poll.counter)
@@ -299,24 +295,22 @@ class AgentEndpoint:
         """Wait until the signs of life of all hosts are stored, or until hosts have work, which this poll
         brings."""
         left = self._times.signs - now % self._times.signs
-        # The first time that a machine awaits a topic is over at once.
-        await Await(orders_topic(self.cell), 0.0)
-        await Await(orders_topic(self.cell), left)
+        await self._context.listen(orders_topic(self.cell), from_now=True).wait(left)
 
     async def _position(self, epoch: int, counter: int) -> HistoryPosition:
         if self._identity is None:
-            self._identity = await Read(self._database, ReadIdentity())
+            self._identity = await self._context.read(self._database, ReadIdentity())
         return HistoryPosition(self._identity.uuid, self._identity.incarnation, epoch, counter)
 
     async def _wait(self, poll: Poll, known: Known, until: float) -> tuple[Order, ...]:
         """Wait for work of a host that it does not know."""
         host = poll.session.host
-        topic = f"{orders_topic(self.cell)}/{host}"
+        wakes = self._context.listen(f"{orders_topic(self.cell)}/{host}")
         self._found.pop(host, None)
         try:
-            while (left := until - await Monotonic()) > 0:
+            while (left := until - self._context.monotonic()) > 0:
                 self._waiting[host] = known
-                await Await(topic, left)
+                await wakes.wait(left)
                 work = self._found.pop(host, None)
                 if work is None:
                     continue
@@ -330,7 +324,7 @@ class AgentEndpoint:
 
     async def _orders(self, work: HostWork, known: Known, version: int) -> tuple[Order, ...]:
         """Return the orders to an agent of a version that it does not know."""
-        work = await work_for(self._database, self.cell, work, version)
+        work = await work_for(self._context, self._database, self.cell, work, version)
         orders: list[Order] = []
         for each in work.instances:
             if each.state == DELETING:
@@ -342,25 +336,26 @@ class AgentEndpoint:
 
     async def _look_for_work(self) -> None:
         """Find work for the hosts whose polls wait, whenever the cell's topic is woken or time has passed."""
+        wakes = self._context.listen(orders_topic(self.cell))
         failing = False
         while True:
-            await Await(orders_topic(self.cell), self._times.look)
+            await wakes.wait(self._times.look)
             if not self._waiting:
                 continue
             try:
-                found = await new_work(self._database, dict(self._waiting))
+                found = await new_work(self._context, self._database, dict(self._waiting))
                 failing = False
             except StorageError as error:
                 if not failing:
                     values = {"cell": self.cell, "error": error_text(error)}
-                    await Log("work of hosts cannot be read", values, "warning")
+                    self._context.log("work of hosts cannot be read", values, "warning")
                 failing = True
-                await Sleep(self._times.look)
+                await self._context.sleep(self._times.look)
                 continue
             for host, work in found.items():
                 if self._waiting.pop(host, None) is not None:
                     self._found[host] = work
-                    await Wake(f"{orders_topic(self.cell)}/{host}")
+                    self._context.wake(f"{orders_topic(self.cell)}/{host}")
 
     def _wants_guests(self, poll: Poll, now: float) -> bool:
         """Return whether the guests of a host are to be compared.
@@ -385,13 +380,13 @@ class AgentEndpoint:
             self._compared[host] = listed._replace(digest=poll.digest)
         return False
 
-    async def _tell(self, poll: Poll, stored: PollStored) -> None:
+    def _tell(self, poll: Poll, stored: PollStored) -> None:
         if stored.ended:
-            await Record((), stored.ended)
+            self._context.record((), stored.ended)
         host = {"host": poll.session.host, "cell": self.cell}
         if stored.refused:
             values = {**host, "nodes": sorted(stored.refused)}
-            await Log("a host reports nodes that are another host's", values, "error")
+            self._context.log("a host reports nodes that are another host's", values, "error")
         compared = stored.compared
         if compared is None:
             return
@@ -401,4 +396,4 @@ class AgentEndpoint:
             ("a host has guests that its cell does not know; they are left alone", compared.unknown),
         ):
             if uuids:
-                await Log(event, {**host, "instances": sorted(uuids)}, "warning")
+                self._context.log(event, {**host, "instances": sorted(uuids)}, "warning")

@@ -14,9 +14,9 @@ from sqlalchemy.engine import Connection
 
 from roost.agent.protocol.errors import EndpointUnavailable
 from roost.agent.protocol.types import SessionKey
-from roost.machine import Ask, Call, Log, Read, UnknownService
 from roost.model.names import IDENTIFIER_RULE, is_identifier
 from roost.model.node import NodeReport
+from roost.process.context import Call, Context, UnknownService
 from roost.state.api_database.node_names import ClaimNames, Owned
 from roost.state.cell_database.hosts import HostsCalled
 from roost.state.cell_database.tables import nodes
@@ -74,7 +74,8 @@ class NodeNamesJudge:
     It keeps in memory which names a session has stored and owns, so that most reports cost no query.
     """
 
-    def __init__(self, cell: str, database: str) -> None:
+    def __init__(self, context: Context, cell: str, database: str) -> None:
+        self._context = context
         self._cell = cell
         self._database = database
         self._own: dict[str, tuple[SessionKey, frozenset[tuple[str, str]]]] = {}
@@ -89,7 +90,7 @@ class NodeNamesJudge:
         new = {node: name for node, name in named.items() if (node, name) not in own}
         if not new:
             return NONE_JUDGED
-        there = await Read(self._database, partial(_read_names, host=host, named=new))
+        there = await self._context.read(self._database, partial(_read_names, host=host, named=new))
         refused: dict[str, str] = {}
         for node, name in new.items():
             if (node, name) in there.stored:
@@ -105,7 +106,7 @@ class NodeNamesJudge:
         try:
             if asked:
                 stored = frozenset(name for name, node in asked.items() if (node, name) in there.stored)
-                owners = await Ask(NAMES, ClaimNodeNames(host, self._cell, asked, stored))
+                owners = await self._context.ask(NAMES, ClaimNodeNames(host, self._cell, asked, stored))
         except EndpointUnavailable:
             unsure = frozenset(node for name, node in asked.items() if (node, name) not in there.stored)
         else:
@@ -118,7 +119,7 @@ class NodeNamesJudge:
         if refused or owners:
             values = {"host": host, "cell": self._cell, "nodes": refused}
             values["owners"] = {name: owner.host for name, owner in owners.items()}
-            await Log("a host reports nodes under names that are not its own", values, "error")
+            self._context.log("a host reports nodes under names that are not its own", values, "error")
         return JudgedNames(refused, unsure)
 
 

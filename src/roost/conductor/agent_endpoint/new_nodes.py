@@ -14,9 +14,9 @@ from roost.agent.protocol.errors import EndpointUnavailable
 from roost.agent.protocol.types import SessionKey
 from roost.conductor.agent_endpoint.polls import hosts_of
 from roost.conductor.agent_endpoint.relay import PROVIDERS, FindProvider
-from roost.machine import Ask, Log, Read
 from roost.model.node import NodeReport
 from roost.placement.interface import Provider
+from roost.process.context import Context
 
 
 class NewNodes(NamedTuple):
@@ -32,7 +32,8 @@ class NewNodesJudge:
     It keeps in memory which nodes a session has in the cell's database, so that most reports cost no query.
     """
 
-    def __init__(self, database: str) -> None:
+    def __init__(self, context: Context, database: str) -> None:
+        self._context = context
         self._database = database
         self._own: dict[str, tuple[SessionKey, frozenset[str]]] = {}
 
@@ -44,18 +45,18 @@ class NewNodesJudge:
         named = tuple(each.node for each in reports if each.node not in own)
         if not named:
             return NewNodes(frozenset(), frozenset())
-        known = await Read(self._database, partial(hosts_of, named=named))
+        known = await self._context.read(self._database, partial(hosts_of, named=named))
         there = frozenset(node for node, host in known.items() if host == session.host)
         self._own[session.host] = session, own | there
-        return await _judged(session.host, [node for node in named if node not in known])
+        return await _judged(self._context, session.host, [node for node in named if node not in known])
 
 
-async def _judged(host: str, nodes: Sequence[str]) -> NewNodes:
+async def _judged(context: Context, host: str, nodes: Sequence[str]) -> NewNodes:
     others: dict[str, str] = {}
     unsure: set[str] = set()
     for node in nodes:
         try:
-            provider = await Ask(PROVIDERS, FindProvider(node))
+            provider = await context.ask(PROVIDERS, FindProvider(node))
         except EndpointUnavailable:
             unsure.add(node)
         else:
@@ -63,7 +64,7 @@ async def _judged(host: str, nodes: Sequence[str]) -> NewNodes:
                 others[node] = provider.name
     if others:
         values = {"host": host, "providers": others}
-        await Log("a host reports nodes whose providers do not carry its name", values, "error")
+        context.log("a host reports nodes whose providers do not carry its name", values, "error")
     return NewNodes(frozenset(others), frozenset(unsure))
 
 

@@ -7,8 +7,8 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.machine import Read
 from roost.model.instance import DELETING, DestroyOrder, Instance
+from roost.process.context import Context
 from roost.state.cell_database.arrivals import INSTANCES
 from roost.state.cell_database.orders import FOR_HOSTS, HostWork
 from roost.state.cell_database.rows import instance_of
@@ -19,16 +19,16 @@ Known = frozenset[tuple[bool, str, int]]
 """Orders that a host knows: whether to destroy, instance, attempt."""
 
 
-async def new_work(database: str, known: Mapping[str, Known]) -> dict[str, HostWork]:
+async def new_work(context: Context, database: str, known: Mapping[str, Known]) -> dict[str, HostWork]:
     """Return by host the work that it does not know yet.
 
     Reads the keys of all work, but the rows of new work alone: agents that are busy for long do not make each
     look longer. Raises `StorageError`.
     """
-    keys = await Read(database, ReadKeys(known))
+    keys = await context.read(database, ReadKeys(known))
     found: dict[str, HostWork] = {}
     if keys.instances:
-        for host, instance in await Read(database, ReadNew(keys.instances)):
+        for host, instance in await context.read(database, ReadNew(keys.instances)):
             # It may have changed since.
             key = (instance.state == DELETING, instance.uuid, instance.attempt)
             if host in known and key not in known[host]:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from roost.agent.protocol.types import SessionKey
-from roost.machine import Clock, Increment, Read, Write
 from roost.model.node import NodeReport
+from roost.process.context import Context
 from roost.process.metrics import catalogue as metrics
 from roost.state.cell_database.refused_nodes import KeepRefused, RefusedOf
 
@@ -15,7 +15,8 @@ class ReportRefusals:
     Its state in memory saves queries. ``database``: the cell's.
     """
 
-    def __init__(self, database: str) -> None:
+    def __init__(self, context: Context, database: str) -> None:
+        self._context = context
         self._database = database
         self._known: dict[str, tuple[SessionKey, Mapping[str, str]]] = {}
 
@@ -35,15 +36,15 @@ class ReportRefusals:
             if not reports:
                 return None
             # Another process had the session until now.
-            known = await Read(self._database, RefusedOf(session.host))
+            known = await self._context.read(self._database, RefusedOf(session.host))
         if not reports:
             return known or None
         reported = {each.node for each in reports}
         present = {**{n: why for n, why in known.items() if n not in reported}, **refused}
         if present != known:
-            at = await Clock()
-            await Write(self._database, KeepRefused(session.host, present, at))
+            at = self._context.clock()
+            await self._context.write(self._database, KeepRefused(session.host, present, at))
             if new := present.keys() - known.keys():
-                await Increment(metrics.REFUSED_NODES, float(len(new)))
+                metrics.REFUSED_NODES.inc(float(len(new)))
         self._known[session.host] = session, present
         return present

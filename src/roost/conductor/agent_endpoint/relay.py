@@ -26,12 +26,12 @@ from roost.agent.protocol.types import (
 from roost.conductor.agent_endpoint.offer_limits import NO_LIMITS, OfferLimits
 from roost.conductor.agent_endpoint.sharing_providers import SharingProviders
 from roost.ledger import Held, LedgerError
-from roost.machine import Call, UnknownService
 from roost.model.text import error_text
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.commands.reshape import NewInventories
 from roost.placement.errors import ConcurrentUpdate, NotFound, PlacementError
 from roost.placement.interface import Placement, Provider
+from roost.process.context import Call, UnknownService
 from roost.scheduler.selection.claim_result import is_outage
 from roost.storage import StorageError
 

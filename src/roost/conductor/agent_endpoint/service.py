@@ -13,9 +13,10 @@ from roost.conductor.agent_endpoint.name_owners import NAMES, NameOwners
 from roost.conductor.agent_endpoint.offer_limits import NO_LIMITS, OfferLimits
 from roost.conductor.agent_endpoint.relay import PROVIDERS, ProviderRelay
 from roost.conductor.agent_endpoint.sessions import FreeSessions
-from roost.machine import Call, Performer
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
+from roost.process.asyncio_context import AsyncioContext
+from roost.process.context import Call
 from roost.state.cell_database import Cell
 from roost.storage import Database
 
@@ -45,19 +46,19 @@ class AgentService:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._cell = cell
-        self._endpoint = AgentEndpoint(cell.name, times, limits)
-        self._performer = Performer(
+        context = AsyncioContext(
             lambda _: cell,
             {PROVIDERS: ProviderRelay(placement, sharing, limits).ask, NAMES: NameOwners(api).ask},
             records=records,
             wakes=cell.wakes,
             clock=clock,
         )
+        self._endpoint = AgentEndpoint(context, cell.name, times, limits)
 
     async def ask(self, question: Call[T], /) -> T:
         """Answer one of the questions of `roost.agent.protocol.questions`. Raises `AgentProtocolError`."""
         try:
-            return await self._performer.run(self._endpoint.answer(question))
+            return await self._endpoint.answer(question)  # type: ignore[no-any-return]
         except AgentProtocolError:
             raise
         except Exception as error:
@@ -70,7 +71,7 @@ class AgentService:
         await self._cell.write(FreeSessions())
 
     async def run(self) -> None:
-        """Run the machines of the endpoint besides the answers, until cancelled."""
+        """Run the coroutines of the endpoint besides the answers, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            for machine in self._endpoint.machines():
-                tasks.create_task(self._performer.run(machine))
+            for routine in self._endpoint.routines():
+                tasks.create_task(routine)

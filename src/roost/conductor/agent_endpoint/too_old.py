@@ -4,8 +4,8 @@ A request that needs a feature is accepted once all processes know it (`roost.co
 If an agent without it comes back afterwards, the attempt ends, and the next alternate is tried.
 """
 
-from roost.machine import Clock, Log, Record, Write
 from roost.model.instance import ASSIGNED, BuildResult, Instance
+from roost.process.context import Context
 from roost.state.cell_database.building import ReportResults
 from roost.state.cell_database.orders import HostWork
 
@@ -13,7 +13,7 @@ AGENT_TOO_OLD = "AgentTooOld"
 """The code of an attempt that ends because the agent of its host is too old."""
 
 
-async def work_for(database: str, cell: str, work: HostWork, version: int) -> HostWork:
+async def work_for(context: Context, database: str, cell: str, work: HostWork, version: int) -> HostWork:
     """Return the work of a host that its agent of a service version can do; end the attempts of the rest.
 
     Raises `StorageError`.
@@ -33,12 +33,12 @@ async def work_for(database: str, cell: str, work: HostWork, version: int) -> Ho
         for each in work.instances
         if each.uuid in late
     )
-    at = await Clock()
-    ended = await Write(database, ReportResults(results, at, cell))
+    at = context.clock()
+    ended = await context.write(database, ReportResults(results, at, cell))
     if ended:
-        await Record((), ended)
+        context.record((), ended)
     values = {"cell": cell, "host": host, "service_version": version, "instances": len(late)}
-    await Log("an agent is too old for what it is to build", values, "warning")
+    context.log("an agent is too old for what it is to build", values, "warning")
     return HostWork([each for each in work.instances if each.uuid not in late], work.orders)
 
 

@@ -23,11 +23,11 @@ from roost.conductor.agent_endpoint.relay import (
     RelayWrites,
 )
 from roost.conductor.agent_endpoint.sessions import SessionGone, counters_of, refusal_of
-from roost.machine import Ask, Clock, Log, Read, Sleep, Write
 from roost.model.allocation import UNKNOWN_TYPE
 from roost.model.inventory import Inventory
 from roost.model.reshape import why_not
 from roost.model.text import error_text
+from roost.process.context import Context
 from roost.scheduler.gateways.running_selection import INSTANCE
 from roost.state.cell_database.reshapes import (
     BeginReshape,
@@ -67,31 +67,33 @@ class BeginOfSession(msgspec.Struct, frozen=True):
         return self.begin(connection)
 
 
-async def reshape(database: str, question: Reshape, tree: Mapping[str, ProviderState]) -> Reshaped:
+async def reshape(
+    context: Context, database: str, question: Reshape, tree: Mapping[str, ProviderState]
+) -> Reshaped:
     """Make a reshape, or refuse it with nothing changed. ``tree``: the providers of the tree by uuid.
 
     Raises `AgentProtocolError`, `StorageError`. Then placement may have made the reshape: the mark stays.
     """
-    claims: dict[str, TreeClaim] = await Ask(PROVIDERS, ReadTreeClaims(question.root))
+    claims: dict[str, TreeClaim] = await context.ask(PROVIDERS, ReadTreeClaims(question.root))
     refusal = _judge(question, tree, claims)
     if refusal is not None:
         return Reshaped(refusal)
-    mark = ReshapeMark(question.root, tree[question.root].generation, await Clock())
+    mark = ReshapeMark(question.root, tree[question.root].generation, context.clock())
     generations = {uuid: claims[uuid].generation for uuid in question.claims if _is_instance(claims[uuid])}
     begin = BeginOfSession(question.session, BeginReshape(mark, generations))
-    begun: ReshapeBegun | SessionGone = await Write(database, begin)
+    begun: ReshapeBegun | SessionGone = await context.write(database, begin)
     if isinstance(begun, SessionGone):
         raise refusal_of(question.session)
     if begun.marked:
         # Another message of the session has begun it since the tree was read.
         return Reshaped(ProviderRefusal("another reshape of the tree is under way", conflict=True))
     if begun.behind:
-        return await _refuse_behind(database, question, tree, claims, begun.behind)
-    refused = await Ask(PROVIDERS, RelayReshape(question.root, question.inventories, question.claims))
+        return await _refuse_behind(context, database, question, tree, claims, begun.behind)
+    refused = await context.ask(PROVIDERS, RelayReshape(question.root, question.inventories, question.claims))
     moved = {} if refused is not None else _moved(question)
     names = {each.uuid: each.name for each in tree.values()}
-    at = await Clock()
-    ended: list[str] = await Write(database, FollowClaims(question.root, names, moved, at, ends=mark))
+    at = context.clock()
+    ended: list[str] = await context.write(database, FollowClaims(question.root, names, moved, at, ends=mark))
     if refused is None:
         after = {each.uuid: each.inventories for each in question.inventories}
         changed = [uuid for uuid in after if after[uuid] != tree[uuid].inventories]
@@ -103,49 +105,49 @@ async def reshape(database: str, question: Reshape, tree: Mapping[str, ProviderS
             "consumers": len(moved),
             "instances": len(ended),
         }
-        await Log("a node is reshaped", values)
+        context.log("a node is reshaped", values)
     return Reshaped(refused, len(ended))
 
 
-async def settle_cut_off(database: str, cell: str) -> None:
+async def settle_cut_off(context: Context, database: str, cell: str) -> None:
     """Settle reshapes that were cut off, for ever."""
     failing = False
     while True:
-        await Sleep(LOOK_SECONDS)
+        await context.sleep(LOOK_SECONDS)
         try:
-            before = await Clock() - CUT_OFF_SECONDS
-            for mark in await Read(database, ReadReshapeMarks(before)):
-                await settle(database, mark)
+            before = context.clock() - CUT_OFF_SECONDS
+            for mark in await context.read(database, ReadReshapeMarks(before)):
+                await settle(context, database, mark)
             failing = False
         except (StorageError, AgentProtocolError) as error:
             if not failing:
                 values = {"cell": cell, "error": error_text(error)}
-                await Log("reshapes that were cut off cannot be settled", values, "warning")
+                context.log("reshapes that were cut off cannot be settled", values, "warning")
             failing = True
 
 
-async def settle(database: str, mark: ReshapeMark) -> None:
+async def settle(context: Context, database: str, mark: ReshapeMark) -> None:
     """Update the rows of a tree's instances to placement after a reshape that was cut off.
 
     Raises `AgentProtocolError`, `StorageError`: then it is tried again.
     """
     for _ in range(ATTEMPTS):
-        tree = await Ask(PROVIDERS, ReadProviders(mark.root))
+        tree = await context.ask(PROVIDERS, ReadProviders(mark.root))
         root = next((each for each in tree if each.uuid == mark.root), None)
         if root is None or root.generation != mark.generation:
             break
         # The reshape is not made yet. From here on it cannot be, though its message may still be under way.
         write = SetAggregates(mark.root, root.aggregates, mark.generation)
-        await Ask(PROVIDERS, RelayWrites(mark.root, (write,)))
+        await context.ask(PROVIDERS, RelayWrites(mark.root, (write,)))
     else:
         raise EndpointUnavailable(f"the root {mark.root} cannot be written: its reshape cannot be settled")
-    claims = {} if root is None else await Ask(PROVIDERS, ReadTreeClaims(mark.root))
+    claims = {} if root is None else await context.ask(PROVIDERS, ReadTreeClaims(mark.root))
     held = {uuid: Claimed(each.allocations, each.generation) for uuid, each in claims.items()}
     names = {each.uuid: each.name for each in tree}
-    at = await Clock()
-    changed = await Write(database, FollowClaims(mark.root, names, held, at, ends=mark))
+    at = context.clock()
+    changed = await context.write(database, FollowClaims(mark.root, names, held, at, ends=mark))
     values = {"node": mark.root, "instances": len(changed)}
-    await Log("a reshape that was cut off is settled", values, "warning")
+    context.log("a reshape that was cut off is settled", values, "warning")
 
 
 def _told(inventories: Mapping[str, Mapping[str, Inventory]]) -> str:
@@ -180,6 +182,7 @@ def _judge(
 
 
 async def _refuse_behind(
+    context: Context,
     database: str,
     question: Reshape,
     tree: Mapping[str, ProviderState],
@@ -189,8 +192,8 @@ async def _refuse_behind(
     """Update rows that are behind their claims, and refuse the reshape if some cannot be updated."""
     held = {uuid: Claimed(claims[uuid].allocations, claims[uuid].generation) for uuid in behind}
     names = {each.uuid: each.name for each in tree.values()}
-    at = await Clock()
-    changed = await Write(database, FollowClaims(question.root, names, held, at))
+    at = context.clock()
+    changed = await context.write(database, FollowClaims(question.root, names, held, at))
     left = [uuid for uuid in behind if uuid not in changed]
     if not left:
         return Reshaped(ProviderRefusal("rows of instances followed their claims first", conflict=True))

@@ -27,31 +27,33 @@ from roost.conductor.agent_endpoint.relay import (
 from roost.conductor.agent_endpoint.sessions import SessionGone, refusal_of
 from roost.conductor.agent_endpoint.tree_reshape import reshape, settle
 from roost.conductor.agent_endpoint.works import ReachesRoot
-from roost.machine import Ask, Read, Write
+from roost.process.context import Context
 from roost.state.cell_database.hosts import HostsCalled, NoteProviders
 from roost.state.cell_database.reshapes import FindReshapeMark, ReshapeMark
 
 
-async def answer_of_tree(database: str, question: ReadTree | ReadClaims | WriteProviders | Reshape) -> Any:
+async def answer_of_tree(
+    context: Context, database: str, question: ReadTree | ReadClaims | WriteProviders | Reshape
+) -> Any:
     """Answer a question about a tree, if the tree is a node of the session's host.
 
     Raises `AgentProtocolError`, `StorageError`.
     """
     session, root = question.session, question.root
-    tree = await _read_tree(database, session, root)
+    tree = await _read_tree(context, database, session, root)
     match question:
         case ReadTree(sharing=wanted):
             serving = frozenset().union(*(each.aggregates for each in tree))
-            return (*tree, *await Ask(PROVIDERS, ReadSharing(serving, wanted)))
+            return (*tree, *await context.ask(PROVIDERS, ReadSharing(serving, wanted)))
         case ReadClaims():
-            return await Ask(PROVIDERS, ReadTreeClaims(root)) if tree else {}
+            return await context.ask(PROVIDERS, ReadTreeClaims(root)) if tree else {}
         case Reshape():
-            return await reshape(database, question, {each.uuid: each for each in tree})
+            return await reshape(context, database, question, {each.uuid: each for each in tree})
     if not tree:
-        await _check_new_root(database, session, root, question.writes)
+        await _check_new_root(context, database, session, root, question.writes)
     given = {each.name for each in question.writes if isinstance(each, CreateProvider | MoveProvider)}
     if names := tuple(sorted(given - {session.host})):
-        for name in await Read(database, HostsCalled(names)):
+        for name in await context.read(database, HostsCalled(names)):
             return Written(
                 0, ProviderRefusal(f"a provider cannot have the name {name}: it is another host's")
             )
@@ -62,8 +64,8 @@ async def answer_of_tree(database: str, question: ReadTree | ReadClaims | WriteP
     )
     if made:
         # Noted before they are made, so that none is left when the host is removed. Sharing providers stay.
-        await Write(database, NoteProviders(root, made))
-    return await Ask(PROVIDERS, RelayWrites(root, question.writes))
+        await context.write(database, NoteProviders(root, made))
+    return await context.ask(PROVIDERS, RelayWrites(root, question.writes))
 
 
 class FindTree(msgspec.Struct, frozen=True):
@@ -77,19 +79,21 @@ class FindTree(msgspec.Struct, frozen=True):
         return reaches, None if reaches is False else FindReshapeMark(self.root)(connection)
 
 
-async def _read_tree(database: str, session: SessionKey, root: str) -> tuple[ProviderState, ...]:
+async def _read_tree(
+    context: Context, database: str, session: SessionKey, root: str
+) -> tuple[ProviderState, ...]:
     """Return the tree of a node, if the session's host may reach it.
 
     A reshape that an earlier agent has asked for is settled first, so that the tree is not older than it.
     """
-    reaches, mark = await Read(database, FindTree(session, root))
+    reaches, mark = await context.read(database, FindTree(session, root))
     if isinstance(reaches, SessionGone):
         raise refusal_of(session)
     if mark is not None:
-        await settle(database, mark)
+        await settle(context, database, mark)
     tree: tuple[ProviderState, ...] = ()
     if reaches is not False:
-        tree = await Ask(PROVIDERS, ReadProviders(root))
+        tree = await context.ask(PROVIDERS, ReadProviders(root))
         # A node that was never reported must be the host's own, which has its name.
         reaches = reaches or all(each.name == session.host for each in tree if each.uuid == root)
     if not reaches:
@@ -98,12 +102,12 @@ async def _read_tree(database: str, session: SessionKey, root: str) -> tuple[Pro
 
 
 async def _check_new_root(
-    database: str, session: SessionKey, root: str, writes: Sequence[ProviderWrite]
+    context: Context, database: str, session: SessionKey, root: str, writes: Sequence[ProviderWrite]
 ) -> None:
     """Raise `AccessRefused` if a root would get a name that the host may not give."""
     names = [each.name for each in writes if isinstance(each, CreateProvider) and each.uuid == root]
     if any(name != session.host for name in names):
-        reaches = await Read(database, ReachesRoot(session, root))
+        reaches = await context.read(database, ReachesRoot(session, root))
         if reaches is not True:
             raise AccessRefused(
                 f"provider {root} is no node that host {session.host} has reported: "

@@ -13,10 +13,10 @@ from roost.conductor.comparison import LEAKED_CLAIM, ApiState, CellState, judge
 from roost.conductor.questions import PLACEMENT, AllocationsOf, TraitsOf
 from roost.ledger import Held
 from roost.ledger.findings import Finding
-from roost.machine import Ask, Read
 from roost.model.instance import ON_ITS_HOST, Instance
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.errors import NotFound
+from roost.process.context import Context
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.build_requests import waiting_requests
 from roost.state.api_database.cell_mappings import CellMapping, mapped_cells
@@ -125,20 +125,20 @@ class LookIntoCell(msgspec.Struct, frozen=True):
         return InCell(found, dict(strays), signs)
 
 
-async def look(uuids: Collection[str], roots: Mapping[str, str]) -> Look:
+async def look(context: Context, uuids: Collection[str], roots: Mapping[str, str]) -> Look:
     """Compare claims, mappings and rows of some instances. ``roots``: the root of each provider.
 
     Raises: `StorageError` of the API database, and what placement raises.
     """
     names = tuple(uuids)
-    claims = await Ask(PLACEMENT, AllocationsOf(names))
-    mappings, cells = await Read(API, MappingsAndCells(names))
+    claims = await context.ask(PLACEMENT, AllocationsOf(names))
+    mappings, cells = await context.read(API, MappingsAndCells(names))
     claimed = tuple(sorted({roots[each] for each in _providers(claims.values()) if each in roots}))
     found: dict[str, InCell] = {}
     unread: dict[str, str] = {}
     for cell in cells:
         try:
-            found[cell] = await Read(f"cell/{cell}", LookIntoCell(cell, names, claimed))
+            found[cell] = await context.read(f"cell/{cell}", LookIntoCell(cell, names, claimed))
         except StorageError as error:
             unread[cell] = one_line(error)
     signs = {node: sign for cell in found.values() for node, sign in cell.nodes.items()}
@@ -146,7 +146,7 @@ async def look(uuids: Collection[str], roots: Mapping[str, str]) -> Look:
     state = ApiState(
         claims=claims,
         roots=dict(roots),
-        sharing=await _sharing(_providers(claims.values()), roots, signs.keys() | here),
+        sharing=await _sharing(context, _providers(claims.values()), roots, signs.keys() | here),
         waiting=frozenset(),
         mappings={uuid: each.cell for uuid, each in mappings.items()},
         deleted=frozenset(uuid for uuid, each in mappings.items() if each.deleted),
@@ -158,9 +158,9 @@ async def look(uuids: Collection[str], roots: Mapping[str, str]) -> Look:
     if not suspects:
         return Look([], signs, unread)
     # Read only now: few instances are suspected, and many requests may wait.
-    waiting = await Read(API, WaitingInstances(suspects))
-    late = await Read(API, NotedLate(suspects))
-    past = await Read(API, PastInstances(tuple(sorted(suspects))))
+    waiting = await context.read(API, WaitingInstances(suspects))
+    late = await context.read(API, NotedLate(suspects))
+    past = await context.read(API, PastInstances(tuple(sorted(suspects))))
     observed = []
     for finding in (*judge(msgspec.structs.replace(state, waiting=waiting), states), *strays):
         uuid = _uuid(finding)
@@ -205,7 +205,7 @@ def _unknown_guests(found: Mapping[str, InCell]) -> Iterator[Finding]:
 
 
 async def _sharing(
-    providers: Iterable[str], roots: Mapping[str, str], known: Collection[str | None]
+    context: Context, providers: Iterable[str], roots: Mapping[str, str], known: Collection[str | None]
 ) -> frozenset[str]:
     """Return the providers that share with other trees; only those outside the known nodes are looked up."""
     sharing = []
@@ -213,7 +213,7 @@ async def _sharing(
         if roots.get(provider) in known:
             continue
         try:
-            traits = await Ask(PLACEMENT, TraitsOf(provider))
+            traits = await context.ask(PLACEMENT, TraitsOf(provider))
         except NotFound:
             continue
         if SHARING_TRAIT in traits:

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from roost.conductor.questions import PLACEMENT, ProvidersIn, TraitsOf, TreeOf
-from roost.machine import Ask, Read
 from roost.model.provider_names import provider_uuid
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.errors import NotFound
+from roost.process.context import Context
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.aggregates.differences import differences
 from roost.state.api_database.audit import AuditFinding
@@ -106,7 +106,7 @@ class Places(NamedTuple):
     unread: dict[str, str]
 
 
-async def look_at_places(roots: Mapping[str, str]) -> Places:
+async def look_at_places(context: Context, roots: Mapping[str, str]) -> Places:
     """Compare nodes, hosts and aggregates with placement. ``roots``: the root of each provider.
 
     Raises: `StorageError` of the API database, and what placement raises.
@@ -114,9 +114,9 @@ async def look_at_places(roots: Mapping[str, str]) -> Places:
     places: dict[str, NodePlace] = {}
     hosts: set[str] = set()
     unread: dict[str, str] = {}
-    for cell in sorted(await Read(API, mapped_cells)):
+    for cell in sorted(await context.read(API, mapped_cells)):
         try:
-            of_nodes, of_cell = await Read(f"cell/{cell}", ReadPlaces())
+            of_nodes, of_cell = await context.read(f"cell/{cell}", ReadPlaces())
         except StorageError as error:
             unread[cell] = one_line(error)
         else:
@@ -125,8 +125,8 @@ async def look_at_places(roots: Mapping[str, str]) -> Places:
     found = [*_missing(places, roots)]
     if not unread:
         # The node may be in a cell that could not be read.
-        found += await _left(places, hosts, roots)
-    found += await _wrong_aggregates(places, roots)
+        found += await _left(context, places, hosts, roots)
+    found += await _wrong_aggregates(context, places, roots)
     return Places(frozenset(sorted(found)[:MOST_PLACES]), unread)
 
 
@@ -138,19 +138,19 @@ def _missing(places: Mapping[str, NodePlace], roots: Mapping[str, str]) -> Itera
 
 
 async def _left(
-    places: Mapping[str, NodePlace], hosts: set[str], roots: Mapping[str, str]
+    context: Context, places: Mapping[str, NodePlace], hosts: set[str], roots: Mapping[str, str]
 ) -> list[Misplaced]:
     """Return the root providers that agents have made for hosts that are in no cell, by their names."""
     found = []
     for root in sorted(uuid for uuid, above in roots.items() if uuid == above and uuid not in places):
         if root[_VERSION] != _OF_A_NAME:
             continue
-        tree = await Ask(PLACEMENT, TreeOf(root))
+        tree = await context.ask(PLACEMENT, TreeOf(root))
         name = next((each.name for each in tree if each.uuid == root), None)
         if name is None or name in hosts or provider_uuid(name) != root:
             continue
         try:
-            traits = await Ask(PLACEMENT, TraitsOf(root))
+            traits = await context.ask(PLACEMENT, TraitsOf(root))
         except NotFound:
             continue
         if SHARING_TRAIT not in traits:
@@ -160,12 +160,14 @@ async def _left(
     return found
 
 
-async def _wrong_aggregates(places: Mapping[str, NodePlace], roots: Mapping[str, str]) -> list[Misplaced]:
+async def _wrong_aggregates(
+    context: Context, places: Mapping[str, NodePlace], roots: Mapping[str, str]
+) -> list[Misplaced]:
     """Return the providers that the mirror of host aggregates has to write."""
-    wanted = await Read(API, ReadMembers())
+    wanted = await context.read(API, ReadMembers())
     present = {}
     for aggregate in sorted(wanted):
-        present[aggregate] = await Ask(PLACEMENT, ProvidersIn(aggregate))
+        present[aggregate] = await context.ask(PLACEMENT, ProvidersIn(aggregate))
     found = []
     for provider, difference in differences(wanted, present, places.keys()).items():
         if provider not in roots:

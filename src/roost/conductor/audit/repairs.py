@@ -15,10 +15,10 @@ from roost.conductor.audit.findings import (
 )
 from roost.conductor.mapped_again import MapAgain
 from roost.conductor.questions import PLACEMENT, WriteConsumers
-from roost.machine import Ask, Clock, Machine, Write
 from roost.model.instance import DestroyOrder
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
+from roost.process.context import Context, Routine
 from roost.scheduler.gateways.running_selection import INSTANCE
 from roost.scheduler.selection.claim_result import is_outage, one_line
 from roost.state.api_database.audit import DONE
@@ -27,14 +27,14 @@ from roost.state.cell_database.claimed_again import ClaimedAgain
 from roost.state.cell_database.orders import GiveOrders
 
 
-async def repair(action: str, observed: Observed) -> str:
+async def repair(context: Context, action: str, observed: Observed) -> str:
     """Make a repair; returns its result.
 
     Raises: `StorageError`, and what placement raises if it cannot be reached: the outcome is unknown then.
     """
     assert action in _REPAIRS, action
     try:
-        refusal = await _REPAIRS[action](observed)
+        refusal = await _REPAIRS[action](context, observed)
     except PlacementError as error:
         if is_outage(error):
             raise
@@ -42,14 +42,14 @@ async def repair(action: str, observed: Observed) -> str:
     return DONE if refusal is None else f"refused: {refusal}"
 
 
-async def _free_claim(observed: Observed) -> str | None:
+async def _free_claim(context: Context, observed: Observed) -> str | None:
     assert observed.held is not None
     consumer = observed.held.consumer
-    await _free(observed.instance, consumer.project_id, consumer.user_id, consumer.generation)
+    await _free(context, observed.instance, consumer.project_id, consumer.user_id, consumer.generation)
     return None
 
 
-async def _free(consumer: str, project_id: str, user_id: str, generation: int) -> None:
+async def _free(context: Context, consumer: str, project_id: str, user_id: str, generation: int) -> None:
     write = ConsumerWrite(
         consumer=consumer,
         allocations={},
@@ -57,10 +57,10 @@ async def _free(consumer: str, project_id: str, user_id: str, generation: int) -
         user_id=user_id,
         generation=generation,
     )
-    await Ask(PLACEMENT, WriteConsumers((write,)))
+    await context.ask(PLACEMENT, WriteConsumers((write,)))
 
 
-async def _claim_again(observed: Observed) -> str | None:
+async def _claim_again(context: Context, observed: Observed) -> str | None:
     instance = observed.present
     assert instance is not None and instance.selection is not None
     group = None if instance.spec is None else instance.spec.group
@@ -76,32 +76,32 @@ async def _claim_again(observed: Observed) -> str | None:
         assignment=instance.selection.assignment,
         mappings=instance.selection.mappings,
     )
-    await Ask(PLACEMENT, WriteConsumers((write,)))
+    await context.ask(PLACEMENT, WriteConsumers((write,)))
     # Placement counts from 1, and each write counts.
     written = (generation or 0) + 1
     noted = ClaimedAgain(instance.uuid, instance.attempt, written)
-    if await Write(f"cell/{instance.selection.cell}", noted):
+    if await context.write(f"cell/{instance.selection.cell}", noted):
         return None
     # If there was no claim before, a deletion meanwhile had none to free.
-    await _free(instance.uuid, instance.project_id, instance.user_id, written)
+    await _free(context, instance.uuid, instance.project_id, instance.user_id, written)
     return "the instance has changed since"
 
 
-async def _destroy_guest(observed: Observed) -> str | None:
-    at = await Clock()
+async def _destroy_guest(context: Context, observed: Observed) -> str | None:
+    at = context.clock()
     for cell, guest in observed.strays:
         order = DestroyOrder(guest.instance, guest.attempt, guest.host)
-        await Write(f"cell/{cell}", GiveOrders((order,), at))
+        await context.write(f"cell/{cell}", GiveOrders((order,), at))
     return None
 
 
-async def _map_again(observed: Observed) -> str | None:
+async def _map_again(context: Context, observed: Observed) -> str | None:
     [(cell, row)] = observed.rows.items()
-    is_written = await Write(API, MapAgain(row, cell, observed.mapping))
+    is_written = await context.write(API, MapAgain(row, cell, observed.mapping))
     return None if is_written else "the mapping has changed since"
 
 
-_REPAIRS: Mapping[str, Callable[[Observed], Machine[str | None]]] = {
+_REPAIRS: Mapping[str, Callable[[Context, Observed], Routine[str | None]]] = {
     FREE_CLAIM: _free_claim,
     CLAIM_AGAIN: _claim_again,
     DESTROY_GUEST: _destroy_guest,

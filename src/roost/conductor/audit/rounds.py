@@ -9,8 +9,8 @@ from roost.conductor.audit.findings import DRY_RUN, Observed, allowed, judged
 from roost.conductor.audit.places import Misplaced, Places, look_at_places
 from roost.conductor.audit.repairs import repair
 from roost.conductor.questions import PLACEMENT, ConsumersOn, ProviderRoots
-from roost.machine import Ask, Clock, Log, Monotonic, Read, Sleep, Together, Write
 from roost.placement.errors import NotFound, PlacementError
+from roost.process.context import Context
 from roost.scheduler.selection.claim_result import is_outage, one_line
 from roost.state.api_database.audit import (
     DONE,
@@ -74,41 +74,41 @@ def audit_tenure(process: str, times: LeaseTimes) -> Tenure:
     return Tenure(LEASE, LEASE, process, times=times, shared=True)
 
 
-async def audit(tenure: Tenure, options: AuditOptions) -> None:
+async def audit(context: Context, tenure: Tenure, options: AuditOptions) -> None:
     """Audit for ever, while this process holds the lease."""
-    due = await Monotonic() + options.every
+    due = context.monotonic() + options.every
     while True:
-        await Sleep(options.look)
-        now = await Monotonic()
+        await context.sleep(options.look)
+        now = context.monotonic()
         if not tenure.holds(now):
             continue
         try:
-            asked = (await Read(API, ReadState())).asked
+            asked = (await context.read(API, ReadState())).asked
             if asked or now >= due:
-                await audit_round(tenure, options)
-                ended = await Monotonic()
+                await audit_round(context, tenure, options)
+                ended = context.monotonic()
                 due = ended + max(options.every, (ended - now - options.settle) / SHARE)
         except Exception as error:
             if not (isinstance(error, PlacementError) or is_outage(error)):
                 raise
-            due = await Monotonic() + options.every
-            await Log("a round of the audit is broken off", {"error": one_line(error)}, "warning")
+            due = context.monotonic() + options.every
+            context.log("a round of the audit is broken off", {"error": one_line(error)}, "warning")
 
 
-async def audit_round(tenure: Tenure, options: AuditOptions) -> None:
+async def audit_round(context: Context, tenure: Tenure, options: AuditOptions) -> None:
     """Compare everything once, look at differences again, and make the repairs that are certain.
 
     Raises: `StorageError` of the API database, and what placement raises.
     """
     lease = HeldLease(tenure.holder, tenure.epoch)
-    before = await Write(API, BeginRound(lease))
+    before = await context.write(API, BeginRound(lease))
     if before is None:
         return
     number = before.begun + 1
-    walk = _Walk(options.step)
+    walk = _Walk(context, options.step)
     await walk.all()
-    places = await look_at_places(walk.roots)
-    again, misplaced = await _second_look(walk, places, options.settle)
+    places = await look_at_places(context, walk.roots)
+    again, misplaced = await _second_look(context, walk, places, options.settle)
     first_look = {(each.kind, each.instance): each for each in walk.first.observed}
     confirmed = [
         each
@@ -129,23 +129,24 @@ async def audit_round(tenure: Tenure, options: AuditOptions) -> None:
         limit = f"more than {options.most_repairs} at once are left to an operator"
         why = "this was a dry run" if before.permitted == DRY_RUN else limit
         asks = f"{len(due)} repairs are due; {why}"
-    repaired = await _claim_first(tenure, lease, [(n, findings[n], confirmed[n]) for n in first])
+    repaired = await _claim_first(context, tenure, lease, [(n, findings[n], confirmed[n]) for n in first])
     for place in due[:makes]:
-        if await _repair(tenure, lease, findings[place], confirmed[place]) == DONE:
+        if await _repair(context, tenure, lease, findings[place], confirmed[place]) == DONE:
             repaired.add(place)
     left = tuple(each for place, each in enumerate(findings) if place not in repaired)
     left += tuple(each.finding() for each in sorted(misplaced))
-    await _tell(left, asks)
+    _tell(context, left, asks)
     report = RoundReport(
         findings=len(left), instances=len(walk.seen), unread=walk.first.unread | again.unread, asks=asks
     )
-    await Write(API, EndRound(lease, number, await Clock(), left, report))
+    await context.write(API, EndRound(lease, number, context.clock(), left, report))
 
 
 class _Walk:
     """The first look of a round at everything, in steps."""
 
-    def __init__(self, step: float) -> None:
+    def __init__(self, context: Context, step: float) -> None:
+        self._context = context
         self.first = Look([], {}, {})
         self.seen: set[str] = set()
         self.cut_short = False
@@ -154,17 +155,17 @@ class _Walk:
 
     async def all(self) -> None:
         """Look at all consumers, mappings and rows."""
-        self.roots = await Ask(PLACEMENT, ProviderRoots())
+        self.roots = await self._context.ask(PLACEMENT, ProviderRoots())
         providers = sorted(self.roots)
         for start in range(0, len(providers), AT_ONCE):
             some = providers[start : start + AT_ONCE]
-            consumers = await Together([_consumers_on(each) for each in some])
+            consumers = await self._context.together([_consumers_on(self._context, each) for each in some])
             await self._look(uuid for each in consumers for uuid in each)
         after = ""
-        while page := await Read(API, PageOfMappings(most=PAGE, after=after)):
+        while page := await self._context.read(API, PageOfMappings(most=PAGE, after=after)):
             after = page[-1].instance_uuid
             await self._look(each.instance_uuid for each in page)
-        for cell in sorted(await Read(API, mapped_cells)):
+        for cell in sorted(await self._context.read(API, mapped_cells)):
             await self._look_through(cell, SearchInstances)
             await self._look_through(cell, PageOfUnknownGuests)
 
@@ -174,7 +175,7 @@ class _Walk:
         after = ""
         while True:
             try:
-                page = await Read(f"cell/{cell}", pages(most=PAGE, after=after))
+                page = await self._context.read(f"cell/{cell}", pages(most=PAGE, after=after))
             except StorageError as error:
                 self.first.unread[cell] = one_line(error)
                 return
@@ -192,26 +193,28 @@ class _Walk:
             if len(self.first.observed) >= MOST_DIFFERENCES:
                 self.cut_short = True
                 continue
-            found = await look(some, self.roots)
+            found = await look(self._context, some, self.roots)
             self.first.observed.extend(found.observed)
             concerned = {node for each in found.observed for node in each.nodes}
             signs = {node: sign for node, sign in found.signs.items() if node in concerned}
             self.first.signs.update(signs)
             self.first.unread.update(found.unread)
-        await Sleep(self._step)
+        await self._context.sleep(self._step)
 
 
-async def _second_look(walk: _Walk, places: Places, settle: float) -> tuple[Look, frozenset[Misplaced]]:
+async def _second_look(
+    context: Context, walk: _Walk, places: Places, settle: float
+) -> tuple[Look, frozenset[Misplaced]]:
     """Look again at the differences. Returns the second look, and the misplaced that both looks saw."""
     suspects = sorted({each.instance for each in walk.first.observed})
     again = Look([], {}, dict(places.unread))
     if not suspects and not places.misplaced:
         return again, places.misplaced
-    await Sleep(settle)
-    roots = await Ask(PLACEMENT, ProviderRoots())
-    later = await look_at_places(roots) if places.misplaced else places
+    await context.sleep(settle)
+    roots = await context.ask(PLACEMENT, ProviderRoots())
+    later = await look_at_places(context, roots) if places.misplaced else places
     for start in range(0, len(suspects), PAGE):
-        found = await look(suspects[start : start + PAGE], roots)
+        found = await look(context, suspects[start : start + PAGE], roots)
         again.observed.extend(found.observed)
         again.signs.update(found.signs)
         again.unread.update(found.unread)
@@ -220,7 +223,10 @@ async def _second_look(walk: _Walk, places: Places, settle: float) -> tuple[Look
 
 
 async def _claim_first(
-    tenure: Tenure, lease: HeldLease, unclaimed: Collection[tuple[int, AuditFinding, Observed]]
+    context: Context,
+    tenure: Tenure,
+    lease: HeldLease,
+    unclaimed: Collection[tuple[int, AuditFinding, Observed]],
 ) -> set[int]:
     """Make the first claims of instances that never had one, with one warning for all of them.
 
@@ -228,7 +234,7 @@ async def _claim_first(
     """
     claimed, results = set[int](), list[str]()
     for place, finding, observed in unclaimed:
-        result = await _repair(tenure, lease, finding, observed, tells=False)
+        result = await _repair(context, tenure, lease, finding, observed, tells=False)
         if result is None:
             break
         if result == DONE:
@@ -237,40 +243,46 @@ async def _claim_first(
             results.append(f"{finding.subject}: {result}")
     if unclaimed:
         values = {"claimed": len(claimed), "refused": len(results), "reasons": results[:TOLD]}
-        await Log("instances that never had a claim get it from their rows", values, "warning")
+        context.log("instances that never had a claim get it from their rows", values, "warning")
     return claimed
 
 
 async def _repair(
-    tenure: Tenure, lease: HeldLease, finding: AuditFinding, observed: Observed, *, tells: bool = True
+    context: Context,
+    tenure: Tenure,
+    lease: HeldLease,
+    finding: AuditFinding,
+    observed: Observed,
+    *,
+    tells: bool = True,
 ) -> str | None:
     """Make a repair and record it; returns its result, None if others own the audit. ``tells``: log it."""
     assert finding.action is not None
-    if not tenure.holds(await Monotonic()):
+    if not tenure.holds(context.monotonic()):
         return None
-    at = await Clock()
-    number = await Write(API, BeginRepair(lease, at, tenure.host, finding))
+    at = context.clock()
+    number = await context.write(API, BeginRepair(lease, at, tenure.host, finding))
     if number is None:
         return None
     values = {"instance": finding.subject, "kind": finding.kind, "action": finding.action}
     if tells:
-        await Log("the audit makes a repair", {**values, "detail": finding.detail}, "warning")
-    result = await repair(finding.action, observed)
-    await Write(API, EndRepair(number, result))
+        context.log("the audit makes a repair", {**values, "detail": finding.detail}, "warning")
+    result = await repair(context, finding.action, observed)
+    await context.write(API, EndRepair(number, result))
     if result != DONE and tells:
-        await Log("a repair is not made", {**values, "result": result}, "warning")
+        context.log("a repair is not made", {**values, "result": result}, "warning")
     return result
 
 
-async def _tell(left: Collection[AuditFinding], asks: str | None) -> None:
+def _tell(context: Context, left: Collection[AuditFinding], asks: str | None) -> None:
     if asks is not None:
-        await Log("the audit asks an operator: roost audit", {"why": asks}, "error")
+        context.log("the audit asks an operator: roost audit", {"why": asks}, "error")
     elif left:
-        await Log("the audit has findings: roost audit", {"findings": len(left)}, "warning")
+        context.log("the audit has findings: roost audit", {"findings": len(left)}, "warning")
 
 
-async def _consumers_on(provider: str) -> frozenset[str]:
+async def _consumers_on(context: Context, provider: str) -> frozenset[str]:
     try:
-        return await Ask(PLACEMENT, ConsumersOn(provider))
+        return await context.ask(PLACEMENT, ConsumersOn(provider))
     except NotFound:
         return frozenset()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 
 from roost.conductor.time_limits import DAY
-from roost.machine import Clock, Log, Monotonic, Read, Sleep, Together, Write
+from roost.process.context import Context
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.cell_database.state_changes import (
     NUMBERED_AT_ONCE,
@@ -24,7 +24,7 @@ PRUNE_SECONDS = 3600.0
 """Seconds between two removals of old changes."""
 
 
-async def keep_cell_logs(cells: Callable[[], Collection[str]], days: float) -> None:
+async def keep_cell_logs(context: Context, cells: Callable[[], Collection[str]], days: float) -> None:
     """Number and prune the logs of all cells, for ever; changes are kept for ``days``.
 
     ``cells``: returns the names of the cells that answer, as far as is known. Several processes may do this.
@@ -32,35 +32,35 @@ async def keep_cell_logs(cells: Callable[[], Collection[str]], days: float) -> N
     pruned = float("-inf")
     while True:
         names = cells()
-        await number_changes(names)
-        now = await Monotonic()
+        await number_changes(context, names)
+        now = context.monotonic()
         if now - pruned >= PRUNE_SECONDS:
             pruned = now
-            older = await Clock() - days * DAY
-            await Together([_prune(name, older) for name in names])
-        await Sleep(max(EVERY_SECONDS, SECONDS_OF_A_CELL * len(names)))
+            older = context.clock() - days * DAY
+            await context.together([_prune(context, name, older) for name in names])
+        await context.sleep(max(EVERY_SECONDS, SECONDS_OF_A_CELL * len(names)))
 
 
-async def number_changes(cells: Collection[str]) -> None:
+async def number_changes(context: Context, cells: Collection[str]) -> None:
     """Give positions to the changes that have none, as far as their cells answer."""
-    await Together([_number(name) for name in cells])
+    await context.together([_number(context, name) for name in cells])
 
 
-async def _number(cell: str) -> None:
+async def _number(context: Context, cell: str) -> None:
     database = f"cell/{cell}"
     try:
-        while await Read(database, HasUnnumbered()):
-            if await Write(database, NumberChanges()) < NUMBERED_AT_ONCE:
+        while await context.read(database, HasUnnumbered()):
+            if await context.write(database, NumberChanges()) < NUMBERED_AT_ONCE:
                 return
     except StorageError as error:
         values = {"cell": cell, "error": one_line(error)}
-        await Log("a cell's events are told later", values, "debug")
+        context.log("a cell's events are told later", values, "debug")
 
 
-async def _prune(cell: str, older: float) -> None:
+async def _prune(context: Context, cell: str, older: float) -> None:
     try:
-        while await Write(f"cell/{cell}", PruneChanges(older)) == PRUNED_AT_ONCE:
+        while await context.write(f"cell/{cell}", PruneChanges(older)) == PRUNED_AT_ONCE:
             pass
     except StorageError as error:
         values = {"cell": cell, "error": one_line(error)}
-        await Log("a cell's events are pruned later", values, "warning")
+        context.log("a cell's events are pruned later", values, "warning")

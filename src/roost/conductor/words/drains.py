@@ -8,7 +8,7 @@ their cells, and no instance that failed before it is on its way to another host
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from roost.machine import Clock, Log, Read, Sleep, Together, Write
+from roost.process.context import Context
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.drains import Drain, NoteDrains, OpenDrains
 from roost.state.api_database.tables import API
@@ -19,28 +19,28 @@ EVERY_SECONDS = 5.0
 """Seconds between two looks at the drains that have not ended."""
 
 
-async def watch_drains(cells: Callable[[], Collection[str]]) -> None:
+async def watch_drains(context: Context, cells: Callable[[], Collection[str]]) -> None:
     """Look at the drains of the cells that answer, for ever. Several processes may."""
     while True:
         try:
-            await look_at_drains(cells())
+            await look_at_drains(context, cells())
         except StorageError as error:
-            await Log("drains are looked at later", {"error": one_line(error)}, "debug")
-        await Sleep(EVERY_SECONDS)
+            context.log("drains are looked at later", {"error": one_line(error)}, "debug")
+        await context.sleep(EVERY_SECONDS)
 
 
-async def look_at_drains(cells: Collection[str]) -> None:
+async def look_at_drains(context: Context, cells: Collection[str]) -> None:
     """Write the events of drains that have begun or ended since the last look.
 
     Raises: `StorageError` of the API database.
     """
     # Requests that are on their way before this read are in their cells at the next reads.
-    open_ = await Read(API, OpenDrains())
+    open_ = await context.read(API, OpenDrains())
     by_cell: dict[str, list[Drain]] = {}
     for drain in open_:
         if drain.subject.cell in cells:
             by_cell.setdefault(drain.subject.cell, []).append(drain)
-    found = await Together([_remaining(cell, drains) for cell, drains in by_cell.items()])
+    found = await context.together([_remaining(context, cell, drains) for cell, drains in by_cell.items()])
     seen = [
         (drain, left)
         for drains, remaining in zip(by_cell.values(), found, strict=True)
@@ -49,7 +49,7 @@ async def look_at_drains(cells: Collection[str]) -> None:
         if (left := _left(drain, remaining)) is not None
     ]
     if seen:
-        await Write(API, NoteDrains(tuple(seen), await Clock()))
+        await context.write(API, NoteDrains(tuple(seen), context.clock()))
 
 
 def _left(drain: Drain, remaining: Remaining) -> int | None:
@@ -60,11 +60,11 @@ def _left(drain: Drain, remaining: Remaining) -> int | None:
     return None if drain.awaited or moving else 0
 
 
-async def _remaining(cell: str, drains: Sequence[Drain]) -> Remaining | None:
+async def _remaining(context: Context, cell: str, drains: Sequence[Drain]) -> Remaining | None:
     subjects = tuple(drain.subject for drain in drains)
     try:
-        return await Read(f"cell/{cell}", CountRemaining(subjects))
+        return await context.read(f"cell/{cell}", CountRemaining(subjects))
     except StorageError as error:
         values: Mapping[str, object] = {"cell": cell, "error": one_line(error)}
-        await Log("drains of a cell are looked at later", values, "debug")
+        context.log("drains of a cell are looked at later", values, "debug")
         return None

@@ -9,7 +9,7 @@ from roost.state.leases import leases_table
 from roost.storage import EXACT, Schema, identity_table
 
 API = "api"
-"""The name by which machines read and write the API database."""
+"""The name by which conductors read and write the API database."""
 
 metadata = sa.MetaData()
 

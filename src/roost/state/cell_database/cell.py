@@ -9,7 +9,6 @@ from typing import NamedTuple, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.machine import Wakes
 from roost.model import record
 from roost.model.instance import (
     UNSETTLED,
@@ -19,6 +18,7 @@ from roost.model.instance import (
 )
 from roost.model.node import NodeReport
 from roost.model.record import Attempt, RecordSink
+from roost.process.wakes import Wakes
 from roost.state.cell_database.arrivals import INSTANCES, AddInstances, Arrival, FindInstances
 from roost.state.cell_database.attempts import AttemptsOf
 from roost.state.cell_database.building import ReportResults

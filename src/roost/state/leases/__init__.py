@@ -4,7 +4,7 @@
     lease       one lease: name, holder, epoch, counter
     works       transactions on leases
     standstill  the time for which counters have stood still, by the observer's monotonic clock
-    tenure      the machines that renew a process's lease and watch the others'
+    tenure      the coroutines that renew a process's lease and watch the others'
 
 Each process holds one lease and renews it. A piece of work names its owner, the nonce of a lease's holder,
 and an epoch that each change of the owner raises. Every write for it carries both, and changes nothing if

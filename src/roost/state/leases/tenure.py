@@ -1,9 +1,9 @@
-"""The machines that renew a process's lease and watch the leases of others."""
+"""The coroutines that renew a process's lease and watch the leases of others."""
 
 import msgspec
 
-from roost.machine import Clock, Draw, Log, Monotonic, Read, Sleep, Wake, Write
 from roost.model.service_version import SERVICE_VERSION
+from roost.process.context import Context
 from roost.state.leases.lease import Lease
 from roost.state.leases.standstill import Standstill
 from roost.state.leases.works import AcquireLease, ForgetLeases, ReadLeases, RenewLease, VacateLeases
@@ -32,7 +32,7 @@ TIMES = LeaseTimes()
 
 
 class Tenure:
-    """The lease of one process, which its machines share: they own work under the nonce of its holder.
+    """The lease of one process, which its coroutines share: they own work under the nonce of its holder.
 
     ``holder``: the nonce, empty while the process holds no lease. ``drawn``: the nonce with which it acquires
     the lease, the same one until it has it, as the answer to the write may be lost; the lease may then be as
@@ -87,20 +87,20 @@ class Tenure:
         return bool(self.holder) and at - self._renewed < self.times.lease
 
 
-async def renew(database: str, tenure: Tenure) -> None:
+async def renew(context: Context, database: str, tenure: Tenure) -> None:
     """Renew the lease of a process; acquire it under a new nonce if it is not held. Raises StorageError."""
-    began = await Monotonic()
+    began = context.monotonic()
     if tenure.holder:
         tenure.renewals += 1
         mine = RenewLease(tenure.name, tenure.holder, tenure.epoch, tenure.renewals)
-        if await Write(database, mine):
+        if await context.write(database, mine):
             return tenure.renewed(began)
-        await Log("the lease was taken by another process", {"lease": tenure.name}, "warning")
+        context.log("the lease was taken by another process", {"lease": tenure.name}, "warning")
         tenure.lost()
     is_first = not tenure.drawn
     if is_first:
-        tenure.draws(await Draw(), began)
-    lease = await Write(
+        tenure.draws(context.draw(), began)
+    lease = await context.write(
         database,
         AcquireLease(
             name=tenure.name,
@@ -108,59 +108,61 @@ async def renew(database: str, tenure: Tenure) -> None:
             holder=tenure.drawn,
             host=tenure.host,
             service_version=SERVICE_VERSION,
-            now=await Clock(),
+            now=context.clock(),
         ),
     )
     if lease is None:
         if tenure.shared:
             return None
-        await Log("another process has the same lease", {"lease": tenure.name}, "error")
+        context.log("another process has the same lease", {"lease": tenure.name}, "error")
         return None
     tenure.acquired(lease)
     if not is_first:
         # To observers the lease may have stood still since the first attempt to renew it.
-        await renew(database, tenure)
+        await renew(context, database, tenure)
     return None
 
 
-async def keep_lease(database: str, tenure: Tenure) -> None:
+async def keep_lease(context: Context, database: str, tenure: Tenure) -> None:
     """Renew a lease for ever. While the database is away, nothing is renewed."""
     failures = 0
     while True:
         try:
-            await renew(database, tenure)
+            await renew(context, database, tenure)
             failures = 0
         except StorageError as error:
             failures += 1
             if failures == 1:
                 values = {"lease": tenure.name, "error": str(error)}
-                await Log("a lease cannot be renewed", values, "warning")
-        await Sleep(tenure.times.renew)
+                context.log("a lease cannot be renewed", values, "warning")
+        await context.sleep(tenure.times.renew)
 
 
-async def watch_leases(database: str, kind: str, times: LeaseTimes = TIMES) -> None:
+async def watch_leases(context: Context, database: str, kind: str, times: LeaseTimes = TIMES) -> None:
     """Take leases of a kind that stand still from their holders, for ever. Wakes `FREED` when it took one."""
     standing: Standstill[str] = Standstill(times.lease / 2)
     while True:
         try:
-            await _look(database, kind, times, standing)
+            await _look(context, database, kind, times, standing)
         except StorageError as error:
             standing.interrupted()
-            await Log("leases cannot be watched", {"kind": kind, "error": str(error)}, "debug")
-        await Sleep(times.look)
+            context.log("leases cannot be watched", {"kind": kind, "error": str(error)}, "debug")
+        await context.sleep(times.look)
 
 
-async def _look(database: str, kind: str, times: LeaseTimes, standing: Standstill[str]) -> None:
-    began = await Monotonic()
-    found = await Read(database, ReadLeases(kind))
-    standing.look({lease.name: lease.stamp for lease in found}, began, await Monotonic())
+async def _look(
+    context: Context, database: str, kind: str, times: LeaseTimes, standing: Standstill[str]
+) -> None:
+    began = context.monotonic()
+    found = await context.read(database, ReadLeases(kind))
+    standing.look({lease.name: lease.stamp for lease in found}, began, context.monotonic())
     dead = [lease for lease in found if not lease.vacant and standing.still(lease.name) >= times.lease]
-    taken = await Write(database, VacateLeases(dead)) if dead else 0
+    taken = await context.write(database, VacateLeases(dead)) if dead else 0
     if taken:
         for lease in dead:
             values = {"lease": lease.name, "holder": lease.holder, "seconds": times.lease}
-            await Log("a process shows no sign of life: its work is free", values, "warning")
-        await Wake(FREED)
+            context.log("a process shows no sign of life: its work is free", values, "warning")
+        context.wake(FREED)
     old = [lease for lease in found if lease.vacant and standing.still(lease.name) >= times.forget]
     if old:
-        await Write(database, ForgetLeases(old))
+        await context.write(database, ForgetLeases(old))

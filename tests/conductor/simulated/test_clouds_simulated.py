@@ -2,12 +2,12 @@
 
 import pytest
 
-from machine.simulation import faults
-from machine.simulation.cell_world import KINDS as CELL_KINDS
-from machine.simulation.cell_world import CellWorld
-from machine.simulation.cloud_world import KINDS, CloudWorld
-from machine.simulation.seeds import finds, simulate
 from support.seeds import nightly_seed
+from support.simulation import faults
+from support.simulation.cell_world import KINDS as CELL_KINDS
+from support.simulation.cell_world import CellWorld
+from support.simulation.cloud_world import KINDS, CloudWorld
+from support.simulation.seeds import finds, simulate
 
 SCHEDULES = 24
 """Of each kind, in every run."""

@@ -2,9 +2,9 @@
 
 import pytest
 
-from machine.simulation.cell_world import KINDS, CellWorld
-from machine.simulation.seeds import simulate
 from support.seeds import nightly_seed
+from support.simulation.cell_world import KINDS, CellWorld
+from support.simulation.seeds import simulate
 
 SCHEDULES = 40
 """Of each kind, in every run."""

@@ -2,9 +2,9 @@
 
 import pytest
 
-from machine.simulation.scripted import Scripted
 from roost.model.vocabulary import DISABLED_TRAIT
 from roost.state.cell_database.disabled import EnableHost
+from support.simulation.scripted import Scripted
 
 POLL = 20.0
 """Seconds of a poll: the next one brings the word of the operator."""

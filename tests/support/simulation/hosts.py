@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Callable
 from random import Random
 
-from machine.simulation.network import BrokenPromise
 from roost.agent.driver_calls import ConsumerRecords
 from roost.agent.errors import BuildFailed, ReshapeNeeded
 from roost.agent.persistent_state import MemoryState
 from roost.agent.provider_tree import ProviderTree
 from roost.model.inventory import Inventory
+from support.simulation.network import BrokenPromise
 
 FOREIGN = "foreign-guest"
 """A guest that others have made: nobody of this world may touch it."""

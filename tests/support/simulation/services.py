@@ -4,9 +4,6 @@ from typing import Any
 
 import httpx
 
-from machine.simulation.agents import at_once
-from machine.simulation.placement import SimulatedPlacement
-from machine.simulation.process import Process
 from roost.agent.protocol.errors import EndpointUnavailable
 from roost.conductor.agent_endpoint.relay import ProviderRelay, ReadTreeClaims, RelayReshape
 from roost.conductor.questions import (
@@ -22,6 +19,9 @@ from roost.conductor.questions import (
 )
 from roost.scheduler.errors import PlacementUnavailable
 from roost.storage import OutcomeUnknown
+from support.simulation.agents import at_once
+from support.simulation.placement import SimulatedPlacement
+from support.simulation.process import Process
 
 
 class SchedulerService:

@@ -8,12 +8,7 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from machine.simulation.databases import SimulatedDatabase
-from machine.simulation.loop import Loop
-from machine.simulation.network import BrokenPromise, Network
-from machine.simulation.process import Process
-from machine.simulation.weather import CALM, Weather
-from roost.machine import Await, Clock, Monotonic, Sleep, Write
+from roost.process.context import Context
 from roost.state.api_database.tables import SCHEMA
 from roost.state.leases import (
     FREED,
@@ -29,6 +24,11 @@ from roost.state.leases import (
 from roost.state.leases.table import leases
 from roost.storage import StorageError
 from support.seeds import nightly_seed
+from support.simulation.databases import SimulatedDatabase
+from support.simulation.loop import Loop
+from support.simulation.network import BrokenPromise, Network
+from support.simulation.process import Process
+from support.simulation.weather import CALM, Weather
 
 TIMES = LeaseTimes()
 PIECES = sa.table("pieces", sa.column("name"), sa.column("owner"), sa.column("owner_epoch"))
@@ -73,17 +73,18 @@ class Owners(msgspec.Struct, frozen=True):
         return {row.name: row.owner for row in connection.execute(sa.select(PIECES))}
 
 
-async def work(tenure: Tenure, owned: dict[str, str]) -> None:
+async def work(context: Context, tenure: Tenure, owned: dict[str, str]) -> None:
     """Take pieces for ever. ``owned``: name -> the nonce under which this process took it."""
+    freed = context.listen(FREED)
     while True:
         holder = tenure.holder
-        if tenure.holds(await Monotonic()):
+        if tenure.holds(context.monotonic()):
             try:
-                for name in await Write("api", TakePieces(holder)):
+                for name in await context.write("api", TakePieces(holder)):
                     owned[name] = holder
             except StorageError:
-                await Sleep(1.0)
-        await Await(FREED, 1.0)
+                await context.sleep(1.0)
+        await freed.wait(1.0)
 
 
 class RenewByClock(msgspec.Struct, frozen=True):
@@ -108,14 +109,14 @@ class ExpireByClock(msgspec.Struct, frozen=True):
         connection.execute(old.values(holder="", epoch=leases.c.epoch + 1))
 
 
-async def expire_by_clock() -> None:
+async def expire_by_clock(context: Context) -> None:
     """Take leases by the clock, for ever."""
     while True:
         try:
-            await Write("api", ExpireByClock(await Clock()))
+            await context.write("api", ExpireByClock(context.clock()))
         except StorageError:
-            await Sleep(1.0)
-        await Sleep(TIMES.look)
+            await context.sleep(1.0)
+        await context.sleep(TIMES.look)
 
 
 class World:
@@ -156,12 +157,12 @@ class World:
         tenure = Tenure(f"conductor/{process.name}", "conductor", process.name, times=TIMES)
         process.memory["tenure"] = tenure
         owned = process.memory["owned"] = {}
-        process.run("keeps", keep_lease("api", tenure))
+        process.run("keeps", keep_lease(process.context, "api", tenure))
         if self.compares_clocks:
-            process.run("expires", expire_by_clock())
+            process.run("expires", expire_by_clock(process.context))
         else:
-            process.run("watches", watch_leases("api", "conductor", self.watching))
-        process.run("works", work(tenure, owned))
+            process.run("watches", watch_leases(process.context, "api", "conductor", self.watching))
+        process.run("works", work(process.context, tenure, owned))
 
     def _dated(self, _: str, work: Any) -> Any:
         if not isinstance(work, RenewLease):
@@ -180,7 +181,7 @@ class World:
         """Go on with a standby that lacks the last seconds, and note what processes believe in vain.
 
         They learn it when they renew their leases or write: their nonce fences them off, which the worlds of
-        `machine.simulation.world` show.
+        `support.simulation.world` show.
         """
         owners, leases = self.database.run(Owners(), False), self.database.run(ReadLeases("conductor"), False)
         self.database.fail_over(seconds)

@@ -7,9 +7,6 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from machine.simulation.cloud_world import KINDS, CloudWorld
-from machine.simulation.scripted import Scripted
-from machine.simulation.seeds import simulate
 from roost.conductor.audit import rounds
 from roost.conductor.audit.findings import (
     CLAIM_AGAIN,
@@ -44,6 +41,9 @@ from roost.state.cell_database.attempts import AttemptsOf
 from roost.state.cell_database.rows import selection_text
 from roost.state.cell_database.tables import instances
 from support.clouds import spec
+from support.simulation.cloud_world import KINDS, CloudWorld
+from support.simulation.scripted import Scripted
+from support.simulation.seeds import simulate
 
 ONE = "instance0"
 SEEDS = range(3)

@@ -1,22 +1,21 @@
 """Between processes, databases and services: carries requests and answers through the weather."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from itertools import count
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
-from machine.simulation.databases import SimulatedDatabase
-from machine.simulation.loop import Loop
-from machine.simulation.process import PENDING, Process, Running
-from machine.simulation.weather import CALM, Weather, fate
-from roost.machine.steps import Machine
 from roost.state.cell_database.cell_work import CellWork
 from roost.state.cell_database.orders import FOR_HOSTS, orders_topic
 from roost.state.cell_database.ownership import FOR_CONDUCTORS as _FOR_CONDUCTORS
 from roost.state.cell_database.ownership import work_topic
 from roost.state.leases import AcquireLease, RenewLease, VacateLeases
 from roost.storage import DatabaseUnavailable, OutcomeUnknown
+from support.simulation.databases import SimulatedDatabase
+from support.simulation.loop import Loop
+from support.simulation.process import PENDING, Process, Running
+from support.simulation.weather import CALM, Weather, fate
 
 FOR_CONDUCTORS = frozenset(_FOR_CONDUCTORS)
 _LEASES = (AcquireLease, RenewLease, VacateLeases)
@@ -41,11 +40,11 @@ CONFLICTS = 0.02
 
 
 class BrokenPromise(BaseException):
-    """A promise that a schedule broke. Not an `Exception`: no machine may catch it."""
+    """A promise that a schedule broke. Not an `Exception`: no coroutine may catch it."""
 
 
 class Service(Protocol):
-    """What machines ask. ``patience``: seconds that its clients wait for an answer. ``local``: it is in the
+    """What coroutines ask. ``patience``: seconds that its clients wait for an answer. ``local``: it is in the
     process of its asker, and no message to it is lost. ``repeats_late``: a message to it may come a second
     time when the first has long been answered."""
 
@@ -97,15 +96,15 @@ class Network:
 
     # What processes do
 
-    def transact(self, running: Running, name: str, work: Any, writes: bool) -> None:
-        """Run a work on a database, and answer the machine."""
+    def transact(self, running: Running, name: str, work: Any, writes: bool) -> Any:
+        """Run a work on a database, and answer the coroutine."""
         process = running.process
         if (
             writes
             and not isinstance(work, _LEASES)
             and self._falters(running, "transact", name, work, writes)
         ):
-            return
+            return PENDING
         if self.defective_work is not None:
             work = self.defective_work(name, work)
         drawn = fate(self.weather, self.random)
@@ -138,6 +137,7 @@ class Network:
             self.loop.after(drawn.arrives, arrive)
             self._note_arrival(drawn.arrives)
         self.loop.after(drawn.answers, answer)
+        return PENDING
 
     def ask_local(self, running: Running, service: Service, name: str, question: Any) -> Any:
         """Ask a service of the process itself. Returns the answer, or `PENDING` if it comes later.
@@ -159,14 +159,14 @@ class Network:
             self.note(process.name, running.name, "is answered", error if error is not None else answer)
             running.resume(ticket, answer, error)
 
-        process.run(f"{name} of {process.name}", result.machine, handled)
+        process.run(f"{name} of {process.name}", result.work, handled)
         return PENDING
 
-    def ask(self, running: Running, name: str, question: Any) -> None:
-        """Ask a service elsewhere, and answer the machine."""
+    def ask(self, running: Running, name: str, question: Any) -> Any:
+        """Ask a service elsewhere, and answer the coroutine."""
         process = running.process
         if self._falters(running, "ask", name, question):
-            return
+            return PENDING
         if self.defective_question is not None:
             question = self.defective_question(name, question)
         service = process.services.get(name) or self.services[name]
@@ -203,11 +203,12 @@ class Network:
                 self._note_arrival(again)
         patience = drawn.answers if drawn.lost or drawn.refused or cut else service.patience
         self.loop.after(patience, give_up)
+        return PENDING
 
     def _handle(
         self, service: Service, asker: Process, question: Any, handled: Callable[[Any, Any], None]
     ) -> None:
-        """Have a service answer: at once, or by a machine in the process that serves."""
+        """Have a service answer: at once, or by a coroutine in the process that serves."""
         try:
             result = service.handle(asker, question)
         except Exception as error:
@@ -215,12 +216,12 @@ class Network:
             return
         if isinstance(result, Handling):
             if not result.process.up:
-                result.machine.__await__().close()
+                result.work.__await__().close()
                 handled(None, service.unreachable(unknown=False))
                 return
             result.process.run(
                 f"serves {asker.name}",
-                result.machine,
+                result.work,
                 handled,
                 lambda: handled(None, service.unreachable(unknown=True)),
             )
@@ -298,10 +299,10 @@ def wake_for(process: Process, cell: str, entered: Collection[str]) -> None:
 
 
 class Handling(NamedTuple):
-    """The answer of a service that is made by a machine in a process."""
+    """The answer of a service that is made by a coroutine in a process."""
 
     process: Process
-    machine: Machine[Any]
+    work: Awaitable[Any]
 
 
 def _line(note: Note) -> str:

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Iterable
 
-from machine.simulation.network import BrokenPromise
-from machine.simulation.world import World
+from support.simulation.network import BrokenPromise
+from support.simulation.world import World
 
 STORY_LINES = 150
 """Lines of the trace that are printed of a schedule that breaks a promise."""

@@ -15,11 +15,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.pool import StaticPool
 
-from machine.simulation.repeated import RepeatedWorks
-from machine.simulation.statements import PlainConnection
 from roost.storage import Database, Schema
 from roost.storage.database import CONFLICT_ATTEMPTS
 from roost.storage.errors import ConflictRolledBack
+from support.simulation.repeated import RepeatedWorks
+from support.simulation.statements import PlainConnection
 
 SNAPSHOT_SECONDS = 0.25
 """A standby is so many seconds old at most when a snapshot is taken for it."""

@@ -6,9 +6,6 @@ promise then.
 
 import pytest
 
-from machine.simulation import faults
-from machine.simulation.process import Process
-from machine.simulation.scripted import NONE, Scripted, found
 from roost.agent.protocol.questions import Confirm
 from roost.conductor.questions import (
     PLACEMENT,
@@ -17,8 +14,8 @@ from roost.conductor.questions import (
     ClaimAlternate,
     SelectDestinations,
 )
-from roost.machine import Monotonic, Read, Sleep
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, FAILED, LOST
+from roost.process.context import Context
 from roost.state.api_database.build_requests import FinishRequest
 from roost.state.api_database.liveness import ObservedLiveness
 from roost.state.api_database.mappings import MapInstances
@@ -27,6 +24,9 @@ from roost.state.cell_database.building import Reassign
 from roost.state.cell_database.held_hosts import AcceptHost, ReadHeldHosts
 from roost.state.cell_database.node_reports import ReadSigns
 from roost.storage import StorageError
+from support.simulation import faults
+from support.simulation.process import Process
+from support.simulation.scripted import NONE, Scripted, found
 
 ONE = "instance0"
 
@@ -257,16 +257,16 @@ def test_a_build_that_hangs_does_not_keep_its_instance_from_being_deleted():
         cloud.finish()
 
 
-async def judge(liveness: ObservedLiveness) -> None:
+async def judge(context: Context, liveness: ObservedLiveness) -> None:
     """Look every second which hosts of a cell are up, as the feed of the scheduler does."""
     while True:
-        began = await Monotonic()
+        began = context.monotonic()
         try:
-            signs = await Read("cell/c1", ReadSigns())
-            liveness.look(signs.sessions, signs.owing, began, await Monotonic())
+            signs = await context.read("cell/c1", ReadSigns())
+            liveness.look(signs.sessions, signs.owing, began, context.monotonic())
         except StorageError:
-            liveness.away(await Monotonic())
-        await Sleep(1.0)
+            liveness.away(context.monotonic())
+        await context.sleep(1.0)
 
 
 def test_clocks_of_hosts_that_are_off_hide_no_host_and_an_outage_hides_none_either():
@@ -275,7 +275,9 @@ def test_clocks_of_hosts_that_are_off_hide_no_host_and_an_outage_hides_none_eith
         for agent, seconds in zip(cloud.agents, (-7_200.0, 0.0, 30.0), strict=True):
             agent.offset = seconds
         liveness = ObservedLiveness(60.0)
-        Process("judge", cloud.network, lambda process: process.run("judges", judge(liveness))).start()
+        Process(
+            "judge", cloud.network, lambda process: process.run("judges", judge(process.context, liveness))
+        ).start()
         cloud.wait(150.0)
         assert liveness.up == everybody
         cloud.take_away("cell/c1", 50.0)

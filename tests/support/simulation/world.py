@@ -1,6 +1,6 @@
 """The simulated world: cells with their real conductors, hosts with agents, a real fleet; faults; promises.
 
-What happens is drawn from a seed. The worlds of `machine.simulation.cell_world` and `…cloud_world` say how
+What happens is drawn from a seed. The worlds of `support.simulation.cell_world` and `…cloud_world` say how
 instances come and go.
 """
 
@@ -12,29 +12,10 @@ from typing import Any, NamedTuple
 import msgspec
 import sqlalchemy as sa
 
-from machine.simulation import hosts, placement
-from machine.simulation.agents import (
-    CELL,
-    DRIVER,
-    STATE,
-    DriverService,
-    EndpointService,
-    StateService,
-    begin_agent,
-    endpoint_of,
-)
-from machine.simulation.databases import SimulatedDatabase
-from machine.simulation.hosts import Guests, Host
-from machine.simulation.loop import Loop, Stuck
-from machine.simulation.network import BrokenPromise, Network
-from machine.simulation.placement import SimulatedPlacement
-from machine.simulation.process import Process
-from machine.simulation.services import PlacementService, ProvidersService, SchedulerService
-from machine.simulation.weather import CALM, Weather
 from roost.conductor.agent_endpoint.endpoint import AgentEndpoint, EndpointTimes
 from roost.conductor.agent_endpoint.relay import PROVIDERS
 from roost.conductor.backoff import Backoff
-from roost.conductor.cell_conductor import KIND, machines_of
+from roost.conductor.cell_conductor import KIND, routines_of
 from roost.conductor.cell_work import CellQueue
 from roost.conductor.questions import PLACEMENT, SCHEDULER
 from roost.conductor.time_limits import TimeLimits
@@ -49,6 +30,25 @@ from roost.state.cell_database.reshapes import ReadReshapeMarks
 from roost.state.cell_database.rows import instance_of
 from roost.state.cell_database.tables import SCHEMA as CELL_SCHEMA
 from roost.state.leases import LeaseTimes, Tenure
+from support.simulation import hosts, placement
+from support.simulation.agents import (
+    CELL,
+    DRIVER,
+    STATE,
+    DriverService,
+    EndpointService,
+    StateService,
+    begin_agent,
+    endpoint_of,
+)
+from support.simulation.databases import SimulatedDatabase
+from support.simulation.hosts import Guests, Host
+from support.simulation.loop import Loop, Stuck
+from support.simulation.network import BrokenPromise, Network
+from support.simulation.placement import SimulatedPlacement
+from support.simulation.process import Process
+from support.simulation.services import PlacementService, ProvidersService, SchedulerService
+from support.simulation.weather import CALM, Weather
 
 POLL_SECONDS = 3.0
 LEASES = LeaseTimes(look=2.0)
@@ -188,16 +188,17 @@ class World:
             self.servers.setdefault(cell, []).append(process)
 
     def conduct(self, process: Process, cell: str) -> None:
-        """Start the machines of a cell's conductor and of its endpoint in a process."""
+        """Start the coroutines of a cell's conductor and of its endpoint in a process."""
         tenure = Tenure(f"{KIND}/{process.name}/{process.life}", KIND, process.name, times=LEASES)
         work = CellQueue(cell, tenure, Backoff())
         limits = TimeLimits(build_seconds=self.kind.build_seconds, destroy_seconds=60.0)
-        for number, machine in enumerate(machines_of(work, limits, POLL_SECONDS)):
-            process.run(f"{cell}.{number}", machine)
-        endpoint = AgentEndpoint(cell, EndpointTimes(build=self.kind.build_seconds, look=LOOK_SECONDS))
+        for number, routine in enumerate(routines_of(process.context, work, limits, POLL_SECONDS)):
+            process.run(f"{cell}.{number}", routine)
+        times = EndpointTimes(build=self.kind.build_seconds, look=LOOK_SECONDS)
+        endpoint = AgentEndpoint(process.context, cell, times)
         process.memory[endpoint_of(cell)] = endpoint
-        for number, machine in enumerate(endpoint.machines()):
-            process.run(f"{cell}.endpoint{number}", machine)
+        for number, routine in enumerate(endpoint.routines()):
+            process.run(f"{cell}.endpoint{number}", routine)
 
     # The schedule
 

@@ -1,6 +1,6 @@
-"""The simulated shell performs steps as processes, networks and databases do, faults included."""
+"""The simulated context does as processes, networks and databases do, faults included."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from random import Random
 from typing import Any
 
@@ -8,28 +8,14 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from machine.simulation.databases import SimulatedDatabase
-from machine.simulation.loop import Loop
-from machine.simulation.network import BrokenPromise, Handling, Network
-from machine.simulation.process import Process
-from machine.simulation.weather import Weather
-from roost.machine import (
-    Ask,
-    Await,
-    Call,
-    Clock,
-    Machine,
-    Monotonic,
-    Read,
-    Sleep,
-    Start,
-    Together,
-    Wake,
-    Within,
-    Write,
-)
+from roost.process.context import Call, Context
 from roost.state.cell_database.tables import SCHEMA
 from roost.storage import DatabaseUnavailable, OutcomeUnknown
+from support.simulation.databases import SimulatedDatabase
+from support.simulation.loop import Loop
+from support.simulation.network import BrokenPromise, Handling, Network
+from support.simulation.process import Process
+from support.simulation.weather import Weather
 
 NUMBERS = sa.table("numbers", sa.column("name"), sa.column("value"))
 
@@ -72,7 +58,7 @@ class Echo(Call[str], frozen=True):
 
 
 class Echoing:
-    """A service that answers at once, or by a machine in a process."""
+    """A service that answers at once, or by a coroutine in a process."""
 
     patience = 10.0
     local = False
@@ -86,19 +72,19 @@ class Echoing:
         self.asked.append(question.text)
         if self.process is None:
             return question.text
-        return Handling(self.process, _slowly(question.text))
+        return Handling(self.process, _slowly(self.process.context, question.text))
 
     def unreachable(self, unknown: bool) -> Exception:
         return ConnectionError("unknown" if unknown else "refused")
 
 
-async def _slowly(text: str) -> str:
-    await Sleep(1.0)
+async def _slowly(context: Context, text: str) -> str:
+    await context.sleep(1.0)
     return text
 
 
 class World:
-    """A network with one database, and processes without machines."""
+    """A network with one database, and processes that do nothing."""
 
     def __init__(self, seed: int = 0) -> None:
         self.loop = Loop()
@@ -113,11 +99,12 @@ class World:
         process.start()
         return process
 
-    def run(self, machine: Machine[Any], process: Process | None = None) -> None:
+    def run(self, begin: Callable[[Context], Awaitable[Any]], process: Process | None = None) -> None:
         def ended(result: Any, error: BaseException | None) -> None:
             self.answers.append(result if error is None else error)
 
-        (process or self.process()).run("m", machine, ended)
+        process = process or self.process()
+        process.run("m", begin(process.context), ended)
 
     def pass_time(self, seconds: float = 100.0) -> None:
         self.loop.run(self.loop.now + seconds, 10_000)
@@ -134,19 +121,19 @@ def world() -> Iterator[World]:
     world.database.close()
 
 
-def test_a_machine_reads_writes_and_asks(world):
+def test_a_coroutine_reads_writes_and_asks(world):
     world.network.services["echo"] = Echoing()
 
-    async def machine() -> list[Any]:
-        began = await Monotonic()
-        added = await Write("api", Add("n", 3))
-        read = await Read("api", Value("n"))
-        echoed = await Ask("echo", Echo("hello"))
-        await Sleep(5.0)
-        took = await Monotonic() - began
+    async def routine(context: Context) -> list[Any]:
+        began = context.monotonic()
+        added = await context.write("api", Add("n", 3))
+        read = await context.read("api", Value("n"))
+        echoed = await context.ask("echo", Echo("hello"))
+        await context.sleep(5.0)
+        took = context.monotonic() - began
         return [added, read, echoed, took > 5.0]
 
-    world.run(machine())
+    world.run(routine)
     world.pass_time()
     assert world.answers == [[3, 3, "hello", True]]
 
@@ -157,7 +144,7 @@ def test_a_work_that_raises_writes_nothing(world):
             super().__call__(connection)
             raise ValueError("no")
 
-    world.run(Write("api", AddAndFail("n")))
+    world.run(lambda context: context.write("api", AddAndFail("n")))
     world.pass_time()
     assert [type(each) for each in world.answers] == [ValueError]
     assert world.value == 0
@@ -176,7 +163,7 @@ def test_writes_have_the_outcomes_that_real_ones_have(weather, errors, written):
     for seed in range(20):
         world = World(seed)
         world.network.weather = weather
-        world.run(Write("api", Add("n")))
+        world.run(lambda context: context.write("api", Add("n")))
         world.pass_time()
         assert {type(each) for each in world.answers} == errors
         seen.add(world.value)
@@ -187,7 +174,7 @@ def test_writes_have_the_outcomes_that_real_ones_have(weather, errors, written):
 def test_a_question_that_is_doubled_is_carried_out_twice_and_answered_once(world):
     service = world.network.services["echo"] = Echoing()
     world.network.weather = Weather(doubled=1.0)
-    world.run(Ask("echo", Echo("a")))
+    world.run(lambda context: context.ask("echo", Echo("a")))
     world.pass_time()
     assert (service.asked, world.answers) == (["a", "a"], ["a"])
 
@@ -195,12 +182,12 @@ def test_a_question_that_is_doubled_is_carried_out_twice_and_answered_once(world
 def test_a_service_that_crashes_leaves_its_asker_in_doubt(world):
     server = world.process("server")
     world.network.services["echo"] = Echoing(server)
-    world.run(Ask("echo", Echo("a")))
+    world.run(lambda context: context.ask("echo", Echo("a")))
     world.pass_time(0.5)
     server.crash()
     world.pass_time()
     assert [str(each) for each in world.answers] == ["unknown"]
-    world.run(Ask("echo", Echo("a")))
+    world.run(lambda context: context.ask("echo", Echo("a")))
     world.pass_time()
     assert [str(each) for each in world.answers] == ["unknown", "refused"]
 
@@ -227,8 +214,8 @@ def test_a_work_that_would_repeat_itself_is_not_run_again(world):
 def test_who_is_cut_off_reaches_nothing(world):
     world.network.services["echo"] = Echoing()
     world.network.cut |= {("p", "api"), ("p", "echo")}
-    world.run(Write("api", Add("n")))
-    world.run(Ask("echo", Echo("a")))
+    world.run(lambda context: context.write("api", Add("n")))
+    world.run(lambda context: context.ask("echo", Echo("a")))
     world.pass_time()
     assert {type(each) for each in world.answers} == {DatabaseUnavailable, ConnectionError}
     assert world.value == 0
@@ -238,11 +225,11 @@ def test_what_a_process_sent_before_it_crashed_arrives(world):
     process = world.process()
     after = []
 
-    async def machine() -> None:
-        await Write("api", Add("n"))
+    async def routine(context: Context) -> None:
+        await context.write("api", Add("n"))
         after.append(True)
 
-    world.run(machine(), process)
+    world.run(routine, process)
     world.loop.run(0.0, 10)
     process.crash()
     world.pass_time()
@@ -253,12 +240,12 @@ def test_a_stopped_process_goes_on_with_old_answers(world):
     process = world.process()
     clocks = []
 
-    async def machine() -> None:
-        clocks.append(await Monotonic())
-        await Sleep(1.0)
-        clocks.append(await Monotonic())
+    async def routine(context: Context) -> None:
+        clocks.append(context.monotonic())
+        await context.sleep(1.0)
+        clocks.append(context.monotonic())
 
-    world.run(machine(), process)
+    world.run(routine, process)
     world.pass_time(0.5)
     process.stop()
     world.pass_time(30.0)
@@ -271,52 +258,54 @@ def test_a_stopped_process_goes_on_with_old_answers(world):
 def test_wall_clocks_may_be_off_and_monotonic_ones_have_their_own_origin(world):
     one, other = world.process("one"), world.process("other")
     other.offset = 3600.0
-    for process in (one, other):
-        world.run(Clock(), process)
-        world.run(Monotonic(), process)
-    world.pass_time()
-    assert world.answers[2] - world.answers[0] == 3600.0
-    assert world.answers[1] != world.answers[3]
+    assert other.context.clock() - one.context.clock() == 3600.0
+    assert other.context.monotonic() != one.context.monotonic()
 
 
 def test_topics_wake_and_time_out(world):
     process = world.process()
 
-    async def machine() -> list[bool]:
-        answers = [await Await("t", 9.0)]
-        answers.append(await Await("t", 9.0))
-        await Start("waker", Wake("t"))
-        answers.append(await Await("t", 9.0))
-        await Wake("t")
-        answers.append(await Await("t", 9.0))
+    async def routine(context: Context) -> list[bool]:
+        async def wake() -> None:
+            context.wake("t")
+
+        listener = context.listen("t")
+        answers = [await listener.wait(9.0)]
+        answers.append(await listener.wait(9.0))
+        context.start("waker", wake())
+        answers.append(await listener.wait(9.0))
+        context.wake("t")
+        answers.append(await context.listen("t", from_now=True).wait(9.0))
+        answers.append(await listener.wait(9.0))
         return answers
 
-    world.run(machine(), process)
+    world.run(routine, process)
     world.pass_time()
-    assert world.answers == [[True, False, True, True]]
+    assert world.answers == [[True, False, True, False, True]]
 
 
-def test_machines_together_and_within_a_time(world):
+def test_coroutines_together_and_within_a_time(world):
     closed = []
+    context = world.process().context
 
     async def slow(seconds: float) -> float:
         try:
-            await Sleep(seconds)
+            await context.sleep(seconds)
         except GeneratorExit:
             closed.append(seconds)
             raise
         return seconds
 
-    async def machine() -> list[Any]:
-        answers: list[Any] = [await Together([slow(2.0), slow(1.0)])]
-        answers.append(await Within(5.0, slow(1.0)))
+    async def routine(context: Context) -> list[Any]:
+        answers: list[Any] = [await context.together([slow(2.0), slow(1.0)])]
+        answers.append(await context.within(5.0, slow(1.0)))
         try:
-            await Within(5.0, Together([slow(60.0)]))
+            await context.within(5.0, context.together([slow(60.0)]))
         except TimeoutError:
             answers.append("late")
         return answers
 
-    world.run(machine())
+    world.run(routine)
     world.pass_time()
     assert world.answers == [[[2.0, 1.0], 1.0, "late"]]
     assert closed == [60.0]
@@ -332,11 +321,13 @@ def test_a_standby_lacks_the_last_transactions(world):
     world.database.run(Add("n"), True)
 
 
-def test_an_error_that_leaves_a_started_machine_breaks_a_promise(world):
+def test_an_error_that_leaves_a_started_coroutine_breaks_a_promise(world):
+    process = world.process()
+
     async def failing() -> None:
-        await Sleep(1.0)
+        await process.context.sleep(1.0)
         raise ValueError("mine")
 
-    world.process().run("failing", failing())
+    process.run("failing", failing())
     with pytest.raises(BrokenPromise, match="failing ended with ValueError"):
         world.pass_time()

@@ -6,19 +6,14 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from machine.simulation.cell_world import ALL, STORM
-from machine.simulation.network import Handling
-from machine.simulation.placement import FOREIGN
-from machine.simulation.process import Process
-from machine.simulation.world import ACTS, LEASES, Kind, World, promise
 from roost.conductor.audit.rounds import SHARE, AuditOptions, audit, audit_tenure
 from roost.conductor.history.timeline import actions_of
 from roost.conductor.questions import SCHEDULER
 from roost.conductor.request_progress import CarryOptions
 from roost.conductor.request_worker import RequestWorker
 from roost.conductor.super_conductor import KIND
-from roost.machine import Ask, Call, Sleep
 from roost.model.instance import ERROR, BuildRequest, Instance
+from roost.process.context import Call
 from roost.state.api_database.audit import LEASE, ReadFindings, ReadRepairs, ReadState
 from roost.state.api_database.cell_mappings import CELL0
 from roost.state.api_database.past import FindKnown
@@ -33,6 +28,11 @@ from roost.state.cell_database.history import ReadHistory
 from roost.state.cell_database.tables import SCHEMA as CELL_SCHEMA
 from roost.state.leases import Tenure, keep_lease, watch_leases
 from support.clouds import spec
+from support.simulation.cell_world import ALL, STORM
+from support.simulation.network import Handling
+from support.simulation.placement import FOREIGN
+from support.simulation.process import Process
+from support.simulation.world import ACTS, LEASES, Kind, World, promise
 
 CELLS = ("c1", "c2")
 CONDUCTORS = "conductors"
@@ -118,7 +118,7 @@ class ConductorsService:
         up = [process for process in self._world.supers if process.up]
         process = self._world.random.choice(up or self._world.supers)
         working = process.memory.get("working")
-        return Handling(process, self._answer(working, question) if working else Sleep(0.0))
+        return Handling(process, self._answer(working, question) if working else process.context.sleep(0.0))
 
     def unreachable(self, unknown: bool) -> Exception:
         """What a user sees."""
@@ -164,19 +164,19 @@ class CloudWorld(World):
 
     def _begin_super(self, process: Process) -> None:
         tenure = Tenure(f"{KIND}/{process.name}/{process.life}", KIND, process.name, times=LEASES)
-        working = RequestWorker(tenure, CarryOptions())
+        working = RequestWorker(process.context, tenure, CarryOptions())
         process.memory["working"] = working
-        process.run("keeps", keep_lease("api", tenure))
-        process.run("watches", watch_leases("api", KIND, tenure.times))
+        process.run("keeps", keep_lease(process.context, "api", tenure))
+        process.run("watches", watch_leases(process.context, "api", KIND, tenure.times))
         process.run("seeks", working.seek())
         process.run("deletes", working.carry_deletions())
         process.run("frees", working.free_late_claims())
         if not self.audits:
             return
         auditing = audit_tenure(process.name, LEASES)
-        process.run("keeps the audit", keep_lease("api", auditing))
-        process.run("watches the audit", watch_leases("api", LEASE, LEASES))
-        process.run("audits", audit(auditing, AUDITS))
+        process.run("keeps the audit", keep_lease(process.context, "api", auditing))
+        process.run("watches the audit", watch_leases(process.context, "api", LEASE, LEASES))
+        process.run("audits", audit(process.context, auditing, AUDITS))
 
     @property
     def all_cells(self) -> tuple[str, ...]:
@@ -206,8 +206,8 @@ class CloudWorld(World):
 
     async def _use(self, number: int) -> None:
         """Ask for instances, and perhaps delete some of them, with or without knowing whether they exist."""
-        random = self.random
-        await Sleep(random.uniform(0.5, self.kind.seconds / 2))
+        random, context = self.random, self._user.context
+        await context.sleep(random.uniform(0.5, self.kind.seconds / 2))
         uuids = tuple(f"instance{next(self._numbers)}" for _ in range(random.choice((1, 1, 2))))
         request = BuildRequest(
             request_id=f"request{number}",
@@ -217,9 +217,9 @@ class CloudWorld(World):
         )
         self.doubtful.update(uuids)
         try:
-            await Ask(CONDUCTORS, Accept(request))
+            await context.ask(CONDUCTORS, Accept(request))
         except Exception:
-            await Sleep(random.choice((0.0, 3.0)))
+            await context.sleep(random.choice((0.0, 3.0)))
         else:
             self.network.note("user", "is promised", *uuids)
             self.accepted.update(uuids)
@@ -227,13 +227,13 @@ class CloudWorld(World):
         gone = tuple(uuid for uuid in uuids if random.random() < self.kind.deletes)
         if not gone:
             return
-        await Sleep(random.choice((0.0, 0.1, 1.0, 8.0, 20.0)))
+        await context.sleep(random.choice((0.0, 0.1, 1.0, 8.0, 20.0)))
         self.doubtful.update(gone)
         for _ in range(random.choice((1, 4))):
             try:
-                known = await Ask(CONDUCTORS, Delete(gone))
+                known = await context.ask(CONDUCTORS, Delete(gone))
             except Exception:
-                await Sleep(random.choice((0.1, 3.0)))
+                await context.sleep(random.choice((0.1, 3.0)))
                 continue
             if known is not None:
                 self.network.note("user", "is promised the end of", *sorted(known))

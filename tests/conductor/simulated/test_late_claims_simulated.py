@@ -2,12 +2,12 @@
 
 import pytest
 
-from machine.simulation.process import Process
-from machine.simulation.scripted import Scripted
 from roost.conductor.questions import AllocationsOf, SelectDestinations
 from roost.model.instance import ERROR
 from roost.state.api_database.late_claims import NoteLateClaims
 from roost.state.api_database.mappings import MapInstances
+from support.simulation.process import Process
+from support.simulation.scripted import Scripted
 
 ONE = "instance0"
 FREED = "a claim that came after the end of its instance is freed"

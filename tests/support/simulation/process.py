@@ -1,30 +1,28 @@
-"""Processes of the simulated world: the shell that performs the steps of machines in simulated time.
+"""Processes of the simulated world: the context of conductors and agents in simulated time.
 
-A process crashes (its machines are closed at whatever step they are), is stopped and goes on, and is started
-anew. What it sent before a crash may still arrive.
+A process crashes (its coroutines are closed wherever they wait), is stopped and goes on, and is started anew.
+What it sent before a crash may still arrive.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from roost.machine import steps
-from roost.machine.steps import Machine, MachineStep
+from roost.model.record import Attempt, Run
+from roost.process.context import BEGUN_AGAIN, Call, Level, Routine, Work
+from roost.process.logs import RequestIds
 
 if TYPE_CHECKING:
-    from machine.simulation.network import Network
+    from support.simulation.network import Network
 
 PENDING = object()
-"""What performing answers where the answer comes later."""
-
-AN_ERROR = "a machine ended with an error, and is begun again"
-"""The event of a machine that must not end and has a defect: see `roost.machine.endless`."""
+"""What a step answers where the answer comes later."""
 
 Ended = Callable[[Any, BaseException | None], None]
 
 
 class Process:
-    """One process. ``begin`` starts its machines, at the first start and after each crash.
+    """One process. ``begin`` starts its coroutines, at the first start and after each crash.
 
     ``memory`` is lost in a crash. ``services``: those that only this process asks.
     ``offset``: seconds that its wall clock is off. ``origin``: what its monotonic clock showed at time 0.
@@ -43,9 +41,12 @@ class Process:
         self.running: dict[Running, None] = {}
         self.memory: dict[str, Any] = {}
         self.services: dict[str, Any] = {}
+        self.context = SimulatedContext(self)
+        self.current = ""
+        """The name of the coroutine that runs now."""
         self._backlog: list[tuple[Running, int, Any, BaseException | None]] = []
         self._wakes: Counter[str] = Counter()
-        self._waiting: defaultdict[str, list[tuple[Running, int]]] = defaultdict(list)
+        self._waiting: defaultdict[str, list[tuple[Running, int, SimulatedListener]]] = defaultdict(list)
 
     # What happens to it
 
@@ -69,8 +70,8 @@ class Process:
         self._wakes.clear()
         self.memory.clear()
         running, self.running = self.running, {}
-        for machine in running:
-            machine.close()
+        for each in running:
+            each.close()
 
     def stop(self) -> None:
         """Stop it as SIGSTOP does: it does nothing, while its clocks go on."""
@@ -88,39 +89,43 @@ class Process:
         for running, ticket, answer, error in backlog:
             self.loop.after(0.0, running.resume, ticket, answer, error)
 
-    # What its machines use
+    # What its coroutines use
 
     def run(
         self,
         name: str,
-        machine: Machine[Any],
+        work: Awaitable[Any],
         ended: Ended | None = None,
         closed: Callable[[], None] = lambda: None,
     ) -> "Running":
-        """Run a machine. ``ended``: called with its result or error. Without it an error is a defect.
+        """Run a coroutine. ``ended``: called with its result or error. Without it an error is a defect.
 
         ``closed``: called if it is closed before its end, by a crash or because its time is up.
         """
-        running = Running(self, name, machine, ended or self._no_error(name), closed)
+        running = Running(self, name, work, ended or self._no_error(name), closed)
         self.running[running] = None
         self.loop.after(0.0, running.resume, 0, None, None)
         return running
 
     def wake(self, topic: str) -> None:
-        """Wake the machines that await a topic."""
+        """Wake the coroutines that listen to a topic."""
         self._wakes[topic] += 1
-        for running, ticket in self._waiting.pop(topic, ()):
+        for running, ticket, listener in self._waiting.pop(topic, ()):
             if running.ticket == ticket:
-                running.seen[topic] = self._wakes[topic]
+                listener.seen = self._wakes[topic]
                 self.loop.after(0.0, running.resume, ticket, True, None)
 
-    def wait(self, running: "Running", topic: str, seconds: float) -> Any:
-        """What `Await` answers, or `PENDING`."""
-        count = self._wakes[topic]
-        if running.seen.get(topic) != count:
-            running.seen[topic] = count
+    def woken(self, topic: str) -> int:
+        """How often a topic was woken."""
+        return self._wakes[topic]
+
+    def wait(self, running: "Running", listener: "SimulatedListener", seconds: float) -> Any:
+        """Whether a listener was woken, or `PENDING`."""
+        count = self._wakes[listener.topic]
+        if listener.seen != count:
+            listener.seen = count
             return True
-        self._waiting[topic].append((running, running.ticket))
+        self._waiting[listener.topic].append((running, running.ticket, listener))
         running.later(seconds, False)
         return PENDING
 
@@ -139,29 +144,28 @@ class Process:
     def _no_error(self, name: str) -> Ended:
         def ended(_: Any, error: BaseException | None) -> None:
             if error is not None:
-                self.network.defect(f"{self.name}: the machine {name} ended with {error!r}", error)
+                self.network.defect(f"{self.name}: the coroutine {name} ended with {error!r}", error)
 
         return ended
 
 
 class Running:
-    """A machine that runs in a process. ``ticket`` numbers its steps: an answer to an earlier one is void."""
+    """A coroutine that runs in a process. ``ticket`` numbers its waits: an earlier answer is void."""
 
-    __slots__ = ("_children", "_closed", "_ended", "_steps", "name", "process", "seen", "ticket")
+    __slots__ = ("_children", "_closed", "_ended", "_steps", "name", "process", "ticket")
 
     def __init__(
         self,
         process: Process,
         name: str,
-        machine: Machine[Any],
+        work: Awaitable[Any],
         ended: Ended,
         closed: Callable[[], None],
     ) -> None:
         self.process = process
         self.name = name
         self.ticket = 0
-        self.seen: dict[str, int] = {}
-        self._steps = machine.__await__()
+        self._steps = work.__await__()
         self._ended = ended
         self._closed = closed
         self._children: list[Running] = []
@@ -175,6 +179,7 @@ class Running:
             return None
         while True:
             self.ticket += 1
+            self.process.current = self.name
             try:
                 step = self._steps.send(answer) if error is None else self._steps.throw(error)
             except StopIteration as ended:
@@ -183,15 +188,16 @@ class Running:
                 return self._finish(None, failure)
             error = None
             try:
-                answer = _PERFORM[type(step)](self, step)
+                answer = step.perform(self)
             except Exception as failure:
                 answer, error = None, failure
             if answer is PENDING:
                 return None
 
-    def later(self, seconds: float, answer: Any = None, error: BaseException | None = None) -> None:
-        """Answer the present step in some seconds."""
+    def later(self, seconds: float, answer: Any = None, error: BaseException | None = None) -> Any:
+        """Answer what it waits for in some seconds."""
         self.process.loop.after(seconds, self.resume, self.ticket, answer, error)
+        return PENDING
 
     def close(self) -> None:
         """End it at the step where it is."""
@@ -210,58 +216,40 @@ class Running:
         self.process.running.pop(self, None)
         self._ended(result, error)
 
-    # Steps
+    # What it waits for
 
-    def transact(self, step: Any) -> Any:
-        self.process.network.transact(self, step.database, step.work, isinstance(step, steps.Write))
-        return PENDING
-
-    def ask(self, step: Any) -> Any:
-        network, service = self.process.network, self.process.services.get(step.service)
-        if service is not None and service.local:
-            return network.ask_local(self, service, step.service, step.question)
-        network.ask(self, step.service, step.question)
-        return PENDING
-
-    def sleep(self, step: Any) -> Any:
-        self.later(step.seconds)
-        return PENDING
-
-    def wait(self, step: Any) -> Any:
-        return self.process.wait(self, step.topic, step.seconds)
-
-    def together(self, step: Any) -> Any:
+    def together(self, routines: Sequence[Routine[Any]]) -> Any:
         results: dict[int, tuple[Any, BaseException | None]] = {}
-        ticket, machines = self.ticket, list(step.machines)
+        ticket = self.ticket
 
         def ended(number: int) -> Ended:
             def end(result: Any, error: BaseException | None) -> None:
                 results[number] = result, error
-                if len(results) == len(machines):
+                if len(results) == len(routines):
                     self._children = []
-                    outcomes = [results[each] for each in range(len(machines))]
+                    outcomes = [results[each] for each in range(len(routines))]
                     first = next((error for _, error in outcomes if error is not None), None)
                     answers = [result for result, _ in outcomes]
                     self.process.loop.after(0.0, self.resume, ticket, answers, first)
 
             return end
 
-        if not machines:
+        if not routines:
             return []
         self._children = [
-            self.process.run(f"{self.name}/{number}", machine, ended(number))
-            for number, machine in enumerate(machines)
+            self.process.run(f"{self.name}/{number}", routine, ended(number))
+            for number, routine in enumerate(routines)
         ]
         return PENDING
 
-    def within(self, step: Any) -> Any:
+    def within(self, seconds: float, work: Awaitable[Any]) -> Any:
         ticket = self.ticket
 
         def end(result: Any, error: BaseException | None) -> None:
             self._children = []
             self.process.loop.after(0.0, self.resume, ticket, result, error)
 
-        child = self.process.run(f"{self.name}/within", step.machine, end)
+        child = self.process.run(f"{self.name}/within", work, end)
         self._children = [child]
 
         def time_is_up() -> None:
@@ -270,41 +258,86 @@ class Running:
                 self._children = []
                 self.resume(ticket, None, TimeoutError())
 
-        self.process.loop.after(step.seconds, time_is_up)
+        self.process.loop.after(seconds, time_is_up)
         return PENDING
 
-    def start(self, step: Any) -> Any:
-        self.process.run(step.name, step.machine)
 
-    def log(self, step: Any) -> Any:
-        self.process.network.note(self.process.name, self.name, "says", step.event, dict(step.values))
-        if step.event == AN_ERROR:
-            self.process.network.defect(f"{self.process.name}: {step.values} {step.error!r}", step.error)
-        if step.level == "error":
-            self.process.network.complaints.append((self.process.name, step.event, step.error))
+class Step:
+    """Something to wait for. ``perform``: called with the coroutine that waits; answers it, or `PENDING`."""
 
-    def record(self, step: Any) -> Any:
-        self.process.network.recorded(self.process, step.runs, step.attempts)
+    __slots__ = ("perform",)
 
+    def __init__(self, perform: Callable[[Running], Any]) -> None:
+        self.perform = perform
 
-def _nothing(running: Running, step: MachineStep[Any]) -> None:
-    return None
+    def __await__(self) -> Generator["Step", Any, Any]:
+        return (yield self)
 
 
-_PERFORM: dict[type, Callable[[Running, Any], Any]] = {
-    steps.Read: Running.transact,
-    steps.Write: Running.transact,
-    steps.Ask: Running.ask,
-    steps.Monotonic: lambda running, _: running.process.monotonic(),
-    steps.Clock: lambda running, _: running.process.clock(),
-    steps.Draw: lambda running, _: running.process.network.draw(),
-    steps.Sleep: Running.sleep,
-    steps.Await: Running.wait,
-    steps.Wake: lambda running, step: running.process.wake(step.topic),
-    steps.Together: Running.together,
-    steps.Within: Running.within,
-    steps.Start: Running.start,
-    steps.Log: Running.log,
-    steps.Record: Running.record,
-    steps.Increment: _nothing,
-}
+class SimulatedListener:
+    """Waits for the wakes of a topic that it has not seen."""
+
+    def __init__(self, process: Process, topic: str, seen: int | None) -> None:
+        self.topic = topic
+        self.seen = seen
+        self._process = process
+
+    def wait(self, seconds: float) -> Step:
+        return Step(lambda running: self._process.wait(running, self, seconds))
+
+
+class SimulatedContext:
+    """Is what `roost.process.context.Context` says, for one process."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._network = process.network
+        self.monotonic = process.monotonic
+        self.clock = process.clock
+        self.draw = process.network.draw
+        self.wake = process.wake
+
+    def read(self, database: str, work: Work[Any], /) -> Step:
+        return Step(lambda running: self._network.transact(running, database, work, False))
+
+    def write(self, database: str, work: Work[Any], /) -> Step:
+        return Step(lambda running: self._network.transact(running, database, work, True))
+
+    def ask(self, name: str, question: Call[Any], /) -> Step:
+        service = self._process.services.get(name)
+        if service is not None and service.local:
+            return Step(lambda running: self._network.ask_local(running, service, name, question))
+        return Step(lambda running: self._network.ask(running, name, question))
+
+    def sleep(self, seconds: float, /) -> Step:
+        return Step(lambda running: running.later(seconds))
+
+    def listen(self, topic: str, /, *, from_now: bool = False) -> SimulatedListener:
+        return SimulatedListener(self._process, topic, self._process.woken(topic) if from_now else None)
+
+    def together(self, routines: Sequence[Routine[Any]], /) -> Step:
+        return Step(lambda running: running.together(routines))
+
+    def within(self, seconds: float, work: Awaitable[Any], /) -> Step:
+        return Step(lambda running: running.within(seconds, work))
+
+    def start(self, name: str, routine: Routine[Any], requests: RequestIds | None = None, /) -> None:
+        self._process.run(name, routine)
+
+    def log(
+        self,
+        event: str,
+        values: Mapping[str, object] = {},
+        level: Level = "info",
+        error: BaseException | None = None,
+        /,
+    ) -> None:
+        process, network = self._process, self._network
+        network.note(process.name, process.current, "says", event, dict(values))
+        if event == BEGUN_AGAIN:
+            network.defect(f"{process.name}: {values} {error!r}", error)
+        if level == "error":
+            network.complaints.append((process.name, event, error))
+
+    def record(self, runs: Sequence[Run], attempts: Sequence[Attempt], /) -> None:
+        self._network.recorded(self._process, runs, attempts)

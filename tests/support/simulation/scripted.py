@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from machine.simulation.cloud_world import CONDUCTORS, Accept, CloudWorld, Delete
-from machine.simulation.network import BrokenPromise
-from machine.simulation.process import Process
-from machine.simulation.world import ACTS, Faults, Kind
-from roost.machine import Ask
 from roost.model.instance import BuildRequest, Instance
 from support.clouds import spec
+from support.simulation.cloud_world import CONDUCTORS, Accept, CloudWorld, Delete
+from support.simulation.network import BrokenPromise
+from support.simulation.process import Process
+from support.simulation.world import ACTS, Faults, Kind
 
 BEGIN_SECONDS = 5.0
 """After so long all agents have sessions, and all conductors have leases."""
@@ -98,7 +97,7 @@ class Scripted(CloudWorld):
         self._user.run(f"deletes{self.loop.now}", self._insist(Delete(uuids)))
 
     async def _insist(self, question: Any) -> None:
-        await Ask(CONDUCTORS, question)
+        await self._user.context.ask(CONDUCTORS, question)
 
     # What happens
 

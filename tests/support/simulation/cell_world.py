@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from machine.simulation.weather import Weather
-from machine.simulation.world import Kind, World
 from roost.model.instance import ASSIGNED, Instance
 from roost.scheduler.errors import NoValidHost
 from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.deletions import DeleteInstances
 from support.clouds import spec
+from support.simulation.weather import Weather
+from support.simulation.world import Kind, World
 
 CELL = "c1"
 DATABASE = f"cell/{CELL}"

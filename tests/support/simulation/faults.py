@@ -5,7 +5,6 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from machine.simulation.world import Faults
 from roost.agent.protocol.questions import Confirm, Poll
 from roost.state.api_database.build_requests import FinishRequest, RetakeRequest
 from roost.state.api_database.mappings import MapInstances, TakeOverMappings
@@ -13,6 +12,7 @@ from roost.state.api_database.tables import build_requests, instance_mappings
 from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.deletions import DeleteInstances
 from roost.state.cell_database.tables import fences
+from support.simulation.world import Faults
 
 
 class WithoutFences(msgspec.Struct, frozen=True):

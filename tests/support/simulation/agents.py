@@ -4,9 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from machine.simulation.hosts import FOREIGN, Host
-from machine.simulation.network import Handling, Network
-from machine.simulation.process import Process
 from roost.agent.driver_calls import (
     DestroyGuest,
     FillTree,
@@ -24,7 +21,10 @@ from roost.agent.host import AgentTimes, HostAgent
 from roost.agent.protocol.errors import AgentProtocolError, EndpointUnavailable
 from roost.agent.protocol.questions import Confirm
 from roost.conductor.agent_endpoint.endpoint import AgentEndpoint
-from roost.machine import Await, Call, Sleep, Wake
+from roost.process.context import Call, Context
+from support.simulation.hosts import FOREIGN, Host
+from support.simulation.network import Handling, Network
+from support.simulation.process import Process
 
 CELL, DRIVER, STATE = "cell", "driver", "state"
 """What an agent asks."""
@@ -59,32 +59,30 @@ class DriverService:
                 return {}
             case ListNodes() | ReadHardware() | Recover():
                 return None
-        return Handling(asker, self._do(question, asker.network))
+        return Handling(asker, self._do(asker.context, question, asker.network))
 
     def unreachable(self, unknown: bool) -> Exception:
         """The agent, which would be told, has crashed."""
         return ConnectionError("the agent is gone")
 
-    async def _do(self, question: Any, network: Network) -> Any:
+    async def _do(self, context: Context, question: Any, network: Network) -> Any:
         random = network.random
         match question:
             case Prepare(instance):
                 before = self._ended[instance.uuid]
                 seconds = self._host.seconds or random.choice((0.01, 0.5, 3.0, 15.0))
-                # The first time it is awaited, a topic counts as woken.
-                await Await(instance.uuid, 0.0)
-                await Await(instance.uuid, seconds)
+                await context.listen(instance.uuid, from_now=True).wait(seconds)
                 self._go_on(instance.uuid, before)
                 self._host.prepare(instance.uuid, instance.attempt)
             case StartGuest(instance):
                 before = self._ended[instance.uuid]
-                await Sleep(random.choice((0.01, 0.5)))
+                await context.sleep(random.choice((0.01, 0.5)))
                 self._go_on(instance.uuid, before)
                 self._host.start(instance.uuid, instance.attempt)
             case DestroyGuest(instance):
                 self._ended[instance] += 1
-                await Wake(instance)
-                await Sleep(random.choice((0.01, 0.5, 2.0)))
+                context.wake(instance)
+                await context.sleep(random.choice((0.01, 0.5, 2.0)))
                 self._host.destroy(instance)
             case _:
                 network.defect(f"a driver is not asked for {question!r}")
@@ -162,7 +160,7 @@ async def _answer(endpoint: AgentEndpoint, question: Call[Any], network: Network
 
 def begin_agent(process: Process, host: Host) -> None:
     """Start the agent of a host."""
-    agent = process.memory["agent"] = HostAgent(host.name, times=TIMES)
+    agent = process.memory["agent"] = HostAgent(process.context, host.name, times=TIMES)
     process.run("agent", agent.run())
 
 
