@@ -24,7 +24,7 @@ from roost.scheduler.cache.equivalence_cache import EquivalenceCache
 from roost.scheduler.cache.equivalence_class import EquivalenceClass
 from roost.scheduler.cache.host_columns import CachedTotals, Rooms
 from roost.scheduler.cache.host_index import HostIndex
-from roost.scheduler.cache.narrowed import Narrowed
+from roost.scheduler.cache.score_index import ScoreIndex
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.looks import Looks
@@ -133,7 +133,7 @@ def test_hosts_that_a_request_names_do_not_make_another_class(place: Place, wish
         {"scheduler_hints": {"different_host": (uuid_of(0xC0),)}},
     ],
 )
-def test_few_hosts_are_left_out_without_narrowing_the_class(place: Place, wish: dict[str, object]) -> None:
+def test_few_hosts_are_left_out_with_the_scores_of_the_class(place: Place, wish: dict[str, object]) -> None:
     place.table.update([report("host0", uuid_of(0), instances=frozenset({uuid_of(0xC0)}))])
     options = SchedulerOptions(filters=(*OPTIONS.filters, "DifferentHostFilter"))
     cache = EquivalenceCache(*Plugins.enabled(options))
@@ -144,15 +144,17 @@ def test_few_hosts_are_left_out_without_narrowing_the_class(place: Place, wish: 
         pool.ready()
         return place.table.hosts[pool.index(pool.best(1)[0])]
 
-    with patch.object(cache_module, "Narrowed", side_effect=AssertionError):
+    with patch.object(ScoreIndex, "narrowed", side_effect=AssertionError):
         assert [best(spec()), best(spec(**wish)), best(spec())] == ["host0", "host1", "host0"]
 
 
-def test_a_class_is_narrowed_where_a_host_that_is_left_out_has_the_greatest_number(place: Place) -> None:
+def test_scores_are_of_the_request_alone_where_a_host_left_out_has_the_greatest_number(
+    place: Place,
+) -> None:
     more = {"VCPU": Inventory(16), "MEMORY_MB": Inventory(8192), "DISK_GB": Inventory(100)}
     place.do(SetInventories(uuid_of(0), more, None))
     cache = built_in()
-    with patch.object(cache_module, "Narrowed", wraps=Narrowed) as narrowed:
+    with patch.object(ScoreIndex, "narrowed", autospec=True, side_effect=ScoreIndex.narrowed) as narrowed:
         for host in ("host1", "host2", "host0"):
             ignoring = spec(ignore_hosts=frozenset({host}))
             assert cache.pool(place.fleet, place.request(ignoring), place.table) is not None

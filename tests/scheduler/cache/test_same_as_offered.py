@@ -21,7 +21,6 @@ from roost.scheduler.cache import (
     host_index,
     plugin_roles,
     score_index,
-    stage_mask,
     value_range,
 )
 from roost.scheduler.cache.cached_pool import CachedPool
@@ -43,7 +42,7 @@ def tiny(request: pytest.FixtureRequest) -> Iterator[None]:
         patch.object(score_index, "AT_ONCE", 4),
         patch.object(score_index, "MORE", 1),
         patch.object(value_range, "ONE_BY_ONE", one_by_one // 24),
-        patch.object(stage_mask, "ONE_BY_ONE", one_by_one // 24),
+        patch.object(equivalence_class, "MOST_NAMED", one_by_one // 8),
         patch.object(score_index, "FEW", 1 + one_by_one // 12),
         patch.object(plugin_roles, "MOST_KEYS", 1 + one_by_one),
     ):

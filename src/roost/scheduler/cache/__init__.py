@@ -9,9 +9,7 @@
 equivalence_cache  the classes of a scheduler; the least recently used ones are dropped
 cached_pool        the host pool of a run that begins from a class
 equivalence_class  the allowed hosts of one kind of request, and how many hosts each step leaves
-excluded_hosts     a class without the few hosts that one request excludes by name; nothing is copied
-narrowed           a class narrowed for one request, by other plugins or many hosts
-stage_mask         the hosts that a narrowed class leaves, and their number after each filter
+narrowed           a class narrowed for one request, by named hosts and by other plugins
 plugin_roles       the role of each plugin in a request: silent, cached, or asked
 verdicts           the masks of filters whose key has many values
 feasibility        hosts that can serve the queries, by their roots alone or as trees

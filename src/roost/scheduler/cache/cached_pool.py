@@ -8,7 +8,6 @@ import numpy as np
 from roost.model.allocation import Candidate
 from roost.model.record import Step
 from roost.scheduler.cache.equivalence_class import EquivalenceClass
-from roost.scheduler.cache.excluded_hosts import ClassWithoutHosts
 from roost.scheduler.cache.host_index import HostIndex
 from roost.scheduler.cache.narrowed import Narrowed
 from roost.scheduler.candidates.candidate_order import CandidateOrder
@@ -28,7 +27,7 @@ class CachedPool:
     def __init__(
         self,
         host_index: HostIndex,
-        hosts: EquivalenceClass | Narrowed | ClassWithoutHosts,
+        hosts: EquivalenceClass | Narrowed,
         request: SchedulingRequest,
         again: Sequence[tuple[int, Filter]],
         order: CandidateOrder,
@@ -38,7 +37,7 @@ class CachedPool:
         rejects."""
         self._host_index = host_index
         self._order = order
-        self._hosts: EquivalenceClass | Narrowed | ClassWithoutHosts = hosts
+        self._hosts: EquivalenceClass | Narrowed = hosts
         self._request = request
         self._progress = progress
         self._again = again

@@ -9,7 +9,6 @@ from roost.fleet import Fleet
 from roost.model.request import CandidateQuery
 from roost.scheduler.cache.cached_pool import CachedPool
 from roost.scheduler.cache.equivalence_class import EquivalenceClass
-from roost.scheduler.cache.excluded_hosts import ClassWithoutHosts, class_without_hosts
 from roost.scheduler.cache.feasibility import by_roots_alone
 from roost.scheduler.cache.host_index import HostIndex
 from roost.scheduler.cache.narrowed import Narrowed
@@ -88,28 +87,19 @@ class EquivalenceCache:
         request: SchedulingRequest,
         parts: Parts,
         progress: GroupPlacement,
-    ) -> EquivalenceClass | Narrowed | ClassWithoutHosts | None:
+    ) -> EquivalenceClass | Narrowed | None:
         """Return the class, narrowed if some filters or weighers are asked for this request alone.
 
-        None: a filter fails on some host. The run finds out whether it meets that host.
+        None: a plugin fails on some host. The run finds out whether it meets that host.
         """
         if not (parts.asks_filters or parts.own or request.spec.ignore_hosts or request.places):
             return equivalence_class
         verdicts = self._verdicts = self._verdicts or Verdicts(host_index)
-
-        def narrow(first: GroupPlacement) -> Narrowed:
-            own = OwnColumns(host_index, parts.own, request)
-            return Narrowed(
-                host_index, equivalence_class, verdicts, request, parts.filter_roles, own, progress, first
-            )
-
+        own = OwnColumns(host_index, parts.own, request)
         try:
-            few = None
-            if not parts.own:
-                few = class_without_hosts(
-                    host_index, equivalence_class, request, parts.filter_roles, progress, narrow
-                )
-            return narrow(progress) if few is None else few
+            return Narrowed(
+                host_index, equivalence_class, verdicts, request, parts.filter_roles, own, progress
+            )
         except SchedulerFault:
             return None
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
-from roost.fleet.columns import Bools
+from roost.fleet.columns import Bools, Rows
 from roost.model.record import Step
 from roost.scheduler.cache.feasibility import feasibility_of
 from roost.scheduler.cache.host_index import HostIndex, put_mask
@@ -22,6 +22,9 @@ ONE_BY_ONE = 48
 More are judged by vector operations, which cost 100 µs to begin with, and after which whole blocks are
 weighed again.
 """
+MOST_NAMED = 256
+"""Hosts excluded one by one, 1 µs each. For more of them the stages are copied and changed by vector
+operations."""
 
 
 class EquivalenceClass:
@@ -224,3 +227,92 @@ class EquivalenceClass:
         touched = places[(was == self.full) | (now == self.full)]
         if len(touched):
             self.scores.settle_blocks(np.unique(touched >> host_index.layout.shift), self.left[-1])
+
+
+class StageMask:
+    """The hosts of a class, of which one request excludes some. The class stays as it is.
+
+    ``left``: the number of hosts left after each number of the class's filters. An excluded host has stage 0.
+    Few hosts are noted by name; the stages of all hosts are copied when more are excluded.
+    """
+
+    __slots__ = ("_named", "_of_class", "_stage", "left")
+
+    def __init__(self, stage: Stages, left: Sequence[int]) -> None:
+        self.left = list(left)
+        self._of_class = stage
+        self._stage: Stages | None = None
+        self._named: set[int] = set()
+
+    @property
+    def stage(self) -> Stages:
+        """The stage of each host, uint8[places], in a copy that belongs to this mask."""
+        if self._stage is None:
+            self._stage = self._of_class.copy()
+            self._stage[[*self._named]] = 0
+        return self._stage
+
+    @property
+    def named(self) -> set[int] | None:
+        """The excluded hosts that had a stage; None if these are not noted by name."""
+        return self._named if self._stage is None else None
+
+    def copy(self) -> "StageMask":
+        """Return a mask with the same hosts."""
+        other = StageMask(self._of_class, self.left)
+        other._named = self._named.copy()
+        other._stage = None if self._stage is None else self._stage.copy()
+        return other
+
+    def at(self, place: int) -> int:
+        """Return the stage of a host."""
+        if self._stage is not None:
+            return self._stage.item(place)
+        return 0 if place in self._named else self._of_class.item(place)
+
+    def leave_out(self, places: Collection[int], asked: int) -> None:
+        """Exclude hosts after ``asked`` filters of the class were applied."""
+        if self._stage is None and len(self._named) + len(places) <= MOST_NAMED:
+            stage, named, left = self._of_class, self._named, self.left
+            for place in places:
+                was = stage.item(place)
+                if was > asked and place not in named:
+                    named.add(place)
+                    for step in range(asked, was):
+                        left[step] -= 1
+            return
+        several = np.unique(np.array([*places], dtype=np.intp))
+        stages = self.stage[several]
+        gone = stages > asked
+        several, stages = several[gone], stages[gone]
+        self.stage[several] = 0
+        for step in range(asked, len(self.left)):
+            self.left[step] -= int(np.count_nonzero(stages > step))
+
+    def lower(self, place: int, stage: int) -> None:
+        """Lower the stage of a host."""
+        was = self.at(place)
+        if was > stage:
+            self.stage[place] = stage
+            for step in range(stage, was):
+                self.left[step] -= 1
+
+    def keep(self, mask: Bools, asked: int) -> None:
+        """Exclude all hosts that a mask (bool[places]) rejects."""
+        stage = self.stage
+        stage *= mask.view(np.uint8)
+        counted: dict[int, int] = {}
+        for step in range(asked, len(self.left)):
+            # Each step leaves a subset of the hosts before it: equal counts mean equal hosts.
+            before = self.left[step]
+            if before not in counted:
+                counted[before] = int(np.count_nonzero(stage > step))
+            self.left[step] = counted[before]
+
+    def keep_only(self, places: Rows, asked: int) -> None:
+        """Exclude all hosts but some."""
+        stages = self.stage[places]
+        self.stage[:] = 0
+        self.stage[places] = stages
+        for step in range(asked, len(self.left)):
+            self.left[step] = int(np.count_nonzero(stages > step))

@@ -1,7 +1,13 @@
 """An equivalence class narrowed for one request, by named hosts and by plugins that are asked for it alone.
 
-The class stays as it is. Its bounds hold for fewer hosts too, so a request that excludes ten hosts costs a
-copy of the stages and the weighing of a few blocks, not the weighing of the fleet.
+The class stays as it is. Where a request excludes few hosts by name, such as those that it ignores and those
+of its server group, the class itself serves it: its score index skips these hosts until the request is done.
+Ten hosts of ten thousand are mostly among those that are never weighed, and the blocks that the request opens
+stay open for others. The weights are the same as long as the least and the greatest number of each weigher
+are still there, and more than one host is.
+
+Other requests get a score index of their own. The bounds of the class hold for fewer hosts too, so such a
+request costs a copy of the stages and the weighing of a few blocks, not the weighing of the fleet.
 """
 
 from collections import Counter
@@ -11,11 +17,10 @@ import numpy as np
 
 from roost.fleet.columns import Rows
 from roost.model.record import Step
-from roost.scheduler.cache.equivalence_class import EquivalenceClass
+from roost.scheduler.cache.equivalence_class import EquivalenceClass, StageMask
 from roost.scheduler.cache.host_index import HostIndex
 from roost.scheduler.cache.plugin_roles import FilterRole, Role
 from roost.scheduler.cache.score_index import Touched
-from roost.scheduler.cache.stage_mask import StageMask
 from roost.scheduler.cache.verdicts import Verdicts
 from roost.scheduler.cache.weigher_columns import OwnColumns
 from roost.scheduler.candidates.candidate_source import HostView
@@ -37,9 +42,8 @@ class Narrowed:
         filter_roles: Sequence[FilterRole],
         columns: OwnColumns,
         progress: GroupPlacement,
-        first: GroupPlacement,
     ) -> None:
-        """``first``: the group placement at the start of the run."""
+        """Raises: `SchedulerFault` from a plugin."""
         self._host_index = host_index
         self._class = equivalence_class
         self._verdicts = verdicts
@@ -50,15 +54,19 @@ class Narrowed:
         self._progress = progress
         self.feasibility = equivalence_class.feasibility
         self.full = equivalence_class.full
+        self.scores = equivalence_class.scores
         self._steps = [Step(KNOWN, len(host_index.table))]
         # The hosts after the filters that are asked once; filters asked after each claim begin from these.
         self._base = StageMask(equivalence_class.stage, equivalence_class.left)
-        self._asked = self._filter_once(self._base, self._steps, first)
-        self._left_out: list[set[int]] | None = None
+        self._asked = self._filter_once(self._base, self._steps)
         self._mask = self._base
-        self._changed: set[int] = set()
         self._filter_again(self._steps)
+        # The places that the run has claimed.
+        self._changed: set[int] = set()
+        self._shares_scores = False
         self._rank()
+        # The places that each filter asked again excluded last; None: all are filtered after the next claim.
+        self._left_out = None if self._shares_scores else self._named_out(self._progress)
 
     def steps(self) -> list[Step]:
         """Return the number of hosts that each step leaves."""
@@ -66,32 +74,34 @@ class Narrowed:
 
     def allows(self, place: int) -> bool:
         """Return whether a host is allowed."""
-        return self._mask.stage.item(place) == self.full
+        return self._mask.at(place) == self.full
 
     def reweigh(
         self, places: Collection[int], full: Sequence[int], rejected: Iterable[tuple[int, int]]
     ) -> "Narrowed":
         """Apply the claims of a run in progress, as `EquivalenceClass.reweigh`."""
-        lost = [place for place in full if self._mask.stage.item(place) == self.full]
+        lost = [place for place in full if self._mask.at(place) == self.full]
         for mask in {id(each): each for each in (self._base, self._mask)}.values():
             mask.leave_out(full, 0)
             for place, stage in rejected:
-                if mask.stage.item(place) == self.full:
+                if mask.at(place) == self.full:
                     mask.lower(place, stage)
         self._changed.update(places)
         renewed = self._columns.ask_again(places, self._progress, self.allows)
-        more = self._grown(places)
+        more = None if self._shares_scores else self._grown(places)
         if more is None or renewed:
+            self.scores.let_in()
             self._filter_again([])
+            self._left_out = self._named_out(self._progress)
             self._rank()
             return self
         for (asked, _), gone in zip(self._numbered_again(), more, strict=True):
-            lost += [place for place in gone if self._mask.stage.item(place) == self.full]
+            lost += [place for place in gone if self._mask.at(place) == self.full]
             self._mask.leave_out(gone, asked)
         numbers = self._columns.numbers
         touched: dict[int, Touched] = {place: (place, None) for place in lost}
         for place in places:
-            if self._mask.stage.item(place) == self.full:
+            if self._mask.at(place) == self.full:
                 touched[place] = (place, numbers(place))
         for place, _ in rejected:
             touched[place] = (place, None)
@@ -108,7 +118,7 @@ class Narrowed:
             return None
         mask = self._base.copy()
         self._apply(mask, self._again, self._asked, progress, [])
-        return lambda place: mask.stage.item(place) == self.full
+        return lambda place: mask.at(place) == self.full
 
     def again_steps(self) -> list[Step]:
         """Return the number of hosts that each filter which depends on claims leaves now."""
@@ -118,7 +128,7 @@ class Narrowed:
 
     # Filtering
 
-    def _filter_once(self, mask: StageMask, steps: list[Step], first: GroupPlacement) -> int:
+    def _filter_once(self, mask: StageMask, steps: list[Step]) -> int:
         steps.append(Step(OFFERED, mask.left[0]))
         ignored = self._request.spec.ignore_hosts
         if ignored:
@@ -135,16 +145,12 @@ class Narrowed:
             else:
                 mask.leave_out(places.tolist(), 0)
             steps.append(Step(place.step, mask.left[0]))
-        return self._apply(mask, self._once, 0, first, steps)
+        return self._apply(mask, self._once, 0, self._progress, steps)
 
     def _filter_again(self, steps: list[Step]) -> None:
         self._mask = self._base
-        self._left_out = None
         if any(each.role is not Role.SILENT for each in self._again):
             self._mask = self._base.copy()
-        asking = [each for each in self._again if each.role is Role.ASKED]
-        if all(each.plugin.named is not None for each in asking):
-            self._left_out = self._named_out()
         self._apply(self._mask, self._again, self._asked, self._progress, steps)
 
     def _apply(
@@ -190,25 +196,26 @@ class Narrowed:
 
     # Named hosts that depend on claims: mostly one more with each claim
 
-    def _numbered_again(self) -> list[tuple[int, FilterRole]]:
+    def _numbered_again(self) -> list[tuple[int, Filter]]:
         """Return the filters that are asked again, each with the number of the class's filters before it."""
         found, asked = [], self._asked
         for each in self._again:
             if each.role is Role.ASKED:
-                found.append((asked, each))
+                found.append((asked, each.plugin))
             asked += each.role is Role.CACHED
         return found
 
-    def _named_out(self, progress: GroupPlacement | None = None) -> list[set[int]] | None:
-        """Return the places that each filter asked again excludes now; None if one allows named hosts only.
+    def _named_out(self, progress: GroupPlacement) -> list[set[int]] | None:
+        """Return the places that each filter asked again excludes.
 
-        ``progress``: in place of the run's.
+        None: a filter does not name hosts, or names the only ones that it allows.
         """
-        progress = progress or self._progress
         found = []
         view = HostView(self._host_index.table, self._host_index.totals)
-        for _, each in self._numbered_again():
-            named = ask_named(each.plugin, view, self._request, progress)
+        for _, plugin in self._numbered_again():
+            if plugin.named is None:
+                return None
+            named = ask_named(plugin, view, self._request, progress)
             if named is not None and named.allowed:
                 return None
             found.append(set() if named is None else set(self._host_index.places_at(named.hosts)))
@@ -217,32 +224,24 @@ class Narrowed:
     def _grown(self, places: Collection[int]) -> list[set[int]] | None:
         """Return the places that each filter excludes now and did not before; None if places came back.
 
-        ``places``: those that have changed.
+        ``places``: those that have changed. Where each is excluded by its own members, the filters are asked
+        about these alone: a group may have thousands of members.
         """
-        if any(each.role is Role.VARIED for each in self._again):
-            # Such a filter may judge a claimed host differently now.
-            return None
-        if not any(each.role is Role.ASKED for each in self._again):
-            return []
         before = self._left_out
-        if before is None:
+        if before is None or any(each.role is Role.VARIED for each in self._again):
+            # A filter with many keys may judge a claimed host differently now.
             return None
-        if all(each.plugin.names_by_own_members for _, each in self._numbered_again()):
-            return self._grown_among(places, before)
-        now = self._named_out()
-        if now is None or any(old - new for old, new in zip(before, now, strict=True)):
+        progress, among = self._progress, None
+        if all(plugin.names_by_own_members for _, plugin in self._numbered_again()):
+            among = set(places)
+            indexes = (self._host_index.layout.index_at.item(place) for place in among)
+            members = {index: progress.members[index] for index in indexes if index in progress.members}
+            progress = GroupPlacement(Counter(members), progress.present)
+        now = self._named_out(progress)
+        if now is None:
             return None
-        self._left_out = now
-        return [new - old for old, new in zip(before, now, strict=True)]
-
-    def _grown_among(self, places: Collection[int], before: Sequence[set[int]]) -> list[set[int]] | None:
-        """As `_grown`, where only the changed places can be named or come back. A group may have thousands of
-        members."""
-        changed, members = set(places), self._progress.members
-        indexes = (self._host_index.layout.index_at.item(place) for place in changed)
-        on_them = Counter({index: members[index] for index in indexes if index in members})
-        now = self._named_out(GroupPlacement(on_them, self._progress.present))
-        if now is None or any(old & changed - new for old, new in zip(before, now, strict=True)):
+        judged = before if among is None else [old & among for old in before]
+        if any(old - new for old, new in zip(judged, now, strict=True)):
             return None
         grown = [new - old for old, new in zip(before, now, strict=True)]
         for old, more in zip(before, grown, strict=True):
@@ -257,12 +256,21 @@ class Narrowed:
 
     def _rank(self) -> None:
         allowed = self._mask.left[-1]
+        self._shares_scores = not self._changed and self._leave_out_of_class(allowed)
+        if self._shares_scores:
+            return
         columns, origins = self._columns.asked(allowed, self._places, self._progress)
         self.scores = self._class.scores.narrowed(columns, origins, self._mask.stage, allowed)
         if self._changed:
             # The class does not include the claims of this run yet.
-            stage = self._mask.stage
             touched: list[Touched] = [
-                (place, columns.numbers(place)) for place in self._changed if stage.item(place) == self.full
+                (place, columns.numbers(place)) for place in self._changed if self.allows(place)
             ]
             self.scores.settle(touched, allowed)
+
+    def _leave_out_of_class(self, allowed: int) -> bool:
+        """Let the class serve this request without the excluded hosts; False if weights would change."""
+        named = self._mask.named
+        if named is None or allowed < 2 or self._columns.weighers:
+            return False
+        return self.scores.leave_out([place for place in named if self._class.allows(place)], allowed)

@@ -92,7 +92,7 @@ class OwnColumns:
     ) -> None:
         self._host_index = host_index
         self._request = request
-        self._weighers = weighers
+        self.weighers = weighers
         self._found: list[tuple[Weigher, OwnColumn]] = []
         self._columns: WeigherColumns = host_index
 
@@ -109,10 +109,10 @@ class OwnColumns:
         """
         host_index = self._host_index
         self._found, self._columns = [], host_index
-        if self._weighers and allowed > 1:
+        if self.weighers and allowed > 1:
             chosen = places()
             view = HostView(host_index.table, host_index.totals, chosen)
-            for rank, weigher in self._weighers:
+            for rank, weigher in self.weighers:
                 raw = ask_weigher(weigher, view, self._request, progress)
                 if raw is not None:
                     self._found.append((weigher, self._column(rank, weigher, view, chosen)))
