@@ -63,6 +63,7 @@ class CommitDraft(NamedTuple):
 
     ``seq``: the number of the commit that the draft may become. ``at``: its time, seconds since the epoch.
     ``outcomes``: a result or an error for each of the first commands; the others wait for the next commit.
+    ``seconds``: the time that each of these took.
     ``changes``: empty if every command was refused or changes nothing. ``statements``: they make the changes
     in the tables.
     """
@@ -70,6 +71,7 @@ class CommitDraft(NamedTuple):
     seq: int
     at: float
     outcomes: list[Any]
+    seconds: list[float]
     changes: list[Change]
     statements: list[Statement]
 
@@ -86,12 +88,12 @@ def draft(
     """
     state = State(fleet, holdings.held, at)
     try:
-        outcomes = _run(batch, state)
+        outcomes, seconds = _run(batch, state)
         statements = _statements(state, ConsumerIds(dict(holdings.ids), seq))
     except BaseException:
         state.take_back(0)
         raise
-    return CommitDraft(seq, at, outcomes, state.changes, statements)
+    return CommitDraft(seq, at, outcomes, seconds, state.changes, statements)
 
 
 def creates_all(batch: Sequence[WaitingCommand[Any]], drawn: CommitDraft) -> bool:
@@ -115,10 +117,12 @@ def _statements(state: State, ids: ConsumerIds) -> list[Statement]:
     return statements
 
 
-def _run(batch: Sequence[WaitingCommand[Any]], state: State) -> list[Any]:
-    """Return the outcome of each command, a result or an error. Ends after `BATCH_SECONDS`."""
+def _run(batch: Sequence[WaitingCommand[Any]], state: State) -> tuple[list[Any], list[float]]:
+    """Return the outcome of each command, a result or an error, and its time. Ends after `BATCH_SECONDS`."""
     outcomes: list[Any] = []
-    until = time.perf_counter() + BATCH_SECONDS
+    seconds: list[float] = []
+    began = time.perf_counter()
+    until = began + BATCH_SECONDS
     for waiting in batch:
         mark = len(state.changes)
         try:
@@ -127,6 +131,9 @@ def _run(batch: Sequence[WaitingCommand[Any]], state: State) -> list[Any]:
         except Exception as error:
             state.take_back(mark)
             outcomes.append(error)
-        if time.perf_counter() > until:
+        now = time.perf_counter()
+        seconds.append(now - began)
+        began = now
+        if now > until:
             break
-    return outcomes
+    return outcomes, seconds

@@ -57,7 +57,9 @@ from roost.ledger.step_metrics import count_step
 from roost.ledger.turn_requests import request_turn, withdraw
 from roost.process import tracing
 from roost.process.logs import current_requests, serving
+from roost.process.loop_watch import note_hold
 from roost.process.metrics import catalogue as metrics
+from roost.process.timed_steps import HELD_SECONDS
 from roost.storage import DatabaseRefused, DatabaseUnavailable, OutcomeUnknown, driver_message
 
 T = TypeVar("T")
@@ -247,6 +249,9 @@ class _Batch:
         some = self._some(single)
         seq, holdings = self._replica.position.seq + 1, Holdings({}, {}) if unchecked else self._holdings
         drawn = self._draft = draft(some, self._replica.fleet, holdings, seq, self._clock())
+        for waiting, seconds in zip(some, drawn.seconds, strict=False):
+            if seconds > HELD_SECONDS:
+                note_hold(type(waiting.command).__name__, seconds)
         self._replica.show(drawn.changes)
         token = next(self._tokens)
         self._outcomes[token] = drawn.outcomes

@@ -122,6 +122,12 @@ def running_watch() -> LoopWatch | None:
     return _watch
 
 
+def note_hold(operation: str, seconds: float) -> None:
+    """Count a part of the present step as a hold by itself: the step's own hold is told without it."""
+    if _watch is not None:
+        _watch.note(operation, seconds)
+
+
 @contextmanager
 def watching(beat: Callable[[], object] = lambda: None) -> Iterator[LoopWatch]:
     """Watch the running event loop during the context."""

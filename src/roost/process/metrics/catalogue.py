@@ -407,8 +407,9 @@ LOOP_HOLDS: Final = Histogram(
     (
         Label(
             "operation",
-            "Method and path of the operation, the function of a background task, or `unknown`: it is "
-            "none of them, or the process stood still.",
+            "Method and path of the operation, the type of a command of the ledger, as `Decide` and "
+            "`WriteAllocations`, the function of a background task, or `unknown`: it is none of them, or "
+            "the process stood still.",
         ),
     ),
     bounds=(0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
