@@ -90,8 +90,8 @@ class ExplainedWorld(World):
 
     def check(self, request: SchedulingRequest, plugins: Plugins, outcome: Outcome) -> None:
         before = self._used()
-        pools = HostPools(self.table, self.options, plugins)
-        reasons = explain(FleetSnapshot(self.fleet, pools), request)
+        snapshot = FleetSnapshot(self.fleet, HostPools(self.table, self.options, plugins))
+        reasons = explain(snapshot, request)
         assert self._used() == before
         assert replace(self.by_the_copy(request), version=reasons.version) == reasons
         self._check_counts(reasons)
@@ -113,7 +113,7 @@ class ExplainedWorld(World):
         assert distances == sorted(distances)
         for relaxation in reasons.relaxations:
             self.relaxed[relaxation.kind] = self.relaxed.get(relaxation.kind, 0) + 1
-            changed, filters = self.applied(request, plugins.filters, relaxation)
+            changed, filters = applied(snapshot, request, plugins.filters, relaxation)
             found = self.decided(changed, filters)
             assert found.destinations, (relaxation, found)
         sizes = [each.distance for each in reasons.relaxations]
@@ -168,65 +168,57 @@ class ExplainedWorld(World):
     def _hosts(self) -> list[str]:
         return [self.table.hosts[index] for index in range(self.table.size)]
 
-    def applied(
-        self, request: SchedulingRequest, filters: Any, relaxation: Relaxation
-    ) -> tuple[SchedulingRequest, list[Filter]]:
-        """A question with a relaxation, made of nothing but what the relaxation says."""
-        spec = request.spec
-        match relaxation.kind:
-            case "amount":
-                constraint = named(request, relaxation, self.fleet)
-                changed = in_each(request, constraint, with_amount, relaxation.after or 0)
-                flavor = spec.flavor
-                if (
-                    not constraint.group
-                    and constraint.names == ("VCPU",)
-                    and flavor.vcpus == relaxation.before
-                ):
-                    flavor = replace(flavor, vcpus=relaxation.after)
-                changed = replace(changed, spec=replace(spec, flavor=flavor))
-            case "constraint":
-                constraint = named(request, relaxation, self.fleet)
-                changed = in_each(request, constraint, without)
-                same = [each for each in filters if each.same_cause is not None]
-                return changed, [excusing(each, constraint) if each in same else each for each in filters]
-            case "filter":
-                assert any(each.name == relaxation.name for each in filters)
-                return request, [each for each in filters if each.name != relaxation.name]
-            case "place":
-                empty = frozenset[str]() if relaxation.name == "ignore_hosts" else spec.ignore_hosts
-                places = tuple(each for each in request.places if each.step != relaxation.name)
-                changed = replace(request, spec=replace(spec, ignore_hosts=empty), places=places)
-            case "group":
-                group = spec.group
-                assert group is not None
-                after = relaxation.after
-                other = None if after is None else replace(group, max_server_per_host=after)
-                changed = replace(request, spec=replace(spec, group=other))
-            case "count":
-                names = request.instances[: relaxation.after]
-                changed = replace(request, instances=names, min_count=len(names))
-            case "pair":
-                first, second = relaxation.parts
-                changed, left = self.applied(request, filters, first)
-                return self.applied(changed, left, second)
-            case "cells":
-                flavor = replace(spec.flavor, **{relaxation.name: relaxation.after})
-                changed = self.asked(request, replace(spec, flavor=flavor))
-            case "devices":
-                name, before, after = relaxation.name, relaxation.before, relaxation.after
-                extra = dict(spec.flavor.extra_specs)
-                text = extra["pci_passthrough:alias"]
-                extra["pci_passthrough:alias"] = text.replace(f"{name}:{before}", f"{name}:{after}")
-                changed = self.asked(request, replace(spec, flavor=replace(spec.flavor, extra_specs=extra)))
-        return changed, list(filters)
 
-    def asked(self, request: SchedulingRequest, spec: RequestSpec) -> SchedulingRequest:
-        """The question of another spec."""
-        wanted = placement_queries(spec, FilterFacts(self.table, self.options))
-        return replace(
-            request, spec=spec, query=wanted.query, fallbacks=wanted.fallbacks, places=wanted.places
-        )
+def applied(
+    snapshot: FleetSnapshot, request: SchedulingRequest, filters: Any, relaxation: Relaxation
+) -> tuple[SchedulingRequest, list[Filter]]:
+    """A question with a relaxation, made of nothing but what the relaxation says."""
+    spec = request.spec
+    match relaxation.kind:
+        case "amount":
+            constraint = named(request, relaxation, snapshot.fleet)
+            changed = in_each(request, constraint, with_amount, relaxation.after or 0)
+            flavor = spec.flavor
+            if not constraint.group and constraint.names == ("VCPU",) and flavor.vcpus == relaxation.before:
+                flavor = replace(flavor, vcpus=relaxation.after)
+            changed = replace(changed, spec=replace(spec, flavor=flavor))
+        case "constraint":
+            constraint = named(request, relaxation, snapshot.fleet)
+            changed = in_each(request, constraint, without)
+            same = [each for each in filters if each.same_cause is not None]
+            return changed, [excusing(each, constraint) if each in same else each for each in filters]
+        case "filter":
+            assert any(each.name == relaxation.name for each in filters)
+            return request, [each for each in filters if each.name != relaxation.name]
+        case "place":
+            empty = frozenset[str]() if relaxation.name == "ignore_hosts" else spec.ignore_hosts
+            places = tuple(each for each in request.places if each.step != relaxation.name)
+            changed = replace(request, spec=replace(spec, ignore_hosts=empty), places=places)
+        case "group":
+            group = spec.group
+            assert group is not None
+            after = relaxation.after
+            other = None if after is None else replace(group, max_server_per_host=after)
+            changed = replace(request, spec=replace(spec, group=other))
+        case "count":
+            names = request.instances[: relaxation.after]
+            changed = replace(request, instances=names, min_count=len(names))
+        case "pair":
+            first, second = relaxation.parts
+            changed, left = applied(snapshot, request, filters, first)
+            return applied(snapshot, changed, left, second)
+        case "cells":
+            flavor = replace(spec.flavor, **{relaxation.name: relaxation.after})
+            changed = snapshot.with_spec(request, replace(spec, flavor=flavor))
+        case "devices":
+            name, before, after = relaxation.name, relaxation.before, relaxation.after
+            extra = dict(spec.flavor.extra_specs)
+            text = extra["pci_passthrough:alias"]
+            extra["pci_passthrough:alias"] = text.replace(f"{name}:{before}", f"{name}:{after}")
+            changed = snapshot.with_spec(
+                request, replace(spec, flavor=replace(spec.flavor, extra_specs=extra))
+            )
+    return changed, list(filters)
 
 
 def named(request: SchedulingRequest, relaxation: Relaxation, fleet: Fleet) -> Constraint:

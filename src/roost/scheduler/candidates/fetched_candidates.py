@@ -87,6 +87,26 @@ class FetchedCandidates(CandidateSource):
         other._assigned = assigned
         return other
 
+    def apart(self, assigned: Callable[[str], Assigned], only: int | None = None) -> "FetchedCandidates":
+        """Return the same candidates for decisions that are taken back: their claims count there alone.
+
+        ``only``: the index of the one host to include.
+        """
+        other = self.beside(assigned)
+        other._used, other._totals = self._used.copy(), {}
+        if only is not None:
+            places = np.flatnonzero(self.index == only).tolist()
+            other.index = self.index[places]
+            other._candidates = [self._candidates[place] for place in places]
+            other._position = {of[0].root: place for place, of in enumerate(other._candidates)}
+            named = {provider for of in other._candidates for each in of for provider in each.allocations}
+            other._summaries = {
+                provider: summary
+                for provider, summary in self._summaries.items()
+                if provider in named or self._root(provider) in other._position
+            }
+        return other
+
     def assigned(self, node: str) -> Assigned:
         return self._assigned(node)
 

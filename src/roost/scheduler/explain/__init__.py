@@ -2,11 +2,14 @@
 
 A refusal is decided again on a snapshot that belongs to nobody else, so instances are really placed. A survey
 counts the hosts that each condition removes; hosts that fail one condition alone are near misses; and each
-change of the request that may help is decided as well, so that only changes that work are told.
+change of the request that may help is decided as well, so that only changes that work are told. A
+snapshot tells what it knows: one of answers over HTTP knows nothing of hosts that placement left out, and of
+no other query.
 
 explanation      the whole: decides, surveys, tries changes, and writes the sentence
 snapshot         a state to judge and decide on; conditions, and what the queries make of its trees
 fleet_snapshot   the snapshot of a copy of the fleet
+answer_snapshot  the snapshot of the answers of a placement service
 survey           the conditions that each host meets, and the hosts that each removes in turn: the funnel
 misses           hosts that one condition alone excludes
 relaxations      single changes with which the request may be placed, each tried

@@ -200,7 +200,7 @@ def _with_less(
     """Return the request with the amount that a host has, which is larger where units forbid the requested
     one."""
     name, wanted = constraint.names[0], constraint.amount
-    spec = replace(request.spec, flavor=flavor_with(request.spec, constraint, amount))
+    spec = replace(request.spec, flavor=_flavor_with(request.spec, constraint, amount))
     group = f" in group {constraint.group}" if constraint.group else ""
     return Proposal(
         "amount",
@@ -267,7 +267,7 @@ def _group(
     )
 
 
-def flavor_with(spec: RequestSpec, constraint: Constraint, amount: int) -> Flavor:
+def _flavor_with(spec: RequestSpec, constraint: Constraint, amount: int) -> Flavor:
     """Return the flavor with the amount, if the query has it from there: some filters read it from the
     flavor."""
     flavor, name = spec.flavor, constraint.names[0]

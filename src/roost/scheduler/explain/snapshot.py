@@ -20,6 +20,8 @@ from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.candidates.candidate_source import CandidateSource
 from roost.scheduler.errors import SchedulerError
+from roost.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
+from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
 from roost.scheduler.gateways.running_selection import RunningSelection
 from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.nodes.outstanding import taken_by
@@ -126,6 +128,10 @@ class QuerySurvey:
         return None
 
 
+CLAIM_CONDITIONS = (Filter.of(ServerGroupAffinityFilter()), Filter.of(ServerGroupAntiAffinityFilter()))
+"""Conditions by which claims are judged, whether or not the filters are enabled, or apply."""
+
+
 class Snapshot(ABC):
     """A state of placement with the node table, on which requests are decided and taken back.
 
@@ -161,6 +167,14 @@ class Snapshot(ABC):
     @abstractmethod
     def members(self, request: SchedulingRequest) -> GroupPlacement:
         """Return the members of the request's server group, claims included."""
+
+    def claimed_members(self, request: SchedulingRequest) -> GroupPlacement:
+        """Return the members of the server group that have claims. Claims are judged by these alone."""
+        group = request.spec.group
+        if group is None:
+            return GroupPlacement()
+        spec = msgspec.structs.replace(request.spec, group=msgspec.structs.replace(group, hosts=()))
+        return self.members(msgspec.structs.replace(request, spec=spec))
 
     @abstractmethod
     def index_of(self, claim: Claim) -> int | None:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 
-import msgspec
 import numpy as np
 
 from roost.fleet.columns import Bools
@@ -19,14 +18,12 @@ from roost.scheduler.candidates.candidate_order import MOST_CANDIDATES
 from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.errors import SchedulerError
 from roost.scheduler.explain.phrases import met_filter, met_place
-from roost.scheduler.explain.snapshot import Condition, Snapshot, host_name
-from roost.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
-from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
+from roost.scheduler.explain.snapshot import CLAIM_CONDITIONS, Condition, Snapshot, host_name
 from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.plugins.plugin_calls import ask_filter, ask_key, ask_to_narrow, ask_weigher
 from roost.scheduler.plugins.plugins import Filter, Weigher, in_order
 from roost.scheduler.request.places import RequestedPlace, ignored, is_forced
-from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 
 MOST_NAMED = 2_000
 """Hosts that a stage names at most; further ones are counted."""
@@ -74,7 +71,7 @@ class Survey:
         self.is_host: Bools = trees.index >= 0
         self.offered: Bools = trees.offered
         self.progress = snapshot.members(request)
-        self._claimed = _claimed_members(snapshot, request)
+        self._claimed = snapshot.claimed_members(request)
         self.conditions: list[Condition] = trees.conditions.copy()
         self.repeating: dict[Constraint, list[Filter]] = {}
         self._view = HostView(self.table, trees.source)
@@ -201,7 +198,7 @@ class Survey:
         positions = np.flatnonzero(among)
         hosts = self._view.some(np.searchsorted(self._judged, positions))
         try:
-            implied = isinstance(plugin.plugin, ClaimCondition)
+            implied = plugin in CLAIM_CONDITIONS
             progress = self._claimed if implied else self.progress
             mask = ask_filter(plugin, hosts, self.request, progress)
         except SchedulerError:
@@ -293,18 +290,6 @@ class Survey:
         return host_names(map(self.name, named), len(positions) - len(named))
 
 
-class AffinityCondition(ServerGroupAffinityFilter):
-    """The condition of a claim that names an affinity group."""
-
-
-class AntiAffinityCondition(ServerGroupAntiAffinityFilter):
-    """The condition of a claim that names an anti-affinity group."""
-
-
-ClaimCondition = AffinityCondition | AntiAffinityCondition
-"""Conditions by which claims are judged although the filter is not enabled, or does not apply."""
-
-
 def _applying(filters: Sequence[Filter], request: SchedulingRequest) -> list[Filter]:
     """Return the filters that apply to a request, in order, with the conditions of its server group.
 
@@ -312,15 +297,5 @@ def _applying(filters: Sequence[Filter], request: SchedulingRequest) -> list[Fil
     """
     chosen = [] if is_forced(request.spec) else list(filters)
     enabled = {each.name for each in chosen}
-    conditions = (Filter.of(AffinityCondition()), Filter.of(AntiAffinityCondition()))
-    chosen += [each for each in conditions if each.name not in enabled]
+    chosen += [each for each in CLAIM_CONDITIONS if each.name not in enabled]
     return [each for each in in_order(chosen) if ask_key(each, request) is not None]
-
-
-def _claimed_members(snapshot: Snapshot, request: SchedulingRequest) -> GroupPlacement:
-    """Return the members of the server group that have claims. Claims are judged by these alone."""
-    group = request.spec.group
-    if group is None:
-        return GroupPlacement()
-    spec = msgspec.structs.replace(request.spec, group=msgspec.structs.replace(group, hosts=()))
-    return snapshot.members(msgspec.structs.replace(request, spec=spec))

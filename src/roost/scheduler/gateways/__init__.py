@@ -8,7 +8,7 @@ http                  a placement service, Roost's or OpenStack's own, over HTTP
 http_run              one run: read candidates, choose, claim, read more candidates
 http_claims           the claims of one run
 http_replacement      the use of an alternate
-http_explanation      why such a service has no host: the queries again with one condition less
+http_explanation      why such a service has no host, by what it answers to the request
 asked_candidates      the candidates of a run, read page by page
 recording_placement   records at which ledger versions a run read placement
 node_assignments      the assignments on nodes during one run

@@ -15,13 +15,14 @@ from roost.placement.errors import BadRequest, NotFound
 from roost.scheduler.candidates.cached_answers import CachedAnswers
 from roost.scheduler.candidates.unfilled_placement import being_filled
 from roost.scheduler.errors import BadRequestSpec, SchedulerError
+from roost.scheduler.explain.explainer import Explainer, Job
 from roost.scheduler.explain.scenario import Supposition
 from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.asked_candidates import AskedCandidates
 from roost.scheduler.gateways.error_translation import translated
 from roost.scheduler.gateways.foreign_groups import Members, Sleep, look_for_members, no_members
 from roost.scheduler.gateways.http_claims import HttpClaims, MembersChanged
-from roost.scheduler.gateways.http_explanation import HttpExplanations
+from roost.scheduler.gateways.http_explanation import MOST_WAITING, HttpExplanations
 from roost.scheduler.gateways.http_replacement import HttpReplacing
 from roost.scheduler.gateways.http_run import HttpRun
 from roost.scheduler.gateways.missing_providers import nodes_without_provider
@@ -58,7 +59,8 @@ class HttpGateway:
         self._members = members
         self._sleep = sleep
         self._cached = CachedAnswers()
-        self._explanations = HttpExplanations(placement, pools, members, sleep)
+        explanations = HttpExplanations(placement, pools, members, sleep, self.aggregates)
+        self._explainer = Explainer(explanations.find, MOST_WAITING)
 
     async def decide(self, request: SchedulingRequest) -> Decided:
         """As `Gateway.decide`; also raises `PlacementUnavailable` and `PlacementRefused`."""
@@ -138,7 +140,7 @@ class HttpGateway:
         self, request: SchedulingRequest, placed: int, *, newest: bool = False
     ) -> Reasons | None:
         """As `Gateway.explain`; also raises `PlacementUnavailable` and `PlacementRefused`."""
-        return await self._explanations.explain(request, placed)
+        return await self._explainer.explain(Job(request, placed))
 
     async def what_if(self, supposed: Supposition) -> WhatIf | None:
         """Return None: there is no copy of a remote placement's state to place instances on."""
