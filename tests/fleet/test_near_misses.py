@@ -22,7 +22,7 @@ from roost.fleet.constraint import (
     replaced,
     without,
 )
-from roost.fleet.explanation import explain_fully
+from roost.fleet.near_misses import explain_fully
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup, all_of
 from support import oracle

@@ -3,7 +3,7 @@
 from hypothesis import HealthCheck, given, settings
 
 from roost.fleet.constraint import REQUIRED, RESOURCES, Constraint
-from roost.fleet.explanation import explain_fully
+from roost.fleet.near_misses import explain_fully
 from roost.model.request import CandidateQuery
 from support import oracle
 from support.constraints import WHOLE, meets

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
 from roost.fleet.errors import TooMuchWork
-from roost.fleet.explanation import explain_fully
 from roost.fleet.feasibility import feasibilities
+from roost.fleet.near_misses import explain_fully
 from roost.fleet.work import WorkBudget
 from roost.model.change import TraitsChanged
 from roost.model.request import CandidateQuery, RequestGroup

@@ -17,7 +17,7 @@ Commands that call services:
 
 host, cell, aggregate                         hosts with their nodes, cells, host aggregates
 instance, server_group                        instances, server groups
-ask, what_if_output                           requests to the scheduler for hosts
+ask                                           requests to the scheduler for hosts
 service, events, audit                        processes, events, the audit of conductors
 status/, top/                                 problems of a cloud, a running service in the terminal
 

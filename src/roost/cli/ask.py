@@ -21,7 +21,6 @@ from roost.cli.output import (
     print_warnings,
 )
 from roost.cli.service_client import RequestRefused, ServiceClient
-from roost.cli.what_if_output import Addition, print_what_if
 from roost.model.errors import OperatorError
 
 SECONDS = 90.0
@@ -29,6 +28,22 @@ SECONDS = 90.0
 
 REFUSED = 1
 """The exit status if too few hosts fit the request."""
+
+
+class Addition(click.ParamType[tuple[str, int]]):
+    """``HOST=N``: N more hosts that are equal to HOST."""
+
+    name = "host=n"
+
+    def convert(
+        self, value: str | tuple[str, int], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        if isinstance(value, tuple):
+            return value
+        host, equals, number = value.rpartition("=")
+        if not equals or not host or not (number.isascii() and number.isdigit()):
+            self.fail(f"{value!r} is not HOST=N", param, ctx)
+        return host, int(number)
 
 
 @click.command(epilog="Example: roost ask --vcpus 4 --memory-mb 8192 --count 2 --alternates 1")
@@ -117,7 +132,7 @@ def ask(
         }
         answer = scheduler.ask("POST", "/v1/scheduler/what-if", supposed)
         print_warnings(answer)
-        (print_json if as_json else print_what_if)(answer)
+        (print_json if as_json else _print_what_if)(answer)
         return
     if drained or added:
         raise click.UsageError("--drain and --add need --what-if")
@@ -141,6 +156,26 @@ def ask(
         _print(answer)
     if error is not None:
         sys.exit(REFUSED)
+
+
+def _print_what_if(answer: dict[str, Any]) -> None:
+    """Print a response of ``/v1/scheduler/what-if``."""
+    fits, on, hosts = answer["fits"], answer["on_hosts"], answer["hosts"]
+    more = " or more" if answer.get("limited") or not answer.get("complete", True) else ""
+    click.echo(f"{fits}{more} fit, on {on} of {hosts} hosts")
+    if not answer.get("complete", True):
+        click.echo("the time ended before an instance did not fit: more may fit")
+    rows = []
+    for share in answer.get("where", ()):
+        names, left_out = share["names"].get("names", ()), share["names"].get("left_out", 0)
+        named = ", ".join(names) + (f" and {left_out} more" if left_out else "")
+        rows.append((str(share["instances"]), str(share["hosts"]), named))
+    if rows:
+        print_table(("instances each", "hosts", "names"), rows, 2)
+    if left_out := answer.get("shares_left_out", 0):
+        click.echo(f"and {left_out} smaller numbers of instances")
+    if binds := answer.get("binds"):
+        click.echo(f"the next one: {binds['sentence']}")
 
 
 def _print(answer: Mapping[str, Any]) -> None:

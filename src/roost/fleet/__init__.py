@@ -57,11 +57,10 @@ Feasibility, cached from one request to the next
     splitting          amounts that several providers of one tree give together
 
 Explanations of missing candidates
-    explanation        removals and near misses of a query
     constraint         the constraints of a query: as text, added, left out
     constraint_mask    the providers that meet one constraint
     removals           the numbers of providers and trees that each constraint removes
-    near_misses        the trees that would have a candidate without one constraint
+    near_misses        explanations of a query: the trees that would have a candidate without one constraint
 
 Glossary
     *row*: the number of a provider: its primary key in the tables, its index in the columns

@@ -1,4 +1,8 @@
-"""Near misses: the trees that would serve a query if one constraint were relaxed, each with its distance.
+"""Explanations of a query, and its near misses: the trees that would serve it if one constraint were relaxed.
+
+An explanation builds the query up again, one constraint at a time, and searches each time. Counts taken
+during a normal search would not follow the order of the query, because the search matches the rarest class
+first and each group by itself; and every decision would pay for counts that only refusals need.
 
 Each constraint is left out once, and the query is searched again. A constraint on an amount is relaxed as if
 every provider with the class had plenty of it. Vector operations rank the trees that are then admitted by a
@@ -30,8 +34,8 @@ from roost.fleet.constraint_mask import constraint_mask
 from roost.fleet.fits import Unit, has_room, violated_unit
 from roost.fleet.fleet import Fleet
 from roost.fleet.inventory_columns import CAPACITY_LIMIT, InventoryColumns
-from roost.fleet.reach import Reach
-from roost.fleet.removals import Removal, ServedTrees
+from roost.fleet.reach import Reach, reach_of
+from roost.fleet.removals import Removal, ServedTrees, removals
 from roost.fleet.splitting import parts_by_tree
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
@@ -77,6 +81,39 @@ class NearMiss(msgspec.Struct, frozen=True):
     distance: float
     free: int | None = None
     unit: Unit | None = None
+
+
+class Explanation(NamedTuple):
+    """The removals of each constraint of a query, and its near misses.
+
+    ``providers``, ``trees``: numbers in the whole fleet. ``served``: the number of trees with a candidate.
+    ``unknown``: the number of trees that were not searched because there are too many.
+    """
+
+    providers: int
+    trees: int
+    served: int
+    unknown: int
+    steps: list[Removal]
+    near_misses: list[NearMiss]
+
+
+def explain_fully(fleet: Fleet, query: CandidateQuery, max_misses: int) -> Explanation:
+    """Return the removals of each constraint, and at most ``max_misses`` near misses.
+
+    It takes a few searches for each constraint. Raises `TooMuchWork`.
+    """
+    reach = reach_of(fleet)
+    steps, served = removals(fleet, query, reach)
+    nearest = near_misses(fleet, query, reach, steps, served, max_misses)
+    return Explanation(
+        providers=len(fleet),
+        trees=int((fleet.parent[fleet.rows()] < 0).sum()),
+        served=len(served.served),
+        unknown=len(served.unknown),
+        steps=steps,
+        near_misses=nearest,
+    )
 
 
 def near_misses(

@@ -7,8 +7,7 @@ from msgspec import Meta
 
 from roost.fleet import Fleet
 from roost.fleet.constraint import RESOURCES, SPLIT_RESOURCES, Constraint, constraints_of
-from roost.fleet.explanation import Explanation, explain_fully
-from roost.fleet.near_misses import NearMiss
+from roost.fleet.near_misses import Explanation, NearMiss, explain_fully
 from roost.fleet.removals import Removal
 from roost.placement.known_names import check_query
 from roost.placement.v1.parameters import CandidateQueryParameters
