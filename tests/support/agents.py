@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from roost.agent.drivers import Driver
-from roost.agent.host import AgentTimes
 from roost.agent.hosted_agents import HostedAgents
+from roost.agent.options import AgentTimes
 from roost.agent.persistent_state import MemoryState
 from roost.agent.protocol.endpoint import CellEndpoint
 from roost.conductor.agent_endpoint.endpoint import EndpointTimes
@@ -19,7 +19,9 @@ from support.drivers import HeldDriver
 from support.ledgers import opened
 from support.waiting import patience
 
-FAST = AgentTimes(poll=0.2, report=0.2, health=0.0, start=5.0, retry=0.01, longest_retry=0.05, keep=0.0)
+FAST = AgentTimes(
+    poll=0.2, report=0.2, health=0.0, start=5.0, retry=0.01, longest_retry=0.05, keep=0.0, token=float("inf")
+)
 """Times of agents that make tests short."""
 
 

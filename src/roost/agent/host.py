@@ -8,6 +8,7 @@ from roost.agent.driver_calls import Guests, Recover
 from roost.agent.errors import ReshapePostponed, StateUnusable
 from roost.agent.health import node_reports, read_facts, read_nodes
 from roost.agent.node_providers import Failures, NodeProviders
+from roost.agent.options import AgentTimes
 from roost.agent.outbox import Outbox
 from roost.agent.persistent_state import KeepSession, KeepToken, KeptSession, LoadSession
 from roost.agent.protocol.digest import digest_of
@@ -40,30 +41,6 @@ _REFUSED = "placement refuses a part of a host's report"
 
 SHOWN = 10
 """Refusals that one log line names, at most."""
-
-
-class AgentTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """The times of an agent, in seconds.
-
-    ``poll``: the longest wait of a poll, if the cell allows it. ``health``: the least time between two
-    reports of a node that changes. ``report``: between two reads of the host's resources by the driver.
-    ``refresh``: between two reads of its providers, if the driver has nothing to change. ``start``: the
-    limit for the start of a guest. ``retry``: the first pause after a failure; ``longest_retry``: the
-    longest. ``gather``: the longest wait of the poll after orders for their results, so that a quick result
-    needs no message of its own. ``keep``: between two writes of the position to the state. ``token``: the age
-    at which a new token is requested; infinite: never.
-    """
-
-    poll: float = 20.0
-    report: float = 60.0
-    refresh: float = 300.0
-    health: float = 10.0
-    start: float = 600.0
-    retry: float = 1.0
-    longest_retry: float = 30.0
-    gather: float = 0.3
-    keep: float = 60.0
-    token: float = float("inf")
 
 
 class HostAgent:

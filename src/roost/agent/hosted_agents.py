@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, Protocol
 
 from roost.agent.driver_calls import DriverService
 from roost.agent.drivers import Driver
-from roost.agent.host import AgentTimes, HostAgent, start_topic
+from roost.agent.host import HostAgent, start_topic
+from roost.agent.options import AgentTimes
 from roost.agent.persistent_state import MemoryState
 from roost.agent.protocol.endpoint import CellEndpoint
 from roost.agent.protocol.errors import AgentProtocolError

@@ -9,25 +9,17 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import msgspec
-from oslo_config import cfg
 
 from roost.agent.drivers.driver_loader import load_driver
 from roost.agent.hosted_agents import HostedAgents
 from roost.agent.neighbours.attaching_driver import AttachingDriver
 from roost.agent.neighbours.options import configured_neighbours
-from roost.agent.options import GROUP, OPTIONS, times_from
+from roost.agent.options import AgentOptions
 from roost.agent.persistent_state import StateDirectory
 from roost.agent.protocol.client import HttpEndpoint, tls_context
 from roost.agent.provider_config import read_provider_config
 from roost.model.errors import OperatorError
-from roost.process.logs import LogOptions
-from roost.process.logs.options import OPTIONS as LOG_OPTIONS
-from roost.process.logs.options import log_options_from
-from roost.process.option_source import Source, refused_value
-from roost.process.tracing import TracingOptions
-from roost.process.tracing.options import GROUP as TRACING
-from roost.process.tracing.options import OPTIONS as TRACING_OPTIONS
-from roost.process.tracing.options import tracing_options_from
+from roost.process.option_source import Source
 
 FILES_OF_A_HOST = 8
 """File descriptors that a host needs: its lock, its connections, a file that is written."""
@@ -49,33 +41,6 @@ class AgentPlan(msgspec.Struct, frozen=True, kw_only=True):
     certificate: Path | None = None
     key: Path | None = None
     driver: str | None = None
-
-
-def open_conf(source: Source) -> cfg.ConfigOpts:
-    """Return a configuration with the options of agents. Raises `OperatorError`."""
-    conf = source.open()
-    source.register(conf, "DEFAULT", LOG_OPTIONS)
-    source.register(conf, TRACING, TRACING_OPTIONS)
-    source.register(conf, GROUP, OPTIONS)
-    return conf
-
-
-def read_log_options(source: Source) -> tuple[LogOptions, TracingOptions]:
-    """Return the options of logs and traces. Raises `OperatorError`."""
-    conf = open_conf(source)
-    try:
-        return log_options_from(conf), tracing_options_from(conf)
-    except (cfg.Error, ValueError) as error:
-        raise refused_value(error) from error
-
-
-def read_driver(source: Source) -> str:
-    """Return the name of the configured driver. Raises `OperatorError`."""
-    conf = open_conf(source)
-    try:
-        return str(conf[GROUP].driver)
-    except (cfg.Error, ValueError) as error:
-        raise refused_value(error) from error
 
 
 def read_tokens(path: Path, hosts: Sequence[str]) -> dict[str, str]:
@@ -107,9 +72,9 @@ async def run_agents(plan: AgentPlan, on_ready: Callable[[], None]) -> None:
     Raises:
         OperatorError: a state directory, a file of TLS or of providers, or an option cannot be used.
     """
-    conf = open_conf(plan.source)
-    make = load_driver(plan.driver or conf[GROUP].driver)(plan.source)
-    location = conf[GROUP].provider_config_location
+    options = plan.source.read(AgentOptions)
+    make = load_driver(plan.driver or options.driver)(plan.source)
+    location = options.provider_config_location
     config = read_provider_config(Path(location)) if location else None
     context = _context(plan)
     _allow_files(FILES_OF_A_HOST * len(plan.hosts))
@@ -130,7 +95,7 @@ async def run_agents(plan: AgentPlan, on_ready: Callable[[], None]) -> None:
             if near := neighbours.of(host):
                 driver = AttachingDriver(driver, near, directory)
             hosts.append((host, endpoint, driver, state))
-        hosting = HostedAgents(hosts, times=times_from(conf), config=config)
+        hosting = HostedAgents(hosts, times=options.times, config=config)
         running = asyncio.create_task(hosting.run())
         starting = asyncio.create_task(_announce(hosting, on_ready))
         stopping = asyncio.create_task(stop.wait())

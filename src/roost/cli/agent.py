@@ -10,8 +10,9 @@ import click
 
 from roost.agent.drivers.driver_loader import BUILT_IN
 from roost.agent.errors import ComputeError
+from roost.agent.options import AgentOptions
 from roost.agent.persistent_state import accept as accept_state
-from roost.agent.program import AgentPlan, read_driver, read_log_options, read_tokens, run_agents
+from roost.agent.program import AgentPlan, read_tokens, run_agents
 from roost.agent.protocol.exposure import CHANGE, exposure_of
 from roost.cli.configuration import print_warnings, tell_options
 from roost.cli.numbers import WholeNumber
@@ -113,13 +114,13 @@ def agent(
                 key=key,
                 driver=driver,
             )
-        chosen = driver or read_driver(source)
+        options = source.read(AgentOptions)
+        chosen = driver or options.driver
         if chosen in BUILT_IN:
             # Only the chosen driver knows its options.
             tell_options(source, "agent", schedules=True, driver=chosen)
         if (exposure := exposure_of(endpoint)) is not None:
             print_warnings([f"{exposure}: {CHANGE}"])
-        logs, tracing_from = read_log_options(source)
         plan = AgentPlan(
             hosts=directories,
             endpoint=endpoint,
@@ -130,10 +131,10 @@ def agent(
             key=key,
             driver=driver,
         )
-        tracing.check(tracing_from)
-        configure_logs(logs)
+        tracing.check(options.tracing)
+        configure_logs(options.logs)
         with exposed(metrics_host, metrics_port) as metrics:
-            asyncio.run(_run(plan, tracing_from, metrics))
+            asyncio.run(_run(plan, options.tracing, metrics))
     except* ComputeError as errors:
         raise OperatorError("; ".join(map(str, errors.exceptions))) from errors
 

@@ -63,9 +63,9 @@ def sample() -> None:
 
 def all_groups() -> Mapping[str, Sequence[cfg.Opt]]:
     """Return Roost's own options, by group."""
-    from roost.state.api_database.cell_mappings import CELL0, OPTIONS, section_of
+    from roost.state.api_database.cell_mappings import CELL0, cell_options, section_of
 
-    return {**GROUPS, **system_options(), **dict.fromkeys((CELL0, section_of("NAME")), OPTIONS)}
+    return {**GROUPS, **system_options(), **cell_options(CELL0), **cell_options(section_of("NAME"))}
 
 
 def keystone_groups() -> Mapping[str, Sequence[cfg.Opt]]:

@@ -12,19 +12,20 @@ from roost.model.errors import OperatorError
 from roost.placement.options import GROUPS, unsupported_options
 from roost.placement.unsupported import groups_in
 from roost.process.option_source import Source
+from roost.process.options import options_of_group
 
 SYSTEM_GROUPS = {
-    "agent": "roost.agent.options",
-    "api_database": "roost.state.api_database.api_database",
-    "conductor": "roost.conductor.options",
-    "libvirt": "roost.agent.drivers.libvirt.options",
-    "neighbours": "roost.server.neighbours.options",
-    "records": "roost.records.options",
-    "redfish": "roost.agent.drivers.redfish.options",
-    "scheduler": "roost.server.scheduler.options",
-    "simulated": "roost.agent.drivers.simulated_options",
+    "agent": "roost.agent.options:AgentOptions",
+    "api_database": "roost.state.api_database.api_database:ApiDatabaseOptions",
+    "conductor": "roost.server.conductor.options:ConductingOptions",
+    "libvirt": "roost.agent.drivers.libvirt.options:LibvirtOptions",
+    "neighbours": "roost.server.neighbours.options:NeighbourOptions",
+    "records": "roost.records.options:RecordOptions",
+    "redfish": "roost.agent.drivers.redfish.options:RedfishOptions",
+    "scheduler": "roost.server.scheduler.options:SchedulingOptions",
+    "simulated": "roost.agent.drivers.simulated_options:SimulatedOptions",
 }
-"""The groups of options that the Placement API does not use: group -> module of its options.
+"""The groups of options that the Placement API does not use: group -> module and struct of its options.
 
 The groups of filters and weighers are missing. The modules are imported when they are needed: importing the
 scheduler takes a tenth of a start of the API.
@@ -41,14 +42,16 @@ CLIENTS = (PLACEMENT, SCHEDULER_SERVICE, "cyborg", "neutron")
 """The groups with only keystoneauth1's options. By the last two agents reach neighbours."""
 
 
-def system_options() -> Mapping[str, Sequence[cfg.Opt]]:
+def system_options() -> dict[str, list[cfg.Opt]]:
     """Return the options of `SYSTEM_GROUPS`, and those of the scheduler with its filters and weighers."""
-    options = {
-        group: [*each]
-        for group, each in importlib.import_module("roost.scheduler.options").all_options().items()
-    }
-    for group, module in SYSTEM_GROUPS.items():
-        options.setdefault(group, []).extend(importlib.import_module(module).OPTIONS)
+    from roost.scheduler.options import all_options
+
+    options = all_options()
+    for path in SYSTEM_GROUPS.values():
+        module, name = path.split(":")
+        struct = getattr(importlib.import_module(module), name)
+        for group, own in options_of_group(struct).items():
+            options.setdefault(group, []).extend(own)
     return options
 
 
@@ -71,7 +74,7 @@ def options_without_effect(
     # Imported only here: this import takes as long as all others together.
     from roost.web.auth.keystone_credentials import client_options
 
-    groups = {group: [*options] for group, options in system_options().items()}
+    groups = system_options()
     for group in CLIENTS:
         groups.setdefault(group, []).extend(client_options(source, group))
     groups |= cell_sections(source)
@@ -80,10 +83,10 @@ def options_without_effect(
 
 def cell_sections(source: Source) -> Mapping[str, list[cfg.Opt]]:
     """Return the groups of files that may be sections of cells' databases, with their options."""
-    from roost.state.api_database.cell_mappings import CELL0, OPTIONS, section_of
+    from roost.state.api_database.cell_mappings import CELL0, cell_options, section_of
 
     names = {CELL0, *(group for group in groups_in(source) if group.startswith(section_of("")))}
-    return {name: [*OPTIONS] for name in names}
+    return {group: options for name in names for group, options in cell_options(name).items()}
 
 
 def tell_options(source: Source, command: str, *, schedules: bool = False, driver: str | None = None) -> None:
@@ -115,9 +118,8 @@ def tell_options(source: Source, command: str, *, schedules: bool = False, drive
 def _auth_strategy(source: Source) -> str | None:
     """Return the strategy with which tokens are checked; None if the option is invalid."""
     conf = source.open()
-    options = [option for option in GROUPS["api"] if option.dest == "auth_strategy"]
     try:
-        source.register(conf, "api", options)
+        source.register(conf, {"api": [each for each in GROUPS["api"] if each.dest == "auth_strategy"]})
         return str(conf.api.auth_strategy)
     except (OperatorError, cfg.Error, ValueError):
         return None

@@ -1,6 +1,6 @@
 """The database of a command of `roost db`, by its URL or by the configuration of the services."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import reduce, wraps
 from typing import Any, NamedTuple
 
@@ -13,15 +13,22 @@ from roost.cli.placement_config import placement_source
 from roost.model.errors import OperatorError
 from roost.placement.options import read_options
 from roost.process.option_source import MAIN_DATABASE, Source, refused_value
-from roost.records.options import GROUP as RECORDS
-from roost.records.options import OPTIONS as RECORD_OPTIONS
-from roost.server.neighbours.options import GROUP as NEIGHBOURS
-from roost.server.neighbours.options import OPTIONS as NEIGHBOUR_OPTIONS
-from roost.state.api_database.api_database import GROUP as API_DATABASE
-from roost.state.api_database.cell_mappings import CELL0, OPTIONS, section_of
+from roost.process.options import OptionStruct, options_of_group
+from roost.records.options import RecordOptions
+from roost.server.neighbours.options import NeighbourOptions
+from roost.state.api_database.api_database import ApiDatabaseOptions
+from roost.state.api_database.cell_mappings import CELL0, CellOptions, section_of
 from roost.storage import DatabaseUrl, configured_url
 
-_ROLES = {MAIN_DATABASE: "api", API_DATABASE: "api", RECORDS: "records", NEIGHBOURS: "neighbours"}
+_STRUCTS: dict[str, type[OptionStruct]] = {
+    each.group: each for each in (ApiDatabaseOptions, RecordOptions, NeighbourOptions)
+}
+_ROLES = {
+    MAIN_DATABASE: "api",
+    ApiDatabaseOptions.group: "api",
+    RecordOptions.group: "records",
+    NeighbourOptions.group: "neighbours",
+}
 """The role of the database of each section. All other sections are those of cells."""
 
 _url_option = click.option(
@@ -86,9 +93,8 @@ def _configured(source: Source, section: str) -> DatabaseUrl | None:
     if section == MAIN_DATABASE:
         url = read_options(source).database
         return url if url is None or isinstance(url, DatabaseUrl) else DatabaseUrl(url)
-    options: dict[str, Sequence[cfg.Opt]] = {RECORDS: RECORD_OPTIONS, NEIGHBOURS: NEIGHBOUR_OPTIONS}
     conf = source.open()
-    source.register(conf, section, options.get(section, OPTIONS))
+    source.register(conf, options_of_group(_STRUCTS.get(section, CellOptions), section))
     try:
         return configured_url(conf[section].connection, source, section)
     except (cfg.Error, ValueError) as error:

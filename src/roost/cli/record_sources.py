@@ -7,18 +7,16 @@ from typing import Protocol
 
 import httpx
 import msgspec
-from oslo_config import cfg
 
 from roost.cli.connection import ServiceConnection
 from roost.model.errors import OperatorError
 from roost.model.transport_faults import fault_of
 from roost.process.option_source import Source as OptionSource
-from roost.process.option_source import refused_value
 from roost.records import Retention, RunWithAttempts, Search, SearchableRecords
 from roost.records.archive import find_in_archive
 from roost.records.backend import open_sql_records
 from roost.records.jsonl import JsonLinesRecords
-from roost.records.options import GROUP, OPTIONS
+from roost.records.options import RecordOptions
 from roost.storage import DatabaseMisconfigured, as_url
 
 ANSWER_SECONDS = 60.0
@@ -146,19 +144,15 @@ async def open_backend(data_dir: Path | None, config_file: Path | None) -> Searc
             return JsonLinesRecords(data_dir / "records.jsonl", FOREVER)
         raise OperatorError(f"data directory {data_dir} contains neither records.db nor records.jsonl")
     source = OptionSource(() if config_file is None else (str(config_file),))
-    conf = source.open()
-    source.register(conf, GROUP, OPTIONS)
-    try:
-        backend, connection, path = conf.records.backend, conf.records.connection, Path(conf.records.path)
-    except (cfg.Error, ValueError) as error:
-        raise refused_value(error) from error
-    if backend == "jsonl":
+    options = source.read(RecordOptions)
+    path = Path(options.path)
+    if options.backend == "jsonl":
         _check_there(path)
         return JsonLinesRecords(path, FOREVER)
-    file = _sqlite_file(connection)
+    file = _sqlite_file(options.connection)
     if file is not None:
         _check_there(file)
-    return await open_sql_records(connection, FOREVER)
+    return await open_sql_records(options.connection, FOREVER)
 
 
 def _check_there(path: Path) -> None:

@@ -23,7 +23,6 @@ Both:
     claim_release      the release of an instance's claim
     backoff            the number of attempts of work that failed, and the pauses between them
     together           concurrent execution of several works, each to its end
-    options            the options of group ``conductor``
 
 The state of all instances compared:
 

@@ -7,9 +7,8 @@ different processes are not compared, and times without observation do not count
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-import msgspec
-
 from roost.process.context import Context, Work
+from roost.process.options import OptionStruct, option
 from roost.state.cell_database.building import AttemptKey, FailAttempts
 from roost.state.cell_database.deletions import EndDeletions
 from roost.state.cell_database.fences import TrimFences
@@ -31,20 +30,32 @@ LOOKS = 20
 """Looks per time limit: work is ended at most one such part of its limit too late."""
 
 
-class TimeLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The time limits of a cell.
+class TimeLimits(OptionStruct, frozen=True, kw_only=True, group="conductor"):
+    """The time limits of a cell, in seconds and days."""
 
-    ``build_seconds``: after so long without a confirmation of its host an attempt has failed.
-    ``destroy_seconds``: after so long without a sign of life of its host a deletion goes on without it.
-    ``tombstone_days``: days after which a deleted instance is forgotten for good; a conductor must not be
-    paused for longer in the middle of a request. ``history_days``: days for which the history of a deleted
-    instance is kept.
-    """
-
-    build_seconds: float = 600.0
-    destroy_seconds: float = 600.0
-    tombstone_days: float = 7.0
-    history_days: float = 30.0
+    build_seconds: float = option(
+        600.0,
+        name="build_seconds_limit",
+        min=1.0,
+        help="Seconds in which a host must confirm that it starts an instance that is assigned to it. After "
+        "that the attempt has failed, and the next alternate is used.",
+    )
+    destroy_seconds: float = option(
+        600.0,
+        name="destroy_seconds_limit",
+        min=1.0,
+        help="Seconds without a sign of life of its host after which an instance that is deleted is freed "
+        "without it. The host is not up again before it has destroyed what it has of the instance.",
+    )
+    tombstone_days: float = option(
+        7.0,
+        min=0.01,
+        help="Days for which a cell knows that an instance was deleted, so that a conductor that was stopped "
+        "in the middle of its request cannot bring it back.",
+    )
+    history_days: float = option(
+        30.0, min=0.01, help="Days for which the history of an instance is kept after its end."
+    )
 
 
 async def limit_builds(context: Context, cell: str, limits: TimeLimits) -> None:

@@ -4,60 +4,44 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
-import msgspec
 import structlog
-from oslo_config import cfg
 
 from roost.ledger.ledger import Ledger
+from roost.process.options import OptionStruct, option
 from roost.storage import StorageError
-
-GROUP = "ledger"
 
 DAY = 86_400.0
 PAUSE = 0.05
 """Seconds between two transactions that remove commits, in which other writes run."""
 
-OPTIONS = [
-    cfg.IntOpt(
-        "keep_commits",
-        # A week at 25 commits a second.
-        default=16_000_000,
-        min=1,
-        help="The newest commits are kept, up to this number. A follower of the change feed that is further "
-        "behind, and a replay of an older decision, miss removed commits.",
-    ),
-    cfg.FloatOpt(
-        "keep_days",
-        default=7.0,
-        min=0.0,
-        help="Commits older than this many days are removed, except the newest commit.",
-    ),
-    cfg.FloatOpt(
-        "trim_interval",
-        default=60.0,
-        min=0.0,
-        help="Old commits are removed every so many seconds. With 0 only 'roost db trim' removes them.",
-    ),
-]
-
 _LOG = structlog.get_logger()
 
 
-class CommitRetention(msgspec.Struct, frozen=True):
+class CommitRetention(OptionStruct, frozen=True, group="ledger"):
     """The commits that are kept: the newest ``commits`` that are at most ``days`` old.
 
     ``interval``: seconds between two removals of all others; 0: they are not removed.
     """
 
-    commits: int = 16_000_000
-    days: float = 7.0
-    interval: float = 60.0
-
-
-def retention_from(conf: cfg.ConfigOpts) -> CommitRetention:
-    """Return the retention of a configuration in which `OPTIONS` are registered."""
-    group = conf[GROUP]
-    return CommitRetention(group.keep_commits, group.keep_days, group.trim_interval)
+    commits: int = option(
+        16_000_000,  # a week at 25 commits a second
+        name="keep_commits",
+        min=1,
+        help="The newest commits are kept, up to this number. A follower of the change feed that is further "
+        "behind, and a replay of an older decision, miss removed commits.",
+    )
+    days: float = option(
+        7.0,
+        name="keep_days",
+        min=0.0,
+        help="Commits older than this many days are removed, except the newest commit.",
+    )
+    interval: float = option(
+        60.0,
+        name="trim_interval",
+        min=0.0,
+        help="Old commits are removed every so many seconds. With 0 only 'roost db trim' removes them.",
+    )
 
 
 async def keep_trimming(

@@ -1,219 +1,152 @@
 """Configuration options under upstream's names. `roost.web.auth` reads the options for Keystone's tokens."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 import msgspec
 from oslo_config import cfg
 
-from roost.ledger.retention import GROUP as LEDGER
-from roost.ledger.retention import OPTIONS as LEDGER_OPTIONS
-from roost.ledger.retention import CommitRetention, retention_from
+from roost.ledger.retention import CommitRetention
 from roost.placement.unsupported import describe_unsupported
 from roost.process.logs import LogOptions
-from roost.process.logs.options import OPTIONS as LOG_OPTIONS
-from roost.process.logs.options import log_options_from
 from roost.process.option_source import MAIN_DATABASE, Source, option_names, refused_value
+from roost.process.options import OptionStruct, option, options_by_group
 from roost.process.report import masked_options
 from roost.process.tracing import TracingOptions
-from roost.process.tracing.options import GROUP as TRACING
-from roost.process.tracing.options import OPTIONS as TRACING_OPTIONS
-from roost.process.tracing.options import tracing_options_from
 from roost.storage import ANSWER_SECONDS, DatabaseUrl, configured_url
 from roost.web.cors import CorsOptions
 from roost.web.forwarded import Proxies
-from roost.web.health import GROUP as HEALTHCHECK
-from roost.web.health import OPTIONS as HEALTH_OPTIONS
-from roost.web.health import HealthOptions, health_options
-from roost.web.limits import GROUP as OVERLOAD
-from roost.web.limits import OPTIONS as OVERLOAD_OPTIONS
-from roost.web.limits import Limits, limits_from
+from roost.web.health import HealthOptions
+from roost.web.limits import Limits
 
 _NOBODY = "00000000-0000-0000-0000-000000000000"
 
-_API = [
-    cfg.StrOpt(
-        "auth_strategy",
-        default="keystone",
-        choices=("keystone", "tokens", "noauth2"),
+
+def _breadth_first(strategy: str) -> bool:
+    return strategy == "breadth-first"
+
+
+class PlacementOptions(OptionStruct, frozen=True):
+    """The configuration of the Placement service.
+
+    ``database``: a SQLAlchemy URL. ``answer_seconds``: seconds that the database has for each answer.
+    ``source``: the source that the options were read from; None: no files, not even policy files.
+    """
+
+    logs: LogOptions = LogOptions()
+    auth_strategy: Literal["keystone", "tokens", "noauth2"] = option(
+        "keystone",
+        group="api",
         deprecated_group="DEFAULT",
         help="Keystone checks the tokens of requests, or (tokens) they must be in tokens_file, or (noauth2, "
         "for development) every token is believed. OpenStack Placement does not have tokens.",
-    ),
-    cfg.StrOpt(
-        "tokens_file",
+    )
+    tokens_file: str | None = option(
+        None,
+        group="api",
         help="The file of service tokens, which 'roost token' writes, for auth_strategy = tokens. OpenStack "
         "Placement does not have this option.",
-    ),
-]
-_PLACEMENT = [
-    cfg.BoolOpt(
-        "randomize_allocation_candidates",
-        default=False,
+    )
+    randomize_allocation_candidates: bool = option(
+        False,
+        group="placement",
         help="Allocation candidates are shuffled, and sampled where the request has a limit.",
-    ),
-    cfg.IntOpt(
-        "max_allocation_candidates",
-        default=-1,
+    )
+    max_allocation_candidates: int = option(
+        -1,
+        group="placement",
         help="At most this many candidates are generated for one request. -1 sets no maximum.",
-    ),
-    cfg.StrOpt(
-        "allocation_candidates_generation_strategy",
-        default="depth-first",
+    )
+    breadth_first: bool = option(
+        "depth-first",
+        group="placement",
+        name="allocation_candidates_generation_strategy",
         choices=("depth-first", "breadth-first"),
+        parse=_breadth_first,
         help="Candidates come tree after tree (depth-first), or one from each tree in turn (breadth-first).",
-    ),
-    cfg.StrOpt(
-        "incomplete_consumer_project_id",
-        default=_NOBODY,
+    )
+    incomplete_consumer_project_id: str = option(
+        _NOBODY,
+        group="placement",
         help="This project owns the consumers that are written before microversion 1.8, which names none.",
-    ),
-    cfg.StrOpt(
-        "incomplete_consumer_user_id",
-        default=_NOBODY,
+    )
+    incomplete_consumer_user_id: str = option(
+        _NOBODY,
+        group="placement",
         help="This user owns the consumers that are written before microversion 1.8, which names none.",
-    ),
-]
-_DATABASE = [
-    cfg.StrOpt(
-        "connection",
+    )
+    database: DatabaseUrl | str | None = option(
+        None,
+        group="placement_database",
+        name="connection",
         secret=True,
         help="This is the SQLAlchemy URL of the database. --database has precedence.",
-    ),
-    cfg.StrOpt(
-        "connection_parameters",
-        default="",
-        secret=True,
-        help="These are appended to the URL, as in a=1&b=2.",
-    ),
-    cfg.BoolOpt(
-        "sync_on_startup",
-        default=False,
+    )
+    connection_parameters: str = option(
+        "", group="placement_database", secret=True, help="These are appended to the URL, as in a=1&b=2."
+    )
+    upgrade_database: bool = option(
+        False,
+        group="placement_database",
+        name="sync_on_startup",
         help="The tables are upgraded at the start.",
-    ),
-    cfg.FloatOpt(
-        "answer_timeout",
-        default=ANSWER_SECONDS,
+    )
+    answer_seconds: float = option(
+        ANSWER_SECONDS,
+        group="placement_database",
+        name="answer_timeout",
         min=0.1,
         help="A request that a database server does not answer for this many seconds gets status 503.",
-    ),
-]
-_POLICY = [
-    cfg.BoolOpt(
-        "enforce_new_defaults",
-        default=True,
+    )
+    enforce_new_defaults: bool = option(
+        True,
+        group="oslo_policy",
         help="The role admin may do what the rules allow. If false, it may do everything.",
-    ),
-    cfg.StrOpt("policy_file", default="policy.yaml", help="The rules in this file replace the defaults."),
-    cfg.MultiStrOpt("policy_dirs", default=["policy.d"], help="These folders hold further files of rules."),
-    cfg.StrOpt(
-        "policy_default_rule", default="default", help="This rule applies to operations without a rule."
-    ),
-]
-_MIDDLEWARE = [
-    cfg.BoolOpt(
-        "enable_proxy_headers_parsing",
-        default=False,
+    )
+    policy_file: str = option(
+        "policy.yaml", group="oslo_policy", help="The rules in this file replace the defaults."
+    )
+    policy_dirs: tuple[str, ...] = option(
+        ("policy.d",), group="oslo_policy", multi=True, help="These folders hold further files of rules."
+    )
+    policy_default_rule: str = option(
+        "default", group="oslo_policy", help="This rule applies to operations without a rule."
+    )
+    enable_proxy_headers_parsing: bool = option(
+        False,
+        group="oslo_middleware",
         help="Forwarded and X-Forwarded-Proto, -Host, -For and -Prefix are believed, as from a proxy.",
-    ),
-    cfg.ListOpt(
-        "trusted_proxies",
-        default=[],
+    )
+    trusted_proxies: tuple[str, ...] = option(
+        (),
+        group="oslo_middleware",
         help="Addresses and networks (CIDR) of the proxies that are believed. Without one every client is "
         "believed. OpenStack Placement does not have this option.",
-    ),
-]
-_CORS = [
-    cfg.ListOpt(
-        "allowed_origin",
-        default=[],
-        help="Pages of these origins may call the API. Without one there is no CORS. With * browsers "
-        "may not send credentials.",
-    ),
-    cfg.BoolOpt("allow_credentials", default=True, help="These pages may send credentials."),
-    cfg.ListOpt(
-        "expose_headers",
-        default=[
-            "X-Auth-Token",
-            "X-Openstack-Request-Id",
-            "X-Subject-Token",
-            "X-Service-Token",
-            "OpenStack-API-Version",
-            "Idempotent-Replayed",
-        ],
-        help="These pages may read these headers of responses.",
-    ),
-    cfg.ListOpt(
-        "allow_methods",
-        default=["GET", "PUT", "POST", "DELETE", "PATCH"],
-        help="They may use these methods.",
-    ),
-    cfg.ListOpt(
-        "allow_headers",
-        default=[
-            "X-Auth-Token",
-            "X-Openstack-Request-Id",
-            "X-Identity-Status",
-            "X-Roles",
-            "X-Service-Catalog",
-            "X-User-Id",
-            "X-Tenant-Id",
-            "OpenStack-API-Version",
-            "Idempotency-Key",
-        ],
-        help="These pages may send these headers.",
-    ),
-    cfg.IntOpt("max_age", default=3600, help="A browser may remember for this many seconds what is allowed."),
-]
-GROUPS: dict[str, Sequence[cfg.Opt]] = {
-    "DEFAULT": LOG_OPTIONS,
-    "api": _API,
-    "placement": _PLACEMENT,
-    "placement_database": _DATABASE,
-    "oslo_policy": _POLICY,
-    "oslo_middleware": _MIDDLEWARE,
-    "cors": _CORS,
-    HEALTHCHECK: HEALTH_OPTIONS,
-    LEDGER: LEDGER_OPTIONS,
-    OVERLOAD: OVERLOAD_OPTIONS,
-    TRACING: TRACING_OPTIONS,
-}
-
-
-class PlacementOptions(msgspec.Struct, frozen=True):
-    """The configuration of the Placement service.
-
-    - ``max_allocation_candidates``: -1 sets no maximum.
-    - ``proxies``: None ignores the headers of proxies.
-    - ``database``: a SQLAlchemy URL.
-    - ``answer_seconds``: seconds that the database has for each answer.
-    - ``source``: the source that the options were read from; None: no files, not even policy files.
-    - ``tokens_file``: the file of service tokens, for the auth_strategy ``tokens``.
-    """
-
-    auth_strategy: str = "keystone"
-    tokens_file: str | None = None
-    randomize_allocation_candidates: bool = False
-    max_allocation_candidates: int = -1
-    breadth_first: bool = False
-    incomplete_consumer_project_id: str = _NOBODY
-    incomplete_consumer_user_id: str = _NOBODY
-    enforce_new_defaults: bool = True
-    proxies: Proxies | None = None
-    database: DatabaseUrl | str | None = None
-    upgrade_database: bool = False
-    answer_seconds: float = ANSWER_SECONDS
-    retention: CommitRetention = CommitRetention()
-    logs: LogOptions = LogOptions()
-    limits: Limits = Limits()
-    tracing: TracingOptions = TracingOptions()
+    )
     cors: CorsOptions = CorsOptions()
     health: HealthOptions = HealthOptions()
+    retention: CommitRetention = CommitRetention()
+    limits: Limits = Limits()
+    tracing: TracingOptions = TracingOptions()
     source: Source | None = None
 
     @property
     def databases(self) -> dict[str, DatabaseUrl | str | None]:
         """The URLs of databases, by the name of the option; they change only with a restart."""
         return {"[placement_database] connection": self.database}
+
+    @property
+    def proxies(self) -> Proxies | None:
+        """The proxies whose headers are believed; None ignores the headers.
+
+        Raises:
+            ValueError: one is no address or network.
+        """
+        return Proxies.parse(self.trusted_proxies) if self.enable_proxy_headers_parsing else None
+
+
+GROUPS: Mapping[str, Sequence[cfg.Opt]] = options_by_group(PlacementOptions)
+"""The options of the Placement service, by group."""
 
 
 def read_options(source: Source | str | None = None) -> PlacementOptions:
@@ -223,34 +156,12 @@ def read_options(source: Source | str | None = None) -> PlacementOptions:
     """
     if not isinstance(source, Source):
         source = Source((source,) if source else ())
-    conf = source.open()
-    for group, options in GROUPS.items():
-        source.register(conf, group, options)
+    options = source.read(PlacementOptions, source=source)
     try:
-        placement = conf.placement
-        return PlacementOptions(
-            auth_strategy=conf.api.auth_strategy,
-            tokens_file=conf.api.tokens_file,
-            randomize_allocation_candidates=placement.randomize_allocation_candidates,
-            max_allocation_candidates=placement.max_allocation_candidates,
-            breadth_first=placement.allocation_candidates_generation_strategy == "breadth-first",
-            incomplete_consumer_project_id=placement.incomplete_consumer_project_id,
-            incomplete_consumer_user_id=placement.incomplete_consumer_user_id,
-            enforce_new_defaults=conf.oslo_policy.enforce_new_defaults,
-            proxies=_proxies(conf.oslo_middleware),
-            database=_database(conf.placement_database, source),
-            upgrade_database=conf.placement_database.sync_on_startup,
-            answer_seconds=conf.placement_database.answer_timeout,
-            retention=retention_from(conf),
-            logs=log_options_from(conf),
-            limits=limits_from(conf),
-            tracing=tracing_options_from(conf),
-            cors=_cors(conf.cors),
-            health=health_options(conf),
-            source=source,
-        )
-    except (cfg.Error, ValueError) as error:
+        _ = options.proxies  # refused here, and not at the first use
+    except ValueError as error:
         raise refused_value(error) from error
+    return msgspec.structs.replace(options, database=_database(options, source))
 
 
 def unsupported_options(
@@ -288,8 +199,7 @@ def shown_options(options: PlacementOptions) -> dict[str, object]:
         from roost.web.auth.token_check import known_options
 
         groups |= known_options(conf, source)
-    for group, of_group in groups.items():
-        source.register(conf, group, of_group)
+    source.register(conf, groups)
     return masked_options(conf, groups)
 
 
@@ -306,30 +216,13 @@ def proxy_warnings(options: PlacementOptions) -> list[str]:
 def _support(supported: dict[str, set[str]], group: str, options: Iterable[cfg.Opt]) -> None:
     """Add all names of a group's options, also those in other groups, to the names by group."""
     supported.setdefault(group, set())
-    for option in options:
-        for place, name in option_names(group, option):
+    for each in options:
+        for place, name in option_names(group, each):
             supported.setdefault(place, set()).add(name)
 
 
-def _database(group: cfg.ConfigOpts.GroupAttr, source: Source) -> DatabaseUrl | None:
-    text: str | None = group.connection
-    if text is not None and group.connection_parameters:
-        text = f"{text}{'&' if '?' in text else '?'}{group.connection_parameters}"
-    return configured_url(text, source, MAIN_DATABASE)
-
-
-def _proxies(group: cfg.ConfigOpts.GroupAttr) -> Proxies | None:
-    if not group.enable_proxy_headers_parsing:
-        return None
-    return Proxies.parse(group.trusted_proxies)
-
-
-def _cors(group: cfg.ConfigOpts.GroupAttr) -> CorsOptions:
-    return CorsOptions(
-        allowed_origin=tuple(group.allowed_origin),
-        allow_credentials=group.allow_credentials,
-        expose_headers=tuple(group.expose_headers),
-        allow_methods=tuple(group.allow_methods),
-        allow_headers=tuple(group.allow_headers),
-        max_age=group.max_age,
-    )
+def _database(options: PlacementOptions, source: Source) -> DatabaseUrl | str | None:
+    url = options.database
+    if isinstance(url, str) and options.connection_parameters:
+        url = f"{url}{'&' if '?' in url else '?'}{options.connection_parameters}"
+    return configured_url(url, source, MAIN_DATABASE)

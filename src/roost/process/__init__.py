@@ -6,6 +6,7 @@ wakes            topics that its coroutines wait for
 logs             the configuration of logging, access lines, ids of requests
 metrics          counters, gauges and histograms, and their publication to Prometheus
 tracing          spans of OpenTelemetry
+options          options of configuration files, each declared once as a field of a struct
 option_source    the sources of options: files, environment variables, the command line
 report           the report of a process: its configuration, versions and threads
 deadlines        the time that an operation has left

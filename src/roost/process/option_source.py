@@ -9,14 +9,17 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from oslo_config import cfg, iniparser, types
 
 from roost.model.errors import OperatorError
 from roost.model.secrets import HIDDEN, safe_message
+from roost.process.options import DEFAULT_GROUP, OptionStruct, options_by_group, read_struct
+
+S = TypeVar("S", bound=OptionStruct)
 
 _NAME = re.compile(r"[\w.-]+")
 _REFUSED = re.compile(r"Value for option (\S+) from LocationInfo\(.*detail='(.*)'\) is not valid: (.*)")
@@ -81,13 +84,30 @@ class Source(msgspec.Struct, frozen=True):
         files = [f"--config-file {shlex.quote(file)}" for file in self.files]
         return " ".join([*files, *([] if group == MAIN_DATABASE else [f"--section {group}"])])
 
-    def register(self, conf: cfg.ConfigOpts, group: str, options: Iterable[cfg.Opt]) -> None:
-        """Register a group's options, and apply the settings of the command line to them.
+    def read(self, struct: type[S], **given: Any) -> S:
+        """Read a struct of options. ``given``: the values of fields that are not to be read.
+
+        Raises:
+            OperatorError: A file cannot be read, or a value is refused.
+        """
+        conf = self.open()
+        self.register(conf, options_by_group(struct))
+        try:
+            return read_struct(conf, struct, **given)
+        except (cfg.Error, ValueError) as error:
+            raise refused_value(error) from error
+
+    def register(self, conf: cfg.ConfigOpts, groups: Mapping[str, Iterable[cfg.Opt]]) -> None:
+        """Register the options of groups, and apply the settings of the command line to them.
 
         Raises:
             OperatorError: A setting has a wrong value.
         """
-        place = None if group == "DEFAULT" else group
+        for group, options in groups.items():
+            self._register(conf, group, options)
+
+    def _register(self, conf: cfg.ConfigOpts, group: str, options: Iterable[cfg.Opt]) -> None:
+        place = None if group == DEFAULT_GROUP else group
         for option in options:
             conf.register_opt(_finite(option), group=place)
             for default in self.defaults:

@@ -30,7 +30,6 @@ from roost.records.errors import (
     RecordsUnavailable,
     UnknownRun,
 )
-from roost.records.options import register_options
 from roost.records.queue import RecordQueue
 from roost.records.records import Records, Retention, SearchableRecords
 from roost.records.redact import redacted, spec_of
@@ -51,6 +50,5 @@ __all__ = [
     "UnknownRun",
     "open_records",
     "redacted",
-    "register_options",
     "spec_of",
 ]

@@ -5,9 +5,10 @@ from pathlib import Path
 from oslo_config import cfg
 from sqlalchemy.exc import SQLAlchemyError
 
+from roost.process.options import options_by_group, read_struct
 from roost.records.errors import RecordsError, RecordsUnavailable
 from roost.records.jsonl import JsonLinesRecords
-from roost.records.options import register_options
+from roost.records.options import RecordOptions
 from roost.records.queue import RecordQueue
 from roost.records.records import Records, Retention
 from roost.records.sql import SqlRecords, cause
@@ -20,19 +21,19 @@ async def open_records(conf: cfg.ConfigOpts) -> RecordQueue:
     Raises:
         RecordsUnavailable: an option has no usable value, or the file or database cannot be opened.
     """
-    register_options(conf)
+    for group, some in options_by_group(RecordOptions).items():
+        conf.register_opts(some, group)
     try:
-        backend, url, path = conf.records.backend, conf.records.connection, Path(conf.records.path)
-        retention = Retention(conf.records.retention_days, conf.records.retention_runs)
-        limit = conf.records.queue_limit
+        options = read_struct(conf, RecordOptions)
+        retention = Retention(options.retention_days, options.retention_runs)
     except (cfg.ConfigFileValueError, ValueError) as error:
         raise RecordsUnavailable(f"cannot open records, options [records]: {error}") from error
     records: Records
-    if backend == "jsonl":
-        records = JsonLinesRecords(path, retention)
+    if options.backend == "jsonl":
+        records = JsonLinesRecords(Path(options.path), retention)
     else:
-        records = await open_sql_records(url, retention)
-    return RecordQueue(records, limit)
+        records = await open_sql_records(options.connection, retention)
+    return RecordQueue(records, options.queue_limit)
 
 
 async def open_sql_records(url: DatabaseUrl | str, retention: Retention) -> SqlRecords:

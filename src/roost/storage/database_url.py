@@ -83,14 +83,14 @@ def as_url(url: DatabaseUrl | str) -> DatabaseUrl:
     return url if isinstance(url, DatabaseUrl) else DatabaseUrl(url)
 
 
-def configured_url(text: str | None, source: Source, group: str) -> DatabaseUrl | None:
+def configured_url(text: DatabaseUrl | str | None, source: Source, group: str) -> DatabaseUrl | None:
     """Return the URL of the option ``connection`` of a group; None if it is not set.
 
     Raises:
         DatabaseMisconfigured: the text is no URL of a database.
     """
-    if text is None:
-        return None
+    if text is None or isinstance(text, DatabaseUrl):
+        return text
     try:
         return DatabaseUrl(text, source.given_by(group, "connection"))
     except DatabaseMisconfigured as error:

@@ -3,8 +3,7 @@
 Source: the Fetch standard; the options are those of oslo.middleware, group ``cors``.
 """
 
-import msgspec
-
+from roost.process.options import OptionStruct, option
 from roost.web.request import Request, Response
 
 _ALWAYS_ALLOWED = frozenset(
@@ -21,19 +20,44 @@ _ALWAYS_ALLOWED = frozenset(
 )
 
 
-class CorsOptions(msgspec.Struct, frozen=True):
-    """The origins whose pages may call the API, and the methods and headers that they may use.
+class CorsOptions(OptionStruct, frozen=True, group="cors"):
+    """The origins whose pages may call the API, and the methods and headers that they may use."""
 
-    Without ``allowed_origin`` no response has CORS headers. ``max_age``: seconds for which a browser may
-    cache the answer to a preflight request.
-    """
-
-    allowed_origin: tuple[str, ...] = ()
-    allow_credentials: bool = True
-    expose_headers: tuple[str, ...] = ()
-    allow_methods: tuple[str, ...] = ()
-    allow_headers: tuple[str, ...] = ()
-    max_age: int = 3600
+    allowed_origin: tuple[str, ...] = option(
+        (),
+        help="Pages of these origins may call the API. Without one there is no CORS. With * browsers "
+        "may not send credentials.",
+    )
+    allow_credentials: bool = option(True, help="These pages may send credentials.")
+    expose_headers: tuple[str, ...] = option(
+        (
+            "X-Auth-Token",
+            "X-Openstack-Request-Id",
+            "X-Subject-Token",
+            "X-Service-Token",
+            "OpenStack-API-Version",
+            "Idempotent-Replayed",
+        ),
+        help="These pages may read these headers of responses.",
+    )
+    allow_methods: tuple[str, ...] = option(
+        ("GET", "PUT", "POST", "DELETE", "PATCH"), help="They may use these methods."
+    )
+    allow_headers: tuple[str, ...] = option(
+        (
+            "X-Auth-Token",
+            "X-Openstack-Request-Id",
+            "X-Identity-Status",
+            "X-Roles",
+            "X-Service-Catalog",
+            "X-User-Id",
+            "X-Tenant-Id",
+            "OpenStack-API-Version",
+            "Idempotency-Key",
+        ),
+        help="These pages may send these headers.",
+    )
+    max_age: int = option(3600, help="A browser may remember for this many seconds what is allowed.")
 
 
 class Cors:

@@ -13,80 +13,63 @@ from pathlib import Path
 
 import msgspec
 import structlog
-from oslo_config import cfg
 
 from roost.model.errors import OperatorError
-
-GROUP = "healthcheck"
+from roost.process.options import OptionStruct, option
 
 CACHE_SECONDS = 1.0
 """Seconds for which a report is cached; probes during this time get the same one."""
-OPTIONS = [
-    cfg.StrOpt(
-        "disable_by_file_path",
-        help="While this file exists, /healthcheck and /readyz answer 503, so that load balancers send no "
-        "requests.",
-    ),
-    cfg.ListOpt(
-        "disable_by_file_paths",
-        default=[],
-        help="As disable_by_file_path, for processes at one port, as in 8778:/run/roost/disable.",
-    ),
-    cfg.IntOpt(
-        "max_lag_commits",
-        default=1000,
-        min=0,
-        help="A process that lacks more commits than this is not ready (/readyz answers 503).",
-    ),
-    cfg.FloatOpt(
-        "max_lag_seconds",
-        default=30.0,
-        min=0.0,
-        help="A process that lacks a commit for more than this many seconds is not ready.",
-    ),
-    cfg.FloatOpt(
-        "check_timeout",
-        default=2.0,
-        min=0.05,
-        help="A check of /readyz that takes longer than this many seconds fails.",
-    ),
-]
 
 _LOG = structlog.get_logger()
 
 
-class HealthOptions(msgspec.Struct, frozen=True):
-    """The conditions of health, as options. ``disable_by_port``: files by the port that they disable."""
-
-    disable_file: str | None = None
-    disable_by_port: tuple[tuple[int, str], ...] = ()
-    max_lag_commits: int = 1000
-    max_lag_seconds: float = 30.0
-    check_seconds: float = 2.0
-
-    def disabled(self, port: int | None) -> bool:
-        """Return whether a file disables the process at a port."""
-        paths = [path for each, path in self.disable_by_port if each == port]
-        return any(Path(path).exists() for path in (self.disable_file, *paths) if path)
-
-
-def health_options(conf: cfg.ConfigOpts) -> HealthOptions:
-    """Read the options from a configuration in which `OPTIONS` are registered. Raises `OperatorError`."""
-    group = conf[GROUP]
-    return HealthOptions(
-        disable_file=group.disable_by_file_path,
-        disable_by_port=tuple(_port_and_path(each) for each in group.disable_by_file_paths if each.strip()),
-        max_lag_commits=group.max_lag_commits,
-        max_lag_seconds=group.max_lag_seconds,
-        check_seconds=group.check_timeout,
-    )
+def _ports_and_paths(texts: Sequence[str]) -> tuple[tuple[int, str], ...]:
+    return tuple(_port_and_path(each) for each in texts if each.strip())
 
 
 def _port_and_path(text: str) -> tuple[int, str]:
     port, _, path = text.strip().partition(":")
     if not (port.isascii() and port.isdigit() and path):
-        raise OperatorError(f"configuration: [{GROUP}] disable_by_file_paths: {text!r} is not PORT:PATH")
+        raise OperatorError(f"configuration: [healthcheck] disable_by_file_paths: {text!r} is not PORT:PATH")
     return int(port), path
+
+
+class HealthOptions(OptionStruct, frozen=True, group="healthcheck"):
+    """The conditions of health, as options. ``disable_by_port``: files by the port that they disable."""
+
+    disable_file: str | None = option(
+        None,
+        name="disable_by_file_path",
+        help="While this file exists, /healthcheck and /readyz answer 503, so that load balancers send no "
+        "requests.",
+    )
+    disable_by_port: tuple[tuple[int, str], ...] = option(
+        (),
+        name="disable_by_file_paths",
+        parse=_ports_and_paths,
+        help="As disable_by_file_path, for processes at one port, as in 8778:/run/roost/disable.",
+    )
+    max_lag_commits: int = option(
+        1000,
+        min=0,
+        help="A process that lacks more commits than this is not ready (/readyz answers 503).",
+    )
+    max_lag_seconds: float = option(
+        30.0,
+        min=0.0,
+        help="A process that lacks a commit for more than this many seconds is not ready.",
+    )
+    check_seconds: float = option(
+        2.0,
+        name="check_timeout",
+        min=0.05,
+        help="A check of /readyz that takes longer than this many seconds fails.",
+    )
+
+    def disabled(self, port: int | None) -> bool:
+        """Return whether a file disables the process at a port."""
+        paths = [path for each, path in self.disable_by_port if each == port]
+        return any(Path(path).exists() for path in (self.disable_file, *paths) if path)
 
 
 class NoAnswer(Exception):

@@ -23,7 +23,7 @@ THROUGH = {
 
 @pytest.fixture
 def proxied(tmp_path: Path, empty_database: Path) -> Iterator[Api]:
-    api = Api(tmp_path, empty_database, proxies=Proxies())
+    api = Api(tmp_path, empty_database, enable_proxy_headers_parsing=True)
     yield api
     api.close()
 
@@ -176,7 +176,9 @@ def test_options_name_proxies(tmp_path: Path) -> None:
         read_options(str(file))
 
 
-@pytest.mark.parametrize(("proxies", "warns"), [(None, False), (Proxies(), True), (LISTED, False)])
-def test_believing_every_client_is_warned_of(proxies: Proxies | None, warns: bool) -> None:
-    warnings = proxy_warnings(PlacementOptions(proxies=proxies))
+@pytest.mark.parametrize(
+    ("parsing", "trusted", "warns"), [(False, (), False), (True, (), True), (True, ("10.0.0.0/8",), False)]
+)
+def test_believing_every_client_is_warned_of(parsing: bool, trusted: tuple[str, ...], warns: bool) -> None:
+    warnings = proxy_warnings(PlacementOptions(enable_proxy_headers_parsing=parsing, trusted_proxies=trusted))
     assert [("trusted_proxies" in warning) for warning in warnings] == [True] * warns

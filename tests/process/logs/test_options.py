@@ -19,16 +19,11 @@ from support.waiting import patience
 WRITER = """
 import logging, sys
 import structlog
-from oslo_config import cfg
-from roost.process.logs import configure_logs
-from roost.process.logs.options import OPTIONS, log_options_from
+from roost.process.logs import LogOptions, configure_logs
+from roost.process.option_source import Setting, Source
 
-conf = cfg.ConfigOpts()
-conf.register_opts(OPTIONS)
-conf([], default_config_files=[])
-for setting in sys.argv[1:]:
-    conf.set_override(*setting.split("=", 1))
-configure_logs(log_options_from(conf))
+settings = tuple(Setting("DEFAULT", *setting.split("=", 1)) for setting in sys.argv[1:])
+configure_logs(Source(settings=settings).read(LogOptions))
 log = structlog.get_logger("roost.some")
 for line in sys.stdin:
     log.warning(line.strip())
@@ -145,7 +140,7 @@ def test_a_value_that_cannot_work_is_named(setting: str, named: str) -> None:
 
 def test_a_file_that_cannot_be_opened_is_named() -> None:
     with pytest.raises(OperatorError, match=r"log file /nowhere/roost\.log cannot be opened: No such file"):
-        configure_logs(LogOptions(file="/nowhere/roost.log"))
+        configure_logs(LogOptions(log_file="/nowhere/roost.log"))
 
 
 def test_syslog_is_named_if_it_is_missing() -> None:

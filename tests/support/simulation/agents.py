@@ -17,7 +17,8 @@ from roost.agent.driver_calls import (
     StartGuest,
 )
 from roost.agent.errors import BuildEnded
-from roost.agent.host import AgentTimes, HostAgent
+from roost.agent.host import HostAgent
+from roost.agent.options import AgentTimes
 from roost.agent.protocol.errors import AgentProtocolError, EndpointUnavailable
 from roost.agent.protocol.questions import Confirm
 from roost.conductor.agent_endpoint.endpoint import AgentEndpoint
@@ -29,7 +30,7 @@ from support.simulation.process import Process
 CELL, DRIVER, STATE = "cell", "driver", "state"
 """What an agent asks."""
 
-TIMES = AgentTimes(report=20.0, keep=10.0, longest_retry=8.0)
+TIMES = AgentTimes(report=20.0, keep=10.0, longest_retry=8.0, token=float("inf"))
 """Agents poll as in a cloud, and report their providers more often."""
 
 

@@ -11,9 +11,9 @@ import msgspec
 
 from roost.agent.drivers.driver_loader import BUILT_IN, load_driver
 from roost.agent.errors import StateUnusable
-from roost.agent.options import GROUP
+from roost.agent.options import AgentOptions
 from roost.agent.persistent_state import StateDirectory, kept_session
-from roost.agent.program import open_conf, read_tokens
+from roost.agent.program import read_tokens
 from roost.agent.protocol.client import HttpEndpoint, tls_context
 from roost.agent.protocol.errors import AccessRefused, AgentProtocolError, EndpointUnavailable, SessionLost
 from roost.agent.protocol.exposure import CHANGE, exposure_of
@@ -61,12 +61,11 @@ class CheckedAgent(msgspec.Struct, frozen=True, kw_only=True):
 
 def check_options(agent: CheckedAgent) -> Iterator[DoctorVerdict]:
     """Check that options are valid, and that the driver and its file of providers can be loaded."""
-    conf = open_conf(agent.source)
-    driver = agent.driver or conf[GROUP].driver
+    options = agent.source.read(AgentOptions)
+    driver = agent.driver or options.driver
     load_driver(driver)(agent.source)
-    location = conf[GROUP].provider_config_location
-    if location:
-        read_provider_config(Path(location))
+    if options.provider_config_location:
+        read_provider_config(Path(options.provider_config_location))
     yield DoctorVerdict("ok", f"the options are valid, and the driver is {driver}")
     if agent.driver is None or agent.driver in BUILT_IN:
         # Only the chosen driver knows its options.

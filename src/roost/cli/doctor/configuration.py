@@ -85,8 +85,7 @@ def _get_token(deployment: Deployment) -> Iterator[DoctorVerdict]:
     from roost.web.auth.token_check import known_options
 
     conf = deployment.source.open()
-    for group, options in known_options(conf, deployment.source).items():
-        deployment.source.register(conf, group, options)
+    deployment.source.register(conf, known_options(conf, deployment.source))
     section = conf[_TOKENS]
     try:
         plugin: Any = loading.load_auth_from_conf_options(conf, _TOKENS)

@@ -18,8 +18,9 @@ from roost.placement.client import HttpPlacement
 from roost.placement.client.transport import OLDEST, is_older
 from roost.placement.errors import PlacementError
 from roost.process.option_source import refused_value
+from roost.records.options import RecordOptions
 from roost.records.tables import SCHEMA as RECORDS_SCHEMA
-from roost.server.scheduler.options import SchedulingOptions, open_conf, read_scheduling_options
+from roost.server.scheduler.options import SchedulingOptions, read_scheduling_options
 from roost.server.scheduler.server import check_options as check_scheduling
 from roost.state.api_database.cell_mappings import CELL0, CellMapping, url_of
 from roost.state.api_database.requests import Requests
@@ -151,7 +152,7 @@ def check_cell(deployment: Deployment, mapping: CellMapping) -> Iterator[DoctorV
 
 def check_records(deployment: Deployment) -> Iterator[DoctorVerdict]:
     """Check that runs can be recorded."""
-    records = open_conf(deployment.source).records
+    records = deployment.source.read(RecordOptions)
     if records.backend == "jsonl":
         path = Path(records.path).absolute()
         if os.access(path if path.exists() else path.parent, os.W_OK):

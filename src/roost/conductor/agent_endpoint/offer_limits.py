@@ -2,26 +2,46 @@
 
 from collections.abc import Collection, Mapping
 
-import msgspec
-
 from roost.agent.protocol.types import ProviderRefusal
 from roost.model.inventory import Inventory
 from roost.model.node import NodeReport
 from roost.model.node_amounts import amounts_of
+from roost.model.vocabulary import is_custom, standard_resource_classes
 from roost.placement.interface import Placement
+from roost.process.options import OptionStruct, option
 
 Offer = Mapping[str, Inventory]
 """The inventories of one provider by resource class."""
 
 
-class OfferLimits(msgspec.Struct, frozen=True):
-    """The greatest allocation ratio of an inventory, and by resource class the greatest total of a tree.
+def _totals(texts: Mapping[str, str]) -> Mapping[str, int]:
+    totals: dict[str, int] = {}
+    for name, text in texts.items():
+        if not is_custom(name) and name not in standard_resource_classes():
+            raise ValueError(f"[conductor] agent_total_limits: {name!r} is no name of a resource class")
+        if not text.isascii() or not text.isdigit():
+            raise ValueError(f"[conductor] agent_total_limits: {text!r} of {name} is no whole number")
+        totals[name] = int(text)
+    return totals
 
-    ``ratio``: None for any. A class that ``totals`` does not name has any total.
-    """
 
-    ratio: float | None = None
-    totals: Mapping[str, int] = {}
+class OfferLimits(OptionStruct, frozen=True, group="conductor"):
+    """The greatest allocation ratio of an inventory, and by resource class the greatest total of a tree."""
+
+    ratio: float | None = option(
+        None,
+        name="agent_ratio_limit",
+        min=0.0,
+        help="The greatest allocation ratio of an inventory that the agents of this cell's hosts may offer. "
+        "Without it they may offer any.",
+    )
+    totals: Mapping[str, int] = option(
+        {},
+        name="agent_total_limits",
+        parse=_totals,
+        help="By resource class, the greatest total that the agent of a host may offer on one node and its "
+        "children, such as VCPU:512,MEMORY_MB:4194304. Classes that are not named have none.",
+    )
 
     def excess(self, offered: Mapping[str, tuple[int, float]]) -> str | None:
         """Return why an offer exceeds the limits, None if not. ``offered``: class -> (total, ratio)."""

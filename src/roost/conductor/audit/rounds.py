@@ -2,8 +2,6 @@
 
 from collections.abc import Collection, Iterable
 
-import msgspec
-
 from roost.conductor.audit.audit_reads import AT_ONCE, Look, look
 from roost.conductor.audit.findings import DRY_RUN, Observed, allowed, judged
 from roost.conductor.audit.places import Misplaced, Places, look_at_places
@@ -11,6 +9,7 @@ from roost.conductor.audit.repairs import repair
 from roost.conductor.questions import PLACEMENT, ConsumersOn, ProviderRoots
 from roost.placement.errors import NotFound, PlacementError
 from roost.process.context import Context
+from roost.process.options import OptionStruct, option
 from roost.scheduler.selection.claim_result import is_outage, one_line
 from roost.state.api_database.audit import (
     DONE,
@@ -50,20 +49,36 @@ SHARE = 0.1
 """Share of the time that rounds may take. A cloud with many instances is audited less often."""
 
 
-class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The times of the audit, and the limit of its repairs.
+class AuditOptions(OptionStruct, frozen=True, kw_only=True, group="conductor"):
+    """The times of the audit, in seconds, and the limit of its repairs.
 
-    Seconds: ``every`` between two rounds at least, ``settle`` between the two looks of a round, ``step``
-    between two steps, ``look`` between two checks whether an operator has asked for a round. A host that does
-    not poll within ``settle`` counts as silent. ``most_repairs``: a round with more repairs, first claims
-    aside, makes none, and asks an operator.
+    ``step``: between two steps. ``look``: between two checks whether an operator has asked for a round. First
+    claims do not count as repairs.
     """
 
-    every: float = 60.0
-    settle: float = 30.0
+    every: float = option(
+        60.0,
+        name="audit_seconds",
+        min=1.0,
+        help="Least seconds between two rounds of the audit, in each of which one of the conductors compares "
+        "all claims, mappings and instances. Rounds take a tenth of the time at most.",
+    )
+    settle: float = option(
+        30.0,
+        name="audit_settle_seconds",
+        min=1.0,
+        help="Seconds between the two looks of a round at what differs. What both see is a finding. Nothing "
+        "is repaired on hosts whose agents have not polled in between.",
+    )
     step: float = 0.05
     look: float = 5.0
-    most_repairs: int = 10
+    most_repairs: int = option(
+        10,
+        name="audit_repairs_limit",
+        min=0,
+        help="A round of the audit with more repairs than this makes none, and asks an operator: `roost "
+        "audit`. With 0 it always does.",
+    )
 
 
 def audit_tenure(process: str, times: LeaseTimes) -> Tenure:

@@ -38,9 +38,20 @@ Aliases = Mapping[str, PciAlias]
 def aliases_from(texts: Iterable[str], *, in_placement: bool = False) -> dict[str, PciAlias]:
     """Read aliases from JSON objects in Nova's form, one object in each text.
 
+    ``in_placement``: see `check_aliases`.
+
+    Raises:
+        ValueError: an object is invalid, or two contradict each other.
+    """
+    aliases = merged_aliases(texts)
+    check_aliases(aliases, in_placement=in_placement)
+    return aliases
+
+
+def merged_aliases(texts: Iterable[str]) -> dict[str, PciAlias]:
+    """Read aliases that `check_aliases` has yet to check.
+
     Objects with the same name are alternatives; their device types and NUMA policies must be the same.
-    ``in_placement``: devices are resource providers, so that there is one object a name, and it has a
-    ``resource_class`` or both ids.
 
     Raises:
         ValueError: an object is invalid, or two contradict each other.
@@ -57,6 +68,18 @@ def aliases_from(texts: Iterable[str], *, in_placement: bool = False) -> dict[st
         if other.specs[0].get("dev_type") != alias.specs[0].get("dev_type"):
             raise ValueError(f"alias {alias.name!r} has two values of device_type")
         aliases[alias.name] = msgspec.structs.replace(other, specs=(*other.specs, *alias.specs))
+    return aliases
+
+
+def check_aliases(aliases: Aliases, *, in_placement: bool) -> None:
+    """Check that each alias names its devices.
+
+    ``in_placement``: devices are resource providers, so that there is one object a name, and it has a
+    ``resource_class`` or both ids.
+
+    Raises:
+        ValueError: an alias names none, or too many.
+    """
     for name, alias in aliases.items():
         if in_placement and len(alias.specs) > 1:
             raise ValueError(f"alias {name!r} is given twice, and pci_in_placement allows one spec an alias")
@@ -65,7 +88,6 @@ def aliases_from(texts: Iterable[str], *, in_placement: bool = False) -> dict[st
             if not ids and not (in_placement and "resource_class" in spec):
                 instead = ", or a resource_class" if in_placement else ""
                 raise ValueError(f"alias {name!r} needs vendor_id and product_id{instead}")
-    return aliases
 
 
 def _alias(text: str) -> PciAlias:

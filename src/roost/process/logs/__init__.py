@@ -13,12 +13,12 @@ outages        a line at the beginning and the end of an outage, and one a minut
 
 from roost.process.logs.configuration import (
     ACCESS_LOGGER,
-    LogOptions,
     collected_messages,
     configure_logs,
     logging_config,
     silence,
 )
+from roost.process.logs.options import LogOptions
 from roost.process.logs.request_ids import RequestIds, current_requests, new_request_ids, serving
 
 __all__ = [

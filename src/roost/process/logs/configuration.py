@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import structlog
 
 from roost.model.errors import OperatorError
 from roost.process.logs.format import LineFormatter
+from roost.process.logs.options import LogOptions
 
 ACCESS_LOGGER = "roost.access"
 """The logger of the access lines."""
@@ -50,28 +50,6 @@ class _Syslog(logging.handlers.SysLogHandler):
     """Sends lines to syslog, with the program's name in front, by which syslog files them."""
 
     ident = "roost: "
-
-
-class LogOptions(msgspec.Struct, frozen=True):
-    """The options of logging of one process.
-
-    - ``debug``: whether all messages are logged, or only warnings and errors.
-    - ``levels``: pairs of a logger and its level.
-    - ``file``: a path; None: no file.
-    - ``stderr``: whether records also go to standard error; without any other target they always do.
-    - ``syslog_facility``: the facility of syslog, such as ``daemon``; None: not to syslog.
-    - ``as_json``: JSON in place of text. ``date_format``: for strftime, of the local time; None: ISO 8601.
-    - ``access``: whether each request has an access line.
-    """
-
-    debug: bool = False
-    levels: tuple[tuple[str, int], ...] = ()
-    file: str | None = None
-    stderr: bool = False
-    syslog_facility: str | None = None
-    as_json: bool = False
-    date_format: str | None = None
-    access: bool = False
 
 
 def configure_logs(options: LogOptions | None = None) -> None:

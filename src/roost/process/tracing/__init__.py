@@ -16,25 +16,12 @@ from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
-import msgspec
+from roost.process.tracing.options import TracingOptions as TracingOptions
 
 Kind = Literal["internal", "server", "client"]
 Attribute = str | int | float | bool
 Here = Any
 """The place of a span in its trace, for `shared_span`. None while tracing is off."""
-
-
-class TracingOptions(msgspec.Struct, frozen=True):
-    """The options of tracing. None leaves a value to OpenTelemetry's variables ``OTEL_…``.
-
-    - ``endpoint``: the URL of a collector that takes OTLP over HTTP.
-    - ``ratio``: the share of traces that are recorded, from 0 to 1, if the client has not decided it.
-    """
-
-    enabled: bool = False
-    endpoint: str | None = None
-    ratio: float | None = None
-    service_name: str | None = None
 
 
 class Tracer(Protocol):

@@ -2,26 +2,28 @@
 
 from collections.abc import Hashable
 
-import msgspec
-from oslo_config import cfg
-
 from roost.fleet.columns import Bools
 from roost.model.spec import RequestSpec
+from roost.process.options import OptionStruct, option
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.aggregate_numbers import words
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER, PluginOptions
+from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER
 from roost.scheduler.request.image_properties import says_something, with_current_names
 from roost.scheduler.request.keys.key import ANY, Key
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
-class IsolationOptions(msgspec.Struct, frozen=True):
+class IsolationOptions(OptionStruct, frozen=True, group=FILTER_SCHEDULER):
     """Options: only properties that begin with namespace and separator are compared, without one all."""
 
-    aggregate_image_properties_isolation_namespace: str | None = None
-    aggregate_image_properties_isolation_separator: str = "."
+    aggregate_image_properties_isolation_namespace: str | None = option(
+        None, help="AggregateImagePropertiesIsolation compares only properties in this namespace."
+    )
+    aggregate_image_properties_isolation_separator: str = option(
+        ".", help="This separates the namespace from the rest of a property's name."
+    )
 
 
 class AggregateImagePropertiesIsolation:
@@ -34,21 +36,7 @@ class AggregateImagePropertiesIsolation:
     name = "AggregateImagePropertiesIsolation"
     looks_at = Looks.REPORT
     runs_on_rebuild = True
-    OPTIONS = PluginOptions(
-        FILTER_SCHEDULER,
-        (
-            cfg.StrOpt(
-                "aggregate_image_properties_isolation_namespace",
-                help="AggregateImagePropertiesIsolation compares only properties in this namespace.",
-            ),
-            cfg.StrOpt(
-                "aggregate_image_properties_isolation_separator",
-                default=".",
-                help="This separates the namespace from the rest of a property's name.",
-            ),
-        ),
-        IsolationOptions,
-    )
+    OPTIONS = IsolationOptions
 
     def __init__(self, options: IsolationOptions) -> None:
         namespace = options.aggregate_image_properties_isolation_namespace

@@ -3,27 +3,28 @@
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
-import msgspec
 import numpy as np
-from oslo_config import cfg
 
 from roost.fleet.columns import Bools
 from roost.model.node import SupportedInstance
+from roost.process.options import OptionStruct, option
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER, PluginOptions
+from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER
 from roost.scheduler.request.hypervisor_versions import Requirement, requirement_of, satisfies
 from roost.scheduler.request.image_properties import spelled, with_current_names
 from roost.scheduler.request.keys.key import Key
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
-class ImagePropertiesOptions(msgspec.Struct, frozen=True):
+class ImagePropertiesOptions(OptionStruct, frozen=True, group=FILTER_SCHEDULER):
     """``image_properties_default_architecture``: of images that name none; None: they run on any host."""
 
-    image_properties_default_architecture: str | None = None
+    image_properties_default_architecture: str | None = option(
+        None, help="ImagePropertiesFilter takes this for the architecture of images that do not name one."
+    )
 
 
 class ImagePropertiesFilter:
@@ -48,16 +49,7 @@ class ImagePropertiesFilter:
     )
     looks_at = Looks.REPORT
     runs_on_rebuild = True
-    OPTIONS = PluginOptions(
-        FILTER_SCHEDULER,
-        (
-            cfg.StrOpt(
-                "image_properties_default_architecture",
-                help="ImagePropertiesFilter takes this for the architecture of images that do not name one.",
-            ),
-        ),
-        ImagePropertiesOptions,
-    )
+    OPTIONS = ImagePropertiesOptions
 
     def __init__(self, options: ImagePropertiesOptions) -> None:
         default = options.image_properties_default_architecture

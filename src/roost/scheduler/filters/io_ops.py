@@ -1,30 +1,16 @@
 """Hosts with fewer instances that burden the disk than the option allows."""
 
-import msgspec
-from oslo_config import cfg
-
+from roost.process.options import OptionStruct, option
 from roost.scheduler.plugins.host_limits import HostLimit
-from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER, PluginOptions
+from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER
 
 
-class IoOpsOptions(msgspec.Struct, frozen=True):
+class IoOpsOptions(OptionStruct, frozen=True, group=FILTER_SCHEDULER):
     """``max_io_ops_per_host``: a host with so many I/O operations gets no further instance."""
 
-    max_io_ops_per_host: int = 8
-
-
-LIMIT_OPTIONS = PluginOptions(
-    FILTER_SCHEDULER,
-    (
-        cfg.IntOpt(
-            "max_io_ops_per_host",
-            default=8,
-            min=0,
-            help="IoOpsFilter passes hosts with fewer instances that burden the disk.",
-        ),
-    ),
-    IoOpsOptions,
-)
+    max_io_ops_per_host: int = option(
+        8, min=0, help="IoOpsFilter passes hosts with fewer instances that burden the disk."
+    )
 
 
 class IoOpsFilter(HostLimit):
@@ -36,7 +22,7 @@ class IoOpsFilter(HostLimit):
     name = "IoOpsFilter"
     column = "num_io_ops"
     limit = "max_io_ops_per_host"
-    OPTIONS = LIMIT_OPTIONS
+    OPTIONS = IoOpsOptions
 
 
 PLUGIN = IoOpsFilter

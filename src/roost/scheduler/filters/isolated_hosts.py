@@ -2,21 +2,25 @@
 
 from collections.abc import Collection, Hashable
 
-import msgspec
-from oslo_config import cfg
-
+from roost.process.options import OptionStruct, option
 from roost.scheduler.candidates.candidate_source import HostView
-from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER, PluginOptions
+from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER
 from roost.scheduler.plugins.plugins import Named
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
-class IsolatedHostsOptions(msgspec.Struct, frozen=True):
+class IsolatedHostsOptions(OptionStruct, frozen=True, group=FILTER_SCHEDULER):
     """``isolated_hosts``: names of compute services. ``isolated_images``: ids of images."""
 
-    isolated_hosts: frozenset[str] = frozenset()
-    isolated_images: frozenset[str] = frozenset()
-    restrict_isolated_hosts_to_isolated_images: bool = True
+    isolated_hosts: frozenset[str] = option(
+        frozenset(), help="IsolatedHostsFilter keeps these hosts for the isolated images."
+    )
+    isolated_images: frozenset[str] = option(
+        frozenset(), help="IsolatedHostsFilter restricts these images, by id, to the isolated hosts."
+    )
+    restrict_isolated_hosts_to_isolated_images: bool = option(
+        True, help="Other images may not use isolated hosts."
+    )
 
 
 class IsolatedHostsFilter:
@@ -28,27 +32,7 @@ class IsolatedHostsFilter:
 
     name = "IsolatedHostsFilter"
     runs_on_rebuild = True
-    OPTIONS = PluginOptions(
-        FILTER_SCHEDULER,
-        (
-            cfg.ListOpt(
-                "isolated_hosts",
-                default=[],
-                help="IsolatedHostsFilter keeps these hosts for the isolated images.",
-            ),
-            cfg.ListOpt(
-                "isolated_images",
-                default=[],
-                help="IsolatedHostsFilter restricts these images, by id, to the isolated hosts.",
-            ),
-            cfg.BoolOpt(
-                "restrict_isolated_hosts_to_isolated_images",
-                default=True,
-                help="Other images may not use isolated hosts.",
-            ),
-        ),
-        IsolatedHostsOptions,
-    )
+    OPTIONS = IsolatedHostsOptions
 
     def __init__(self, options: IsolatedHostsOptions) -> None:
         self._options = options

@@ -3,7 +3,7 @@
 from roost.fleet.columns import Bools
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.plugins.metrics_options import METRICS_OPTIONS, MetricsOptions
+from roost.scheduler.plugins.metrics_options import MetricsOptions
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
@@ -15,7 +15,7 @@ class MetricsFilter:
 
     name = "MetricsFilter"
     looks_at = Looks.REPORT
-    OPTIONS = METRICS_OPTIONS
+    OPTIONS = MetricsOptions
 
     def __init__(self, options: MetricsOptions) -> None:
         self._metrics = tuple(options.weight_setting)

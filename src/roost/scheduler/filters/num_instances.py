@@ -1,30 +1,16 @@
 """Hosts with fewer instances than the option allows."""
 
-import msgspec
-from oslo_config import cfg
-
+from roost.process.options import OptionStruct, option
 from roost.scheduler.plugins.host_limits import HostLimit
-from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER, PluginOptions
+from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER
 
 
-class NumInstancesOptions(msgspec.Struct, frozen=True):
+class NumInstancesOptions(OptionStruct, frozen=True, group=FILTER_SCHEDULER):
     """``max_instances_per_host``: a host with so many instances gets no further one."""
 
-    max_instances_per_host: int = 50
-
-
-LIMIT_OPTIONS = PluginOptions(
-    FILTER_SCHEDULER,
-    (
-        cfg.IntOpt(
-            "max_instances_per_host",
-            default=50,
-            min=1,
-            help="NumInstancesFilter passes hosts with fewer instances.",
-        ),
-    ),
-    NumInstancesOptions,
-)
+    max_instances_per_host: int = option(
+        50, min=1, help="NumInstancesFilter passes hosts with fewer instances."
+    )
 
 
 class NumInstancesFilter(HostLimit):
@@ -36,7 +22,7 @@ class NumInstancesFilter(HostLimit):
     name = "NumInstancesFilter"
     column = "num_instances"
     limit = "max_instances_per_host"
-    OPTIONS = LIMIT_OPTIONS
+    OPTIONS = NumInstancesOptions
 
 
 PLUGIN = NumInstancesFilter

@@ -6,7 +6,6 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 import numpy as np
-from oslo_config import cfg
 
 from roost.fleet.columns import Bools
 from roost.fleet.hardware.fit import Fit, fit
@@ -17,6 +16,7 @@ from roost.model.allocation import Candidate
 from roost.model.assignment import Assignment
 from roost.model.pci import PciRequest
 from roost.model.spec import NetworkMetadata
+from roost.process.options import OptionStruct, option
 from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.filters.pci_passthrough import AlikePools, free_pools, on_their_cards, wanted_of
 from roost.scheduler.nodes.numa_columns import is_exact
@@ -24,7 +24,6 @@ from roost.scheduler.nodes.numa_topologies import NumaTopologies, limits_of
 from roost.scheduler.nodes.pci_near_cells import DevicesNearCells
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.plugins.plugin_options import PluginOptions
 from roost.scheduler.plugins.plugins import Lack
 from roost.scheduler.request.demand.guest_topology import wanted_topology
 from roost.scheduler.request.demand.numa_groups import NUMA_ROOT, is_of_tree
@@ -32,24 +31,14 @@ from roost.scheduler.request.demand.pci import pci_requests
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
-class NumaOptions(msgspec.Struct, frozen=True):
+class NumaOptions(OptionStruct, frozen=True, group="compute"):
     """``packing_host_numa_cells_allocation_strategy``: host cells in use are tried before empty ones."""
 
-    packing_host_numa_cells_allocation_strategy: bool = False
-
-
-OPTIONS = PluginOptions(
-    "compute",
-    (
-        cfg.BoolOpt(
-            "packing_host_numa_cells_allocation_strategy",
-            default=False,
-            help="A guest gets the NUMA cells of its host that are used most, so that others stay whole. "
-            "Otherwise it gets those that are used least.",
-        ),
-    ),
-    NumaOptions,
-)
+    packing_host_numa_cells_allocation_strategy: bool = option(
+        False,
+        help="A guest gets the NUMA cells of its host that are used most, so that others stay whole. "
+        "Otherwise it gets those that are used least.",
+    )
 
 
 class _Wanted(NamedTuple):
@@ -68,7 +57,7 @@ class NUMATopologyFilter:
     name = "NUMATopologyFilter"
     looks_at = Looks.REPORT | Looks.TREE
     depends_on_claims = True
-    OPTIONS = OPTIONS
+    OPTIONS = NumaOptions
 
     def __init__(self, options: NumaOptions) -> None:
         self._pack = options.packing_host_numa_cells_allocation_strategy

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from roost.scheduler.errors import UnknownPlugin
 from roost.scheduler.plugins.plain_plugins import PlainFilter, PlainWeigher, multiplier_key_of
-from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER, PluginOptions
+from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER, PluginOptions, declared_options
 from roost.scheduler.request.keys.key import Key
 
 FILTER: Final = "filter"
@@ -53,13 +53,12 @@ class PluginClass:
         is_plain = hasattr(found, method) and not (hasattr(found, "mask") or hasattr(found, "raw"))
         if not is_plain and (lacking := _lacking(kind, found)):
             raise UnknownPlugin(f"it lacks {', '.join(lacking)}")
-        options = getattr(found, "OPTIONS", None)
         key = multiplier_key_of(found) if kind == WEIGHER else ""
         return cls(
             make=(lambda *own: wrapper(found(*own))) if is_plain else found,
             name=found.__name__ if is_plain else found.name,
             module=found.__module__,
-            options=options if isinstance(options, PluginOptions) else None,
+            options=declared_options(found),
             reads=tuple(getattr(found, "reads", ())),
             beyond_nova=bool(getattr(found, "beyond_nova", False)),
             multiplier_key=key,

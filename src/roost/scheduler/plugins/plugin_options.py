@@ -1,32 +1,36 @@
 """The options of one filter or weigher: a typed value, read from a section of the configuration."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-from oslo_config import cfg, types
+from oslo_config import cfg
 
+from roost.process.options import OptionStruct, options_by_group, options_of_group, read_struct
 from roost.scheduler.errors import BadOptions
+
+S = TypeVar("S", bound=OptionStruct)
 
 FILTER_SCHEDULER = "filter_scheduler"
 """The section of Nova's options of filters and weighers."""
 
 
 class PluginOptions(NamedTuple):
-    """The options that a plugin declares as its class attribute ``OPTIONS``.
+    """The options of a plugin, from its class attribute ``OPTIONS``.
 
-    ``group``: the section. ``struct``: a msgspec struct, frozen, with a default for each field; the fields
-    have the names of ``options``. The plugin is constructed with one such struct. Several plugins may declare
-    the same options.
+    There a plugin declares an `OptionStruct` whose fields all have defaults, and is constructed with one.
+    Several plugins may declare the same. Where options of oslo.config are at hand, a plugin may declare this
+    value instead: ``struct`` is a frozen msgspec struct whose fields have the names of ``options``.
 
     Example::
 
-        class Quiet(msgspec.Struct, frozen=True):
-            most_decibels: float = 40.0
+        class Quiet(OptionStruct, frozen=True, group="quiet_filter"):
+            most_decibels: float = option(40.0, min=0.0, help="Hosts that are louder are left out.")
 
         class QuietFilter:
             name = "QuietFilter"
-            OPTIONS = PluginOptions("quiet_filter", (cfg.FloatOpt("most_decibels", default=40.0),), Quiet)
+            OPTIONS = Quiet
 
             def __init__(self, options: Quiet) -> None:
                 self._options = options
@@ -42,18 +46,41 @@ class PluginOptions(NamedTuple):
         Raises:
             BadOptions: a value is invalid, or another plugin declares one of the options differently.
         """
-        try:
+        if issubclass(self.struct, OptionStruct):
+            return read_scheduler_struct(conf, self.struct)
+        with _bad_options(self.group):
             conf.register_opts(self.options, group=self.group)
             section = conf[self.group]
             values = {option.dest: section[option.dest] for option in self.options}
             return msgspec.convert(values, self.struct, strict=False)
-        except (cfg.ConfigFileValueError, cfg.DuplicateOptError, ValueError) as error:
-            raise BadOptions(f"options [{self.group}]: {error}") from error
 
 
-def ratios_option(name: str, help: str) -> cfg.Opt:
-    """Return an option of numbers by name, in Nova's form ``name=1.0, other=-0.5``."""
-    return cfg.Opt(name, type=types.Dict(types.Float(), key_value_separator="="), default={}, help=help)
+def read_scheduler_struct(conf: cfg.ConfigOpts, struct: type[S], **given: Any) -> S:
+    """Register and read options of the scheduler. ``given``: as in `read_struct`.
+
+    Raises:
+        BadOptions: a value is invalid, or a plugin declares one of the options differently.
+    """
+    with _bad_options(struct.group):
+        for group, options in options_by_group(struct).items():
+            conf.register_opts(options, group=group)
+        return read_struct(conf, struct, **given)
+
+
+@contextmanager
+def _bad_options(group: str) -> Iterator[None]:
+    try:
+        yield
+    except (cfg.ConfigFileValueError, cfg.DuplicateOptError, ValueError) as error:
+        raise BadOptions(f"options [{group}]: {error}") from error
+
+
+def declared_options(plugin: object) -> PluginOptions | None:
+    """Return the options that a plugin or its class declares; None if it declares none."""
+    declared = getattr(plugin, "OPTIONS", None)
+    if isinstance(declared, type) and issubclass(declared, OptionStruct):
+        return PluginOptions(declared.group, options_of_group(declared)[declared.group], declared)
+    return declared if isinstance(declared, PluginOptions) else None
 
 
 def check_ratios(option: str, ratios: Mapping[str, Any]) -> None:

@@ -1,17 +1,15 @@
 """Device profiles: the accelerators that flavors and ports ask for by the name of a profile."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from oslo_config import cfg
 
 from roost.model.allocation import Resources
 from roost.model.vocabulary import MAX_INT
-from roost.scheduler.errors import BadOptions
+from roost.process.options import OptionStruct, option
 
-GROUP: Final = "accelerators"
 _KEY: Final = re.compile("(resources|trait):([A-Z0-9_]{1,255})")
 
 
@@ -25,25 +23,6 @@ class ProfileGroup(msgspec.Struct, frozen=True):
 
 Profiles = Mapping[str, tuple[ProfileGroup, ...]]
 """The groups of each device profile, by its name."""
-
-
-class AcceleratorOptions(msgspec.Struct, frozen=True):
-    """``profiles``: the device profiles by name."""
-
-    profiles: dict[str, tuple[ProfileGroup, ...]] = {}
-
-
-OPTIONS: dict[str, list[cfg.Opt]] = {
-    GROUP: [
-        cfg.MultiStrOpt(
-            "device_profile",
-            default=[],
-            help="A device profile, which flavors ask for by the extra spec accel:device_profile=NAME and "
-            "ports by their device_profile. A JSON object in the form of Cyborg: name, and groups, each with "
-            "keys resources:CLASS and trait:NAME; keys that begin with accel: are left to the host.",
-        ),
-    ],
-}
 
 
 class _Written(msgspec.Struct):
@@ -71,18 +50,25 @@ def profiles_from(texts: Iterable[str]) -> dict[str, tuple[ProfileGroup, ...]]:
     return profiles
 
 
-def accelerator_options_from(conf: cfg.ConfigOpts) -> AcceleratorOptions:
-    """Read the options from a configuration.
-
-    Raises:
-        BadOptions: a device profile is invalid.
-    """
-    for group, options in OPTIONS.items():
-        conf.register_opts(options, group=group)
+def _profiles(texts: Sequence[str]) -> dict[str, tuple[ProfileGroup, ...]]:
     try:
-        return AcceleratorOptions(profiles_from(conf[GROUP].device_profile))
-    except (cfg.ConfigFileValueError, ValueError) as error:
-        raise BadOptions(f"options [{GROUP}]: device_profile: {error}") from error
+        return profiles_from(texts)
+    except ValueError as error:
+        raise ValueError(f"device_profile: {error}") from error
+
+
+class AcceleratorOptions(OptionStruct, frozen=True, group="accelerators"):
+    """``profiles``: the device profiles by name."""
+
+    profiles: dict[str, tuple[ProfileGroup, ...]] = option(
+        (),
+        name="device_profile",
+        parse=_profiles,
+        multi=True,
+        help="A device profile, which flavors ask for by the extra spec accel:device_profile=NAME and "
+        "ports by their device_profile. A JSON object in the form of Cyborg: name, and groups, each with "
+        "keys resources:CLASS and trait:NAME; keys that begin with accel: are left to the host.",
+    )
 
 
 def _group(profile: str, written: Mapping[str, Any]) -> ProfileGroup:

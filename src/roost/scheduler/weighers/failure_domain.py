@@ -3,24 +3,26 @@
 from collections import Counter
 from collections.abc import Hashable
 
-import msgspec
 import numpy as np
-from oslo_config import cfg
 
 from roost.fleet.columns import Float64
+from roost.process.options import OptionStruct, option
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.plugins.plugin_options import PluginOptions
 from roost.scheduler.pool.group_members import ELSEWHERE
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 GROUP = "failure_domain_weigher"
 
 
-class FailureDomainOptions(msgspec.Struct, frozen=True):
+class FailureDomainOptions(OptionStruct, frozen=True, group=GROUP):
     """``metadata_key``: the hosts whose aggregates have the same value for it are one failure domain."""
 
-    metadata_key: str = "availability_zone"
+    metadata_key: str = option(
+        "availability_zone",
+        help="Hosts whose aggregates have the same value for this metadata key are one failure "
+        "domain of FailureDomainWeigher.",
+    )
 
 
 class FailureDomainWeigher:
@@ -37,18 +39,7 @@ class FailureDomainWeigher:
     beyond_nova = True
     looks_at = Looks.REPORT | Looks.MEMBERS
     reads_other_hosts = True
-    OPTIONS = PluginOptions(
-        GROUP,
-        (
-            cfg.StrOpt(
-                "metadata_key",
-                default="availability_zone",
-                help="Hosts whose aggregates have the same value for this metadata key are one failure "
-                "domain of FailureDomainWeigher.",
-            ),
-        ),
-        FailureDomainOptions,
-    )
+    OPTIONS = FailureDomainOptions
 
     def __init__(self, options: FailureDomainOptions) -> None:
         self._key = options.metadata_key

@@ -5,25 +5,30 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from oslo_config import cfg
 
 from roost.fleet.columns import Float64, Int64
 from roost.model.allocation import Candidate
+from roost.process.options import OptionStruct, option
 from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.plugins.fragmentation import HostColumns, TypicalRequest, fragmentation
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.plugins.plugin_options import PluginOptions
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 GROUP = "fragmentation_weigher"
 
 
-class FragmentationOptions(msgspec.Struct, frozen=True):
+class FragmentationOptions(OptionStruct, frozen=True, group=GROUP):
     """``resource_class``: of the devices. ``workload_file``: typical requests as JSON, a list of
     `roost.scheduler.plugins.fragmentation.TypicalRequest`; without a file the weigher does not apply."""
 
-    resource_class: str = "VGPU"
-    workload_file: str | None = None
+    resource_class: str = option(
+        "VGPU", help="FragmentationWeigher keeps the devices of this resource class usable."
+    )
+    workload_file: str | None = option(
+        None,
+        help="A JSON file with typical requests: a list of objects with share, resources, devices, "
+        "amount and traits.",
+    )
 
 
 class FragmentationWeigher:
@@ -39,22 +44,7 @@ class FragmentationWeigher:
     default_multiplier = 1.0
     beyond_nova = True
     looks_at = Looks.TREE
-    OPTIONS = PluginOptions(
-        GROUP,
-        (
-            cfg.StrOpt(
-                "resource_class",
-                default="VGPU",
-                help="FragmentationWeigher keeps the devices of this resource class usable.",
-            ),
-            cfg.StrOpt(
-                "workload_file",
-                help="A JSON file with typical requests: a list of objects with share, resources, devices, "
-                "amount and traits.",
-            ),
-        ),
-        FragmentationOptions,
-    )
+    OPTIONS = FragmentationOptions
 
     def __init__(self, options: FragmentationOptions) -> None:
         self._device = options.resource_class

@@ -3,17 +3,15 @@
 from collections import Counter
 from collections.abc import Hashable
 
-import msgspec
 import numpy as np
 
 from roost.fleet.columns import Float64
+from roost.process.options import OptionStruct, option
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugin_options import (
     FILTER_SCHEDULER,
-    PluginOptions,
     check_ratios,
-    ratios_option,
 )
 from roost.scheduler.request.image_properties import with_current_names
 from roost.scheduler.request.keys.key import ANY, Key
@@ -22,10 +20,14 @@ from roost.scheduler.request.scheduling_request import GroupPlacement, Schedulin
 SETTING = "image_props_weight_setting"
 
 
-class ImagePropsOptions(msgspec.Struct, frozen=True):
+class ImagePropsOptions(OptionStruct, frozen=True, group=FILTER_SCHEDULER):
     """``image_props_weight_setting``: ratio of each property by name; empty: 1 for all properties."""
 
-    image_props_weight_setting: dict[str, float] = {}
+    image_props_weight_setting: dict[str, float] = option(
+        {},
+        help="ImagePropertiesWeigher counts the named properties, each times its ratio, as in "
+        "os_distro=1.0; without any all properties count 1.",
+    )
 
     def __post_init__(self) -> None:
         check_ratios(SETTING, self.image_props_weight_setting)
@@ -40,17 +42,7 @@ class ImagePropertiesWeigher:
     multiplier_key = "image_props_weight_multiplier"
     default_multiplier = 0.0
     looks_at = Looks.REPORT
-    OPTIONS = PluginOptions(
-        FILTER_SCHEDULER,
-        (
-            ratios_option(
-                SETTING,
-                help="ImagePropertiesWeigher counts the named properties, each times its ratio, as in "
-                "os_distro=1.0; without any all properties count 1.",
-            ),
-        ),
-        ImagePropsOptions,
-    )
+    OPTIONS = ImagePropsOptions
 
     def __init__(self, options: ImagePropsOptions) -> None:
         self._ratios = options.image_props_weight_setting

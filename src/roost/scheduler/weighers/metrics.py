@@ -6,7 +6,7 @@ from roost.fleet.columns import Float64
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import CannotWeigh
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.plugins.metrics_options import METRICS, METRICS_OPTIONS, MetricsOptions
+from roost.scheduler.plugins.metrics_options import METRICS, MetricsOptions
 from roost.scheduler.plugins.plugins import Weigher
 from roost.scheduler.pool.weights import multiplier_of
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
@@ -25,7 +25,7 @@ class MetricsWeigher:
     multiplier_option = (METRICS, "weight_multiplier")
     default_multiplier = 1.0
     looks_at = Looks.REPORT
-    OPTIONS = METRICS_OPTIONS
+    OPTIONS = MetricsOptions
 
     def __init__(self, options: MetricsOptions) -> None:
         self._options = options

@@ -15,7 +15,7 @@ from roost.records import RecordQueue, open_records
 from roost.server.all_in_one.system import API_DB, SystemOptions
 from roost.server.conductor.options import read_conducting_options
 from roost.server.scheduler.options import open_conf
-from roost.state.api_database.cell_mappings import CELL0, OPTIONS, section_of
+from roost.state.api_database.cell_mappings import CELL0, cell_options, section_of
 
 
 def in_directory(source: Source, directory: Path) -> Source:
@@ -84,5 +84,5 @@ def _records(directory: Path) -> tuple[Setting, ...]:
 
 def _connection(source: Source, cell: str) -> str | None:
     conf = source.open()
-    source.register(conf, section_of(cell), OPTIONS)
+    source.register(conf, cell_options(section_of(cell)))
     return conf[section_of(cell)].connection  # type: ignore[no-any-return]

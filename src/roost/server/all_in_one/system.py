@@ -11,8 +11,8 @@ import sqlalchemy as sa
 import structlog
 
 from roost.agent.drivers.simulated import Script, SimulatedDriver
-from roost.agent.host import AgentTimes
 from roost.agent.hosted_agents import HostedAgents
+from roost.agent.options import AgentTimes
 from roost.conductor.agent_endpoint.service import AgentService
 from roost.conductor.aggregates.host_aggregates import HostAggregates
 from roost.conductor.super_conductor import SuperConductor
@@ -299,7 +299,7 @@ class System:
                 (there.host.name, agents, SimulatedDriver(there.host, self.options.script), None)
                 for there in self.layout.cells[name]
             ],
-            times=AgentTimes(poll=seconds, health=seconds),
+            times=AgentTimes(poll=seconds, health=seconds, token=float("inf")),
         )
         if not self._owns(cell.database):
             self._stack.push_async_callback(fleet.leave)

@@ -1,8 +1,5 @@
 """The options of `roost scheduler`."""
 
-from collections.abc import Sequence
-from typing import Final
-
 import msgspec
 from msgspec.structs import replace
 from oslo_config import cfg
@@ -11,36 +8,17 @@ from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions, read_options
 from roost.placement.options import shown_options as shown_http_options
 from roost.process.option_source import Source, refused_value
+from roost.process.options import option, options_by_group, options_of_group, read_struct
 from roost.process.report import masked_options
-from roost.records.options import GROUP as RECORDS
-from roost.records.options import OPTIONS as RECORD_OPTIONS
+from roost.records.options import RecordOptions
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.options import all_options as scheduler_options
 from roost.scheduler.options import options_from
-from roost.state.api_database.api_database import GROUP as API_DATABASE
-from roost.state.api_database.api_database import OPTIONS as API_DATABASE_OPTIONS
+from roost.state.api_database.api_database import ApiDatabaseOptions
 from roost.storage import DatabaseUrl, configured_url
 
-GROUP: Final = "scheduler"
 
-OPTIONS = [
-    cfg.BoolOpt(
-        "hosts_from_placement",
-        default=False,
-        help="Root providers of placement that nobody reports for are hosts too, and always alive. For "
-        "platforms whose hosts have no agents.",
-    ),
-    cfg.FloatOpt(
-        "placement_hosts_seconds",
-        default=5.0,
-        min=0.0,
-        help="With hosts_from_placement, seconds between two readings of all hosts of a placement service "
-        "over HTTP.",
-    ),
-]
-
-
-class SchedulingOptions(PlacementOptions, frozen=True, kw_only=True):
+class SchedulingOptions(PlacementOptions, frozen=True, kw_only=True, group="scheduler"):
     """The configuration of the scheduler as a service, with the options that all services share.
 
     ``database``: the URL of the ledger; None: placement is reached over HTTP. ``api_database``: the URL of
@@ -50,8 +28,17 @@ class SchedulingOptions(PlacementOptions, frozen=True, kw_only=True):
     source: Source
     scheduler: SchedulerOptions
     api_database: DatabaseUrl | str | None = None
-    hosts_from_placement: bool = False
-    placement_hosts_seconds: float = 5.0
+    hosts_from_placement: bool = option(
+        False,
+        help="Root providers of placement that nobody reports for are hosts too, and always alive. For "
+        "platforms whose hosts have no agents.",
+    )
+    placement_hosts_seconds: float = option(
+        5.0,
+        min=0.0,
+        help="With hosts_from_placement, seconds between two readings of all hosts of a placement service "
+        "over HTTP.",
+    )
 
     @property
     def databases(self) -> dict[str, DatabaseUrl | str | None]:
@@ -61,12 +48,15 @@ class SchedulingOptions(PlacementOptions, frozen=True, kw_only=True):
 def open_conf(source: Source) -> cfg.ConfigOpts:
     """Open a configuration with the options of scheduler, records and conductors. Raises `OperatorError`."""
     conf = source.open()
-    for group, options in scheduler_options().items():
-        source.register(conf, group, options)
-    source.register(conf, GROUP, OPTIONS)
-    source.register(conf, RECORDS, RECORD_OPTIONS)
-    source.register(conf, API_DATABASE, API_DATABASE_OPTIONS)
+    source.register(conf, _groups())
     return conf
+
+
+def _groups() -> dict[str, list[cfg.Opt]]:
+    groups = scheduler_options()
+    for group, own in options_of_group(SchedulingOptions).items():
+        groups.setdefault(group, []).extend(own)
+    return {**groups, **options_by_group(RecordOptions, ApiDatabaseOptions)}
 
 
 def read_scheduling_options(
@@ -80,12 +70,12 @@ def read_scheduling_options(
     shared = read_options(source)
     conf = open_conf(source)
     try:
-        options = SchedulingOptions(
+        options = read_struct(
+            conf,
+            SchedulingOptions,
             **msgspec.structs.asdict(replace(shared, database=database or shared.database)),
             scheduler=options_from(conf),
-            api_database=configured_url(conf[API_DATABASE].connection, source, API_DATABASE),
-            hosts_from_placement=conf[GROUP].hosts_from_placement,
-            placement_hosts_seconds=conf[GROUP].placement_hosts_seconds,
+            api_database=configured_url(conf.api_database.connection, source, ApiDatabaseOptions.group),
         )
     except (cfg.Error, ValueError) as error:
         raise refused_value(error) from error
@@ -99,11 +89,4 @@ def read_scheduling_options(
 
 def shown_options(options: SchedulingOptions) -> dict[str, object]:
     """Return all options with their values, secrets masked, for the report of a process."""
-    of_scheduler = scheduler_options()
-    groups: dict[str, Sequence[cfg.Opt]] = {
-        **of_scheduler,
-        GROUP: [*of_scheduler.get(GROUP, ()), *OPTIONS],
-        RECORDS: RECORD_OPTIONS,
-        API_DATABASE: API_DATABASE_OPTIONS,
-    }
-    return {**shown_http_options(options), **masked_options(open_conf(options.source), groups)}
+    return {**shown_http_options(options), **masked_options(open_conf(options.source), _groups())}

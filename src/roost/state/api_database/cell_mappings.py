@@ -14,21 +14,23 @@ from sqlalchemy.engine import Connection
 
 from roost.model.errors import OperatorError
 from roost.process.option_source import Source
+from roost.process.options import OptionStruct, option, options_of_group
 from roost.state.api_database.tables import cell_mappings
 from roost.storage import DatabaseUnavailable, DatabaseUrl, configured_url, insert_missing
 
 CELL0: Final = "cell0"
 """The cell without hosts that keeps instances which could not be placed."""
 
-OPTIONS: Final = [
-    cfg.StrOpt(
-        "connection",
+
+class CellOptions(OptionStruct, frozen=True, group="cell_NAME"):
+    """The URL of the database of one cell. Each cell has a group of its own."""
+
+    connection: str | None = option(
+        None,
         secret=True,
         help="This is the SQLAlchemy URL of the database of cell NAME, in a group for each cell. Cell0, "
         "which keeps what could not be placed, has the group cell0.",
-    ),
-]
-"""The options of the group of one cell."""
+    )
 
 
 class CellMapping(msgspec.Struct, frozen=True):
@@ -42,6 +44,11 @@ class CellMapping(msgspec.Struct, frozen=True):
 def section_of(cell: str) -> str:
     """Return the default group of a cell in the configuration."""
     return cell if cell == CELL0 else f"cell_{cell}"
+
+
+def cell_options(section: str) -> dict[str, list[cfg.Opt]]:
+    """Return the options of the group of one cell."""
+    return options_of_group(CellOptions, section)
 
 
 def url_of(mapping: CellMapping, source: Source | None) -> DatabaseUrl:
@@ -63,7 +70,7 @@ def url_of(mapping: CellMapping, source: Source | None) -> DatabaseUrl:
 
 def _connection(source: Source, section: str) -> DatabaseUrl | None:
     conf = source.open()
-    source.register(conf, section, OPTIONS)
+    source.register(conf, cell_options(section))
     try:
         return configured_url(conf[section].connection, source, section)
     except (cfg.Error, ValueError) as error:

@@ -52,7 +52,7 @@ class JsonService:
         None if the group has no ``auth_type``. Raises `OperatorError`.
         """
         conf = source.open()
-        source.register(conf, group, [cfg.StrOpt("auth_type"), cfg.StrOpt("auth_section")])
+        source.register(conf, {group: [cfg.StrOpt("auth_type"), cfg.StrOpt("auth_section")]})
         if conf[group].auth_type is None and conf[group].auth_section is None:
             return None
         # Imported only here: its import takes as long as all others together.

@@ -120,13 +120,13 @@ def read_client_options(source: Source, group: str, service_type: str) -> Client
         loading.get_session_conf_options(),
         loading.get_adapter_conf_options(include_deprecated=False),
     ):
-        source.register(conf, group, options)
+        source.register(conf, {group: options})
     conf.set_default("timeout", ANSWER_SECONDS, group)
     conf.set_default("service_type", service_type, group)
     conf.set_default("valid_interfaces", _INTERFACES, group)
     section = conf[group].auth_section or group
     if section != group:
-        source.register(conf, section, loading.get_auth_common_conf_options())
+        source.register(conf, {section: loading.get_auth_common_conf_options()})
     try:
         if (kind := conf[section].auth_type) is None:
             raise OperatorError(
@@ -134,7 +134,7 @@ def read_client_options(source: Source, group: str, service_type: str) -> Client
                 "user_domain_name and project_domain_name there; or auth_type = admin_token, endpoint, token"
             )
         plugin_options = loading.get_auth_plugin_conf_options(loading.get_plugin_loader(kind))
-        source.register(conf, section, plugin_options)
+        source.register(conf, {section: plugin_options})
         plugin = loading.load_auth_from_conf_options(conf, group)
         session = loading.load_session_from_conf_options(conf, group, auth=plugin)
         adapter = loading.load_adapter_from_conf_options(conf, group, session=session, auth=plugin)
@@ -147,7 +147,7 @@ def client_options(source: Source, group: str) -> list[cfg.Opt]:
     """Return the options that `read_client_options` reads in a group, with those of its plugin if known."""
     conf = source.open()
     common = loading.get_auth_common_conf_options()
-    source.register(conf, group, common)
+    source.register(conf, {group: common})
     found = [
         *common,
         *loading.get_session_conf_options(),

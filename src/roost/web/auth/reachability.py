@@ -20,8 +20,7 @@ class Reachability:
     def __init__(self, source: Source, seconds: float) -> None:
         """Read the options. ``seconds``: time limit to connect, and to answer. Raises `OperatorError`."""
         conf = source.open()
-        for group, options in known_options(conf, source).items():
-            source.register(conf, group, options)
+        source.register(conf, known_options(conf, source))
         middleware = conf[GROUP]
         plugin = conf[middleware.auth_section or GROUP]
         url = next(filter(None, (plugin[name] for name in ("auth_url", "endpoint") if name in plugin)), None)

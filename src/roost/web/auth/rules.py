@@ -57,8 +57,7 @@ class PolicyRules:
         self, defaults: Iterable[policy.RuleDefault], source: Source | None, enforce_new_defaults: bool
     ) -> None:
         conf = (source or Source()).open()
-        for group, options in opts.list_opts():
-            (source or Source()).register(conf, group, options)
+        (source or Source()).register(conf, dict(opts.list_opts()))
         enforcer = policy.Enforcer(conf)
         if source is None:
             # An empty file: oslo.policy loads the defaults only after it has looked for files.

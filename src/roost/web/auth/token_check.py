@@ -67,8 +67,7 @@ class TokenCheck:
     def __init__(self, source: Source) -> None:
         """Read the options. Raises `OperatorError` if no token can be validated with them."""
         conf = source.open()
-        for group, options in known_options(conf, source).items():
-            source.register(conf, group, options)
+        source.register(conf, known_options(conf, source))
         conf.set_default("http_connect_timeout", _ANSWER_SECONDS, GROUP)
         section = conf[GROUP]
         if not (section.auth_type or section.auth_section):
@@ -121,10 +120,10 @@ def known_options(conf: cfg.ConfigOpts, source: Source) -> dict[str, list[cfg.Op
     found = {group: list(options) for group, options in auth_token.list_opts()}
     for option in found[GROUP]:
         if option.dest in ("auth_type", "auth_section"):
-            source.register(conf, GROUP, [option])
+            source.register(conf, {GROUP: [option]})
     section = conf[GROUP].auth_section or GROUP
     if section != GROUP:
-        source.register(conf, section, [each for each in found[GROUP] if each.dest == "auth_type"])
+        source.register(conf, {section: [each for each in found[GROUP] if each.dest == "auth_type"]})
     if kind := conf[section].auth_type:
         try:
             of_kind = loading.get_auth_plugin_conf_options(loading.get_plugin_loader(kind))
