@@ -276,11 +276,11 @@ def test_a_pool_counts_for_the_trees_that_it_serves_only_where_the_answer_flips(
     end, evaluated = kept.flips.end, kept.evaluated
     take(fleet, "c0", "nfs", {"DISK_GB": 90})
     kept.catch_up()
-    assert (kept.flips.end, kept.evaluated) == (end, evaluated + 1), "there is room for one more"
+    assert kept.flips.end == end, "there is room for one more"
     take(fleet, "c1", "nfs", {"DISK_GB": 1})
     kept.catch_up()
     assert kept.flips.since(end) == set(served)
-    assert (kept.full_evaluations, kept.evaluated) == (1, evaluated + 2)
+    assert (kept.full_evaluations, kept.evaluated) == (1, evaluated), "the pool's own tree lacks a class"
     assert not len(kept.local_roots())
 
 
@@ -318,7 +318,7 @@ def test_a_pool_that_changes_concerns_the_trees_that_it_serves_before_or_after()
     assert changed(TraitsChanged("nfs", (), (SHARING,)))[1] == {*first, *second}
     assert kept.full_evaluations == 1
     assert kept.evaluated == evaluated + 5, "the pool's own tree, each time"
-    assert kept.searches == 3, "with the pool, without it, and its own tree"
+    assert kept.searches == 2, "with the pool, and without it for its own tree"
 
 
 def test_the_queries_used_last_are_kept() -> None:

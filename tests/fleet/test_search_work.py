@@ -15,9 +15,10 @@ from roost.fleet.feasibility import feasibilities
 from roost.fleet.near_misses import explain_fully
 from roost.fleet.work import WorkBudget
 from roost.model.change import TraitsChanged
+from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery, RequestGroup
 from support.fleets import fleet_of
-from support.oracle import World
+from support.oracle import Provider, World
 from support.shapes import (
     FIRST,
     SECOND,
@@ -251,3 +252,38 @@ def test_a_tree_of_thousands_that_is_reshaped_is_evaluated_together() -> None:
     row = max(fleet.rows().tolist())
     fleet.apply(TraitsChanged(fleet.uuid(row), (), ("CUSTOM_NEW",)))
     assert lines_of(kept.catch_up) < 2_000 * 40
+
+
+def odd_hosts(number: int) -> World:
+    """Hosts, each with devices in an order of its own: trees of as many forms."""
+    world: World = {}
+    for host in range(number):
+        world[f"host{host}"] = Provider(None, {"VCPU": Inventory(8)})
+        for device in range(12):
+            has = {FIRST if host >> device & 1 else SECOND: Inventory(4)}
+            world[f"device{host}-{device}"] = Provider(f"host{host}", has)
+    return world
+
+
+def test_an_evaluation_that_ran_out_of_work_is_continued_and_not_begun_anew() -> None:
+    whole, parts = fleet_of(odd_hosts(600)), fleet_of(odd_hosts(600))
+    for fleet in (whole, parts):
+        feasibilities(fleet).prepare()
+    expected = choices(whole, pair(), kept=True)
+    all_units = work_of(whole, lambda: feasibilities(whole).of(pair()).local_roots())
+    units, calls = all_units // 10, 1
+    while feasibilities(parts).evaluate(pair(), units) is not None:
+        calls += 1
+        # A part may need more than a tenth of all.
+        units += units // 10
+    assert 2 < calls < 15
+    assert list(choices(parts, pair(), kept=True)) == list(expected)
+
+
+def test_hosts_without_a_class_are_not_evaluated() -> None:
+    fleet = fleet_of(odd_hosts(600))
+    feasibilities(fleet).prepare()
+    lacking = CandidateQuery((RequestGroup({FIRST: 1, "CUSTOM_THIRD": 1}),))
+    assert 10 * work_of(fleet, lambda: list(choices(fleet, lacking, kept=True))) < work_of(
+        fleet, lambda: list(choices(fleet, pair(), kept=True))
+    )

@@ -14,6 +14,7 @@ from roost.ledger.collector import YOUNG_OBJECTS
 def collector() -> Iterator[None]:
     before = gc.get_threshold()
     yield
+    gc.callbacks.clear()
     gc.unfreeze()
     gc.set_threshold(*before)
 
@@ -37,3 +38,25 @@ def test_what_is_loaded_is_visited_no_more():
     loaded = [[] for _ in range(100)]
     keep_what_is_loaded()
     assert not any(each is loaded for each in gc.get_objects())
+
+
+def test_what_a_whole_collection_finds_alive_is_visited_no_more():
+    keep_what_is_loaded()
+    cached = [[] for _ in range(100)]
+    assert any(each is cached for each in gc.get_objects())
+    gc.collect()
+    assert not any(each is cached for each in gc.get_objects())
+    cycle = weakref.ref(Cycle())
+    gc.collect()
+    assert cycle() is None
+
+
+def test_exempt_garbage_is_found_when_very_much_is_exempt(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("roost.ledger.collector.SPARE_OBJECTS", -gc.get_freeze_count() - 10_000_000)
+    keep_what_is_loaded()
+    cycle = Cycle()
+    gc.collect()
+    seen = weakref.ref(cycle)
+    del cycle
+    gc.collect()
+    assert seen() is None

@@ -162,12 +162,14 @@ def test_a_flavor_that_odd_hosts_have_not_seen_is_evaluated_ahead_of_the_decisio
 
 def test_what_decisions_take_is_some_tens_of_milliseconds() -> None:
     one, two = (bounds.decision_work(number, 1_000) for number in (1, 2))
-    assert one.left <= 105_000
-    assert two.left - one.left == 5_000
+    assert one.left <= 64_000
+    assert two.left - one.left == 4_000
     # What is kept has a limit of its own, which grows with the fleet.
     larger = bounds.decision_work(1, 2_000)
     assert one.kept_left and two.kept_left and larger.kept_left
     assert one.kept_left <= 80_000
-    assert two.kept_left - one.kept_left == 10_000
+    assert two.kept_left - one.kept_left == 5_000
     assert larger.kept_left - one.kept_left == 6_000
     assert larger.left == one.left
+    # However many instances are asked for, it is less than a tenth of a second.
+    assert bounds.decision_work(1_000, 1_000).left <= 150_000

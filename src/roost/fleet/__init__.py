@@ -46,6 +46,7 @@ Feasibility, cached from one request to the next
     feasibility        the cache: the feasibility of each of the queries used last
     tree_feasibility   the trees that can serve one query, brought up to date after each change
     tree_forms         the trees by form, equal for trees with the same parents and classes
+    pending_trees      the trees that an evaluation of all trees has still to evaluate
     pools              the sharing providers, and the trees that they serve
     term_bits          the terms of a query, and the bits of a tree that say which providers could serve them
     position_bits      the bits of the providers at one position of trees

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from roost.fleet.assignments import Assignment
 from roost.fleet.fleet import Fleet
-from roost.fleet.work import CANDIDATE
+from roost.fleet.work import AMOUNT, CANDIDATE
 from roost.model.allocation import Allocations, Candidate, Resources
 
 
@@ -23,7 +23,7 @@ Choice = tuple[int, Assignment]
 def candidate_of(fleet: Fleet, needs: Sequence[Need], choice: Choice) -> Candidate:
     """Return a candidate with uuids for rows. Raises `TooMuchWork`."""
     anchor, rows = choice
-    fleet.meter.spend(CANDIDATE + len(rows))
+    fleet.meter.spend(CANDIDATE + AMOUNT * len(rows))
     allocations: Allocations = {}
     mappings: dict[str, list[str]] = {}
     for need, row in zip(needs, rows, strict=True):

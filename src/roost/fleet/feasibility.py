@@ -45,7 +45,10 @@ class Feasibilities:
         self._current_forms()
 
     def of(self, query: CandidateQuery) -> Feasibility:
-        """Return the feasibility of a query, computed now if not kept. Call `catch_up` before reading it."""
+        """Return the feasibility of a query, computed now if not kept. Call `catch_up` before reading it.
+
+        Raises `TooMuchWork`; the next call continues.
+        """
         return self._of_key(_encode(query), query)
 
     def for_answer(self, query: CandidateQuery) -> Feasibility | None:
@@ -81,12 +84,14 @@ class Feasibilities:
                 found.local_roots()
         except TooMuchWork:
             known = self._of.get(_encode(query))
-            return -1 if known is None else known.searches
+            return -1 if known is None else known.progress
         return None
 
     def once(self, query: CandidateQuery) -> Feasibility:
         """Return the feasibility of a query, computed now and not kept."""
-        return Feasibility(self._fleet, query, self._current_forms())
+        found = Feasibility(self._fleet, query, self._current_forms())
+        found.catch_up()
+        return found
 
     def _of_key(self, key: bytes, query: CandidateQuery) -> Feasibility:
         found = self._of.get(key)
@@ -97,6 +102,8 @@ class Feasibilities:
             while len(self._of) >= most:
                 self._of.popitem(last=False)
             self._of[key] = found
+            # Kept before it is evaluated: what one operation has not the units for, the next continues.
+            found.catch_up()
         self._of.move_to_end(key)
         return found
 

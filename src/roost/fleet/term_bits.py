@@ -27,6 +27,7 @@ from roost.fleet.query_terms import NO_OPTIONS, Term, matching_rows, split_terms
 from roost.fleet.splitting import Splitting
 from roost.fleet.term_kind import TermKind, has_trait, is_conditional, is_in_aggregate
 from roost.fleet.tree_forms import TreeForm
+from roost.fleet.work import POSITION_SET
 from roost.model.request import CandidateQuery
 
 
@@ -163,8 +164,8 @@ class QueryTerms:
     ``kinds``: terms with equal demands; ``kind_of``: the number of each term's kind; ``spread``: the kinds of
     the unsuffixed group, as bits. ``required``: the traits that the unsuffixed group requires of its
     providers jointly. ``amounts``: the demanded amounts of each class that several terms can take from one
-    provider. ``unsplit``: the indexes of the terms that stay whole in a split; ``rest``: the query of these
-    terms.
+    provider. ``asked``: the resource classes of all terms. ``unsplit``: the indexes of the terms that stay
+    whole in a split; ``rest``: the query of these terms.
     """
 
     def __init__(self, fleet: Fleet, query: CandidateQuery) -> None:
@@ -208,7 +209,7 @@ class QueryTerms:
             self.rest = msgspec.structs.replace(query, groups=groups)
         self._at: dict[frozenset[str] | None, PositionBits] = {}
         self.positions: list[PositionBits] = []
-        self._asked = frozenset(demanded)
+        self.asked = frozenset(demanded)
         self._kinds_with: dict[str | None, list[TermKind]] = {}
         for kind in self.kinds:
             first = next((name for name, _ in kind.resources), None)
@@ -217,8 +218,9 @@ class QueryTerms:
 
     def at(self, classes: frozenset[str] | None) -> PositionBits:
         """Return the bits of the positions with these resource classes, or of pools for None."""
-        asked = None if classes is None else classes & self._asked
+        asked = None if classes is None else classes & self.asked
         if asked not in self._at:
+            self.fleet.meter.spend_once(POSITION_SET)
             found = self._at[asked] = PositionBits(self, asked, len(self.positions))
             self.positions.append(found)
         return self._at[asked]
@@ -232,9 +234,9 @@ class QueryTerms:
             key=lambda kind: kind.number,
         )
 
-    def served(self, among: Sequence[int] | None = None) -> ServedKinds:
-        """Return the providers that could serve each kind. ``among``: rows to look at, None for all."""
-        rows = None if among is None else np.array(among, dtype=np.intp)
+    def served(self, among: Sequence[int] | Rows) -> ServedKinds:
+        """Return which providers of some rows could serve each kind."""
+        rows = np.sort(np.array(among, dtype=np.intp))
         found = []
         for kind in self.kinds:
             served: Bools = np.zeros(self.fleet.n_rows, dtype=np.bool_)

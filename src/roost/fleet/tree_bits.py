@@ -10,12 +10,16 @@ from typing import Final
 import numpy as np
 
 from roost.fleet.term_bits import FormBits, QueryTerms, ServedKinds
+from roost.fleet.work import EVALUATION
 
 TOGETHER: Final = 100
 """Providers for which one vector operation evaluates a condition in one unit of work."""
 
 COLUMN: Final = 20
 """Fixed units of work of the vector operation of one condition."""
+
+_FEW: Final = 5
+"""Providers below which a vector operation does not pay."""
 
 
 def bits_together(
@@ -36,7 +40,11 @@ def bits_together(
     meter.spend_once(len(rows))
     for some in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
         position = terms.positions[numbers.item(some[0])]
-        if position.width:
+        if position.width and len(some) < _FEW:
+            meter.spend_once(EVALUATION * position.cost * len(some))
+            for place in some.tolist():
+                found[place] = position.of(rows.item(place))
+        elif position.width:
             meter.spend_once(COLUMN + position.cost * (COLUMN + len(some) // TOGETHER))
             bits = position.of_each(rows[some], served.kinds)
             for place, its in zip(some.tolist(), bits, strict=True):

@@ -23,31 +23,32 @@ _CONDITIONS = 4
 EXCLUDED = 0
 """The code of a tree whose root does not have the traits that the query demands."""
 
+LACKING = 1
+"""The code of a tree that no pool serves and whose form lacks a class that the query demands.
 
-class _Code:
-    """The variant and the bits of the trees with one code. ``solution`` is None until a reader needs it."""
-
-    __slots__ = ("bits", "solution", "variant")
-
-    def __init__(self, variant: int, bits: int) -> None:
-        self.variant = variant
-        self.bits = bits
-        self.solution: TreeSolution | None = None
+It has no bits and no candidates, as `EXCLUDED`. Where hosts are of many kinds, most trees have this code.
+"""
 
 
 class TreeCodes:
     """The codes assigned so far, each with the solution of its trees if it was needed.
 
+    Variants, bits and solutions are lists by code: thousands of trees may have a code of their own for each
+    query, and the garbage collector would visit an object for each of them.
+
     Nothing may be asked before the first `begin_anew`. ``searches`` counts the solutions that were computed.
     """
 
-    _codes: list[_Code]
+    _variant: list[int]
+    _bits: list[int]
+    _solution: list[TreeSolution | None]
     _known: dict[tuple[int, int], int]
     _solutions: dict[object, TreeSolution]
     _with_pool: defaultdict[int, list[int]]
     _forms_bits: dict[int, FormBits]
     _at_sets: list[PositionBits]
     _pool_bits: dict[int, int]
+    _hopeless: TreeSolution | None
 
     def __init__(self, fleet: Fleet, terms: QueryTerms, forms: TreeForms) -> None:
         self._fleet = fleet
@@ -56,13 +57,14 @@ class TreeCodes:
         self.searches = 0
 
     def __len__(self) -> int:
-        return len(self._codes)
+        return len(self._bits)
 
     def begin_anew(self) -> None:
         """Forget all codes, because the forms of trees are numbered anew."""
-        self._codes = [_Code(-1, 0)]
+        self._variant, self._bits, self._solution = [-1, -1], [0, 0], [None, None]
         self._known = {}
         self._solutions = {}
+        self._hopeless = None
         self._with_pool = defaultdict(list)
         self._forms_bits = {}
         self._at_sets = []
@@ -74,23 +76,25 @@ class TreeCodes:
         """Return the code of the trees with a variant and bits."""
         code = self._known.get((variant, bits))
         if code is None:
-            code = self._known[variant, bits] = len(self._codes)
-            self._codes.append(_Code(variant, bits))
+            code = self._known[variant, bits] = len(self._bits)
+            self._variant.append(variant)
+            self._bits.append(bits)
+            self._solution.append(None)
             for pool, _ in self._forms.variants[variant].pools:
                 self._with_pool[pool].append(code)
         return code
 
     def bits(self, code: int) -> int:
         """Return the bits of the trees with a code."""
-        return self._codes[code].bits
+        return self._bits[code]
 
     def variant(self, code: int) -> int:
-        """Return the number of the variant of the trees with a code; -1 for `EXCLUDED`."""
-        return self._codes[code].variant
+        """Return the number of the variant of the trees with a code; -1 for `EXCLUDED` and `LACKING`."""
+        return self._variant[code]
 
     def variants(self) -> Int32:
         """Return the numbers of the variants of all codes: int32[len(self)]."""
-        return np.array([each.variant for each in self._codes], dtype=np.int32)
+        return np.array(self._variant, dtype=np.int32)
 
     def form_bits(self, form: TreeForm) -> FormBits:
         """Return the bits of a form for the query."""
@@ -105,7 +109,7 @@ class TreeCodes:
 
     def is_local(self, code: int) -> bool:
         """Return whether the trees with a code have a candidate that takes something from the tree itself."""
-        return code != EXCLUDED and self.solution(code).local
+        return code > LACKING and self.solution(code).local
 
     def local(self, codes: Int32) -> Bools:
         """Return `is_local` by code: bool[len(self)], False outside of ``codes``."""
@@ -113,36 +117,40 @@ class TreeCodes:
 
     def hopeful(self, codes: Int32) -> Bools:
         """Return by code whether trees may have candidates: bool[len(self)], False outside of ``codes``."""
-        return self._where(codes, lambda code: code != EXCLUDED and not self.solution(code).hopeless)
+        return self._where(codes, lambda code: code > LACKING and not self.solution(code).hopeless)
 
     def solution(self, code: int) -> TreeSolution:
         """Return the solution of the trees with a code."""
-        known = self._codes[code]
-        if known.solution is None:
-            form, pools = self._forms.variants[known.variant]
-            serving = tuple(self._serving(pools)) if pools else ()
-            key = (form.number, known.bits, serving)
-            solution = self._solutions.get(key)
-            if solution is None:
-                if len(self._solutions) % _MOST_SEARCHED == _MOST_SEARCHED - 1:
-                    self.forget_assignments()
-                if len(self._solutions) >= SPARE_CODES:
-                    self._solutions.clear()
-                self.searches += 1
-                solution = TreeSolution(
-                    self._terms, self.form_bits(form), known.bits, serving, self._fleet.meter
-                )
-                self._solutions[key] = solution
-            known.solution = solution
-        return known.solution
+        known = self._solution[code]
+        if known is None:
+            known = self._solution[code] = self._solve(code)
+        return known
+
+    def _solve(self, code: int) -> TreeSolution:
+        bits = self._bits[code]
+        form, pools = self._forms.variants[self._variant[code]]
+        serving = tuple(self._serving(pools)) if pools else ()
+        key = (form.number, bits, serving)
+        solution = self._solutions.get(key)
+        if solution is None:
+            if len(self._solutions) % _MOST_SEARCHED == _MOST_SEARCHED - 1:
+                self.forget_assignments()
+            if len(self._solutions) >= SPARE_CODES:
+                self._solutions.clear()
+            self.searches += 1
+            solution = TreeSolution(self._terms, self.form_bits(form), bits, serving, self._fleet.meter)
+            if solution.hopeless:
+                # All of these are alike, and most solutions are.
+                solution = self._hopeless = self._hopeless or solution
+            self._solutions[key] = solution
+        return solution
 
     def rows(self, code: int, first: int) -> list[int]:
         """Return the row at each position of the layout of a tree with a code.
 
         ``first``: where the tree's own rows begin in `TreeForms.rows`.
         """
-        known = self._codes[code]
-        form, pools = self._forms.variants[known.variant]
+        form, pools = self._forms.variants[self._variant[code]]
         rows: list[int] = self._forms.rows[first : first + len(form.parents)].tolist()
         order = self.solution(code).order
         if pools:
@@ -171,8 +179,7 @@ class TreeCodes:
         self._pool_bits[pool] = bits
         flipped = []
         for code in self._with_pool[pool]:
-            known = self._codes[code]
-            was, known.solution = known.solution, None
+            was, self._solution[code] = self._solution[code], None
             if flipping and (was is None or was.local) != self.is_local(code):
                 flipped.append(code)
         return flipped
@@ -190,6 +197,6 @@ class TreeCodes:
     def _where(self, codes: Int32, said: Callable[[int], bool]) -> Bools:
         """Return the result of ``said`` by code: bool[len(self)], False outside of ``codes``."""
         in_use = np.flatnonzero(np.bincount(codes))
-        found = np.zeros(len(self._codes), dtype=np.bool_)
+        found = np.zeros(len(self), dtype=np.bool_)
         found[in_use] = [said(code) for code in in_use.tolist()]
         return found

@@ -24,11 +24,12 @@ from roost.fleet.distinct import distinct
 from roost.fleet.errors import TooMuchWork
 from roost.fleet.fleet import Fleet
 from roost.fleet.invalidation_log import InvalidationLog
+from roost.fleet.pending_trees import PendingTrees
 from roost.fleet.splitting import with_parts
 from roost.fleet.term_bits import QueryTerms, ServedKinds
 from roost.fleet.tree_bits import COLUMN, TOGETHER, bits_together
-from roost.fleet.tree_codes import EXCLUDED, SPARE_CODES, TreeCodes
-from roost.fleet.tree_forms import FEW_TREES, TreeForm, TreeForms
+from roost.fleet.tree_codes import EXCLUDED, LACKING, SPARE_CODES, TreeCodes
+from roost.fleet.tree_forms import TreeForm, TreeForms
 from roost.fleet.work import EVALUATION, TERM, TREE
 from roost.model.allocation import Candidate
 from roost.model.request import CandidateQuery
@@ -53,11 +54,6 @@ class Feasibility:
     ``full_evaluations`` of all trees.
     """
 
-    _at: int
-    _structure_at: int
-    _epoch: int
-    _regroupings: int
-    _most_codes: int
     _flipping: bool
     located: bool
     """True once `local_roots` has evaluated all trees. Later changes cost little."""
@@ -75,27 +71,38 @@ class Feasibility:
         self.evaluated = self.full_evaluations = 0
         self._code: Int32 = np.zeros(0, dtype=np.int32)
         self._codes = TreeCodes(fleet, self._terms, forms)
-        self._build()
+        self._at = self._structure_at = self._epoch = self._regroupings = self._most_codes = _NEVER
+        self._pending = PendingTrees([])
 
     @property
     def searches(self) -> int:
         """The number of layouts that were searched."""
         return self._codes.searches
 
+    @property
+    def progress(self) -> int:
+        """A number that rises with everything whose result is kept."""
+        return self.searches + len(self._terms.positions) + self._pending.done
+
     # Keeping up
 
     def catch_up(self) -> None:
-        """Apply the fleet's changes. Raises `TooMuchWork`; the next call then evaluates all trees."""
-        try:
-            self._take_in()
-        except TooMuchWork:
-            self._at = _NEVER
-            raise
+        """Apply the fleet's changes, and evaluate the trees that are not evaluated yet.
+
+        Raises `TooMuchWork`; the next call continues.
+        """
+        if self._fleet.invalidations.end != self._at:
+            try:
+                self._take_in()
+            except TooMuchWork:
+                self._at = _NEVER
+                raise
+        if self._pending:
+            with self._meter.once():
+                self._evaluate_pending()
 
     def _take_in(self) -> None:
         fleet, forms = self._fleet, self._forms
-        if fleet.invalidations.end == self._at:
-            return
         forms.catch_up()
         touched = fleet.invalidations.since(self._at)
         restructured = forms.restructured.since(self._structure_at) if forms.epoch == self._epoch else None
@@ -103,9 +110,10 @@ class Feasibility:
             touched is None
             or restructured is None
             or len(touched) > max(_ONE_BY_ONE, forms.n_trees // 16)
-            or len(self._codes) > self._most_codes
+            or len(self._codes) > self._most_codes >= 0
         ):
-            self._build()
+            with self._meter.once():
+                self._begin_anew()
             return
         self._at, self._structure_at = fleet.invalidations.end, forms.restructured.end
         self._code = grown(self._code, forms.n_trees, EXCLUDED)
@@ -124,7 +132,7 @@ class Feasibility:
             return
         tree = forms.tree_at.item(fleet.root.item(row))
         code = self._code.item(tree)
-        if code == EXCLUDED or tree in restructured:
+        if code <= LACKING or tree in restructured:
             return
         self.evaluated += 1
         codes = self._codes
@@ -142,7 +150,10 @@ class Feasibility:
         forms = self._forms
         self.evaluated += 1
         root, form, code = forms.root.item(tree), forms.form_of.item(tree), EXCLUDED
-        if form >= 0 and self._terms.root_allowed(root):
+        variant = forms.variant_of.item(tree)
+        if form >= 0 and self._is_lacking(variant):
+            code = LACKING
+        elif form >= 0 and self._terms.root_allowed(root):
             its = self._codes.form_bits(forms.forms[form])
             if len(its.positions) > _ONE_BY_ONE:
                 with self._meter.once():
@@ -151,7 +162,7 @@ class Feasibility:
                 return
             self._meter.spend_once(EVALUATION * its.cost + len(its.positions))
             bits = its.of(forms.rows_of(tree), root)
-            code = self._codes.code_of(forms.variant_of.item(tree), bits)
+            code = self._codes.code_of(variant, bits)
         self._put(tree, code)
 
     def _evaluate_together(self, trees: Sequence[int], served: ServedKinds) -> None:
@@ -185,7 +196,10 @@ class Feasibility:
         forms = self._forms
         self._regroupings = forms.regroupings
         codes, variants = self._codes_now(), forms.variant_of[: forms.n_trees]
-        trees = np.flatnonzero((codes != EXCLUDED) & (self._codes.variants()[codes] != variants))
+        lacking = np.array([self._is_lacking(number) for number in range(len(forms.variants))])
+        for tree in np.flatnonzero((codes == LACKING) & ~lacking[variants]).tolist():
+            self._evaluate_tree(tree)
+        trees = np.flatnonzero((codes > LACKING) & (self._codes.variants()[codes] != variants))
         pairs, inverse = distinct(codes[trees].astype(np.intp) * len(forms.variants) + variants[trees])
         olds, news = [], []
         for pair in pairs:
@@ -205,14 +219,9 @@ class Feasibility:
         for root in self._forms.root[trees].tolist():
             self.flips.append(root)
 
-    def _build(self) -> None:
-        """Evaluate all trees at once."""
-        with self._meter.once():
-            self._evaluate_all()
-
-    def _evaluate_all(self) -> None:
+    def _begin_anew(self) -> None:
+        """Forget everything: all trees are to be evaluated."""
         fleet, forms = self._fleet, self._forms
-        forms.catch_up()
         self._at, self._structure_at, self._epoch = (
             fleet.invalidations.end,
             forms.restructured.end,
@@ -225,27 +234,41 @@ class Feasibility:
         self._codes.begin_anew()
         self._code = np.full(max(forms.n_trees, 1), EXCLUDED, dtype=np.int32)
         self._changed()
+        lacking = self._lacking_forms()
         form_of = forms.form_of[: forms.n_trees]
-        counts = np.bincount(form_of[form_of >= 0], minlength=len(forms.forms))
-        rare, common = (
-            np.flatnonzero(which).tolist()
-            for which in ((counts > 0) & (counts < FEW_TREES), counts >= FEW_TREES)
-        )
-        size = sum(len(forms.forms[number]) * counts.item(number) for number in rare)
-        trees = np.flatnonzero((form_of >= 0) & (counts[form_of] < FEW_TREES))
-        served = self._terms.served() if common or size > _ONE_BY_ONE else ServedKinds((), None)
-        for number in common:
-            self._evaluate_form(forms.forms[number], served)
-        if size > _ONE_BY_ONE:
-            self._evaluate_together(trees[self._terms.roots_allowed(forms.root[trees])].tolist(), served)
-        else:
-            for tree in trees.tolist():
-                self._evaluate_tree(tree)
+        self._code[: forms.n_trees][(form_of >= 0) & lacking[form_of]] = LACKING
+        self._pending = PendingTrees.of(forms, lacking)
+        self._most_codes = _NEVER
+
+    def _evaluate_pending(self) -> None:
+        while self._pending:
+            part = self._pending.next()
+            for number in part.forms:
+                self._evaluate_form(self._forms.forms[number])
+            self._evaluate_rare(part.trees)
+            self._pending.drop()
+        self._changed()
         self._most_codes = 2 * len(self._codes) + SPARE_CODES
 
-    def _evaluate_form(self, form: TreeForm, served: ServedKinds) -> None:
+    def _evaluate_rare(self, trees: Sequence[int]) -> None:
+        """Evaluate trees of rare forms. Some may be gone since they were listed."""
+        forms = self._forms
+        trees = [tree for tree in trees if forms.form_of.item(tree) >= 0]
+        rows = [row for tree in trees for row in forms.rows_of(tree)]
+        if len(rows) <= _ONE_BY_ONE:
+            for tree in trees:
+                self._evaluate_tree(tree)
+            return
+        served = self._terms.served(rows)
+        allowed = self._terms.roots_allowed(forms.root[trees])
+        self._evaluate_together(np.array(trees)[allowed].tolist(), served)
+
+    def _evaluate_form(self, form: TreeForm) -> None:
         forms = self._forms
         trees, rows = form.columns(forms)
+        if not len(trees):
+            return
+        served = self._terms.served(rows.ravel())
         its = self._codes.form_bits(form)
         self._meter.spend_once(its.cost * (COLUMN + len(trees) // TOGETHER) + len(form))
         roots = forms.root[trees]
@@ -262,6 +285,21 @@ class Feasibility:
             )[places]
         codes[~self._terms.roots_allowed(roots)] = EXCLUDED
         self._code[trees] = codes
+
+    def _is_lacking(self, variant: int) -> bool:
+        """Return whether the trees of a variant lack a class of the query, and no pool serves them."""
+        form, pools = self._forms.variants[variant]
+        return not (pools or self._terms.asked <= form.all_classes)
+
+    def _lacking_forms(self) -> Bools:
+        """Return for each form whether all its trees lack a class of the query: bool[len(forms)]."""
+        forms = self._forms
+        self._meter.spend_once(len(forms.variants) // 2)
+        found: Bools = np.ones(len(forms.forms), dtype=np.bool_)
+        for number, (form, _) in enumerate(forms.variants):
+            if not self._is_lacking(number):
+                found[form.number] = False
+        return found
 
     # Reading
 
@@ -317,7 +355,7 @@ class Feasibility:
 
     def _assignments_of(self, code: int, first: int) -> Iterator[Assignment]:
         """Return the assignments of a tree with a code whose rows begin at ``first``."""
-        if code == EXCLUDED:
+        if code <= LACKING:
             return iter(())
         codes = self._codes
         rows = codes.rows(code, first)
@@ -354,7 +392,7 @@ class Feasibility:
         """
         tree = self._forms.tree_at.item(root)
         code = self._code.item(tree) if tree >= 0 else EXCLUDED
-        if not self.splits or code == EXCLUDED or not (solution := self._codes.solution(code)).split:
+        if not self.splits or code <= LACKING or not (solution := self._codes.solution(code)).split:
             return
         parts = self._terms.splitting.parts(self._forms.rows_of(tree))
         if parts is None:
@@ -374,7 +412,7 @@ class Feasibility:
             return False
         tree = self._forms.tree_at.item(root)
         code = self._code.item(tree) if tree >= 0 else EXCLUDED
-        return code != EXCLUDED and not self._codes.solution(code).unsplit
+        return code > LACKING and not self._codes.solution(code).unsplit
 
     @cached_property
     def _hopeful(self) -> Rows:

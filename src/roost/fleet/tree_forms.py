@@ -39,6 +39,7 @@ class TreeForm:
 
     By position: ``parents``, the position of the parent; ``classes``, of which the provider may have
     inventories; ``class_sets``, the number of this set of classes in `TreeForms.class_sets`.
+    ``all_classes``: those of all positions.
     """
 
     def __init__(self, number: int, key: FormKey, class_sets: "ClassSets") -> None:
@@ -46,6 +47,7 @@ class TreeForm:
         self.parents = [parent for parent, _ in key]
         self.class_sets = [class_sets.number(classes) for _, classes in key]
         self.classes = [class_sets.sets[number] for number in self.class_sets]
+        self.all_classes = frozenset[str]().union(*self.classes)
         self._columns: tuple[Rows, Rows] | None = None
 
     def __len__(self) -> int:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from roost.fleet.assignments import Assignment, Assignments
 from roost.fleet.errors import TooMuchWork
-from roost.fleet.position_bits import PositionBits
+from roost.fleet.position_bits import Bits, PositionBits
 from roost.fleet.term_bits import FormBits, QueryTerms
 from roost.fleet.tree_layout import TreeLayout
 from roost.fleet.work import ALIKE, POOL, POSITION, Meter
@@ -37,8 +37,9 @@ class TreeSolution:
     """The candidates that all trees with one form, equal bits and equal pools have, by position.
 
     ``order``: for each position of the layout, the position of the tree, or ``~n`` for the n-th pool.
-    Positions that could serve nothing are left out. A tree without unsplit candidates may have a split: then
-    the unsplit terms are assigned here, and `roost.fleet.splitting` finds the parts.
+    Positions that could serve nothing are left out; `hopeless` trees have none. A tree without unsplit
+    candidates may have a split: then the unsplit terms are assigned here, and `roost.fleet.splitting` finds
+    the parts.
     """
 
     def __init__(
@@ -55,17 +56,21 @@ class TreeSolution:
         meter.spend_once(POSITION * len(form.form) + POOL * len(pools))
         of_positions = form.bits_at(bits)
         self.order = _order(of_positions, pools)
-        self._own = [at >= 0 for at in self.order]
-        self._layout = _layout(terms, form, bits, pools, self.order, of_positions, meter)
+        decoded = _decoded(terms, form, bits, pools, self.order, of_positions)
+        options = _options(terms, decoded, meter)
         self._met = bits >> form.split + 1
-        if not bits >> form.split & 1 or not self._may_split():
+        if not bits >> form.split & 1 or not self._may_split(options):
             self._split = False
-        if not self._layout.options or not all(self._layout.options):
+        if not options or not all(options):
             self._unsplit = False
-            if self._split is False:
-                self._local = False
         elif not any(term.resources for term in terms.terms):
             self._local = False
+        if self.hopeless:
+            # Thousands of trees are: what no reader needs is not kept.
+            self._local, self.order = False, []
+            return
+        self._own = [at >= 0 for at in self.order]
+        self._layout = _layout(terms, form, pools, self.order, options, decoded, meter)
 
     @property
     def hopeless(self) -> bool:
@@ -135,9 +140,9 @@ class TreeSolution:
         """Drop the assignments."""
         self._assignments = self._beside = None
 
-    def _may_split(self) -> bool:
+    def _may_split(self, options: Sequence[list[int]]) -> bool:
         """Return whether each unsplit term has an option, and all required traits can be met."""
-        terms, options = self._terms, self._layout.options
+        terms = self._terms
         if not all(options[place] for place in terms.unsplit):
             return False
         return terms.rest is terms.query or self._met == (1 << len(terms.required)) - 1
@@ -190,35 +195,62 @@ def _order(of_positions: Sequence[int], pools: Sequence[SharingPool]) -> list[in
     return order + [~number for number in left]
 
 
-def _layout(
+class _Decoded(NamedTuple):
+    """The bits that some positions of a layout have in common, and the numbers of these positions.
+
+    ``barred``: the positions are pools that the unsuffixed group may not use.
+    """
+
+    bits: Bits
+    numbers: list[int]
+    barred: bool
+
+
+def _decoded(
     terms: QueryTerms,
     form: FormBits,
     bits: int,
     pools: Sequence[SharingPool],
     order: Sequence[int],
     of_positions: Sequence[int],
-    meter: Meter,
-) -> TreeLayout:
-    # Most devices are alike: bits are decoded once for all positions that have them.
+) -> list[_Decoded]:
+    """Decode the bits of the positions of a layout. Most devices are alike: their bits are decoded once."""
     alike: dict[tuple[PositionBits, int], list[int]] = {}
     for number, at in enumerate(order):
         key = (form.positions[at], of_positions[at]) if at >= 0 else (terms.pool, pools[~at].bits)
         alike.setdefault(key, []).append(number)
-    barred = bits >> form.barred & 1
+    barred = bool(bits >> form.barred & 1)
+    return [
+        _Decoded(position.read(its), numbers, barred and position is terms.pool and order[numbers[0]] < 0)
+        for (position, its), numbers in alike.items()
+    ]
+
+
+def _options(terms: QueryTerms, decoded: Sequence[_Decoded], meter: Meter) -> list[list[int]]:
+    """Return for each term its positions, ascending."""
     parts: list[list[list[int]]] = [[] for _ in terms.kinds]
-    trait_bits = [0] * len(order)
-    available = {name: [0] * len(order) for name in terms.amounts}
-    for (position, its), numbers in alike.items():
-        said = position.read(its)
-        bars = barred and position is terms.pool and order[numbers[0]] < 0
-        meter.spend_once(
-            ALIKE
-            + (len(said.kinds) * (2 + len(numbers) // _LISTED))
-            + len(numbers) * len(said.available) // 4
-        )
+    for said, numbers, bars in decoded:
+        meter.spend_once(ALIKE + len(said.kinds) * (2 + len(numbers) // _LISTED))
         for kind in said.kinds:
             if not (bars and terms.spread >> kind & 1):
                 parts[kind].append(numbers)
+    options = [its[0] if len(its) == 1 else sorted(chain.from_iterable(its)) for its in parts]
+    return [options[kind] for kind in terms.kind_of]
+
+
+def _layout(
+    terms: QueryTerms,
+    form: FormBits,
+    pools: Sequence[SharingPool],
+    order: Sequence[int],
+    options: list[list[int]],
+    decoded: Sequence[_Decoded],
+    meter: Meter,
+) -> TreeLayout:
+    trait_bits = [0] * len(order)
+    available = {name: [0] * len(order) for name in terms.amounts}
+    for said, numbers, _ in decoded:
+        meter.spend_once(len(numbers) * len(said.available) // 4)
         if said.traits:
             for number in numbers:
                 trait_bits[number] = said.traits
@@ -226,9 +258,8 @@ def _layout(
             column = available[name]
             for number in numbers:
                 column[number] = amount
-    options = [its[0] if len(its) == 1 else sorted(chain.from_iterable(its)) for its in parts]
     ancestor = _ancestors(form, pools, order) if terms.query.same_subtree else [-1] * len(order)
-    return TreeLayout([options[kind] for kind in terms.kind_of], ancestor, trait_bits, available)
+    return TreeLayout(options, ancestor, trait_bits, available)
 
 
 def _ancestors(form: FormBits, pools: Sequence[SharingPool], order: Sequence[int]) -> list[int]:

@@ -34,13 +34,19 @@ LAYOUT: Final = 20
 """Units to read one tree whose layout is not kept, beside one for each of its providers."""
 
 CANDIDATE: Final = 10
-"""Units to make a candidate with uuids from rows, and to read it."""
+"""Units to make a candidate with uuids from rows, and to read it, beside `AMOUNT` for each amount."""
+
+AMOUNT: Final = 3
+"""Units for each amount of a candidate that is made, or checked for room."""
 
 EVALUATION: Final = 4
 """Units to evaluate one provider by itself for one term."""
 
 POSITION: Final = 2
 """Units for each provider in the layout of one tree."""
+
+POSITION_SET: Final = 60
+"""Units to list what the providers with one set of resource classes could serve."""
 
 POOL: Final = 8
 """Units for each sharing provider in the layout of one tree."""

@@ -18,8 +18,8 @@ from roost.scheduler.cache.feasibility import by_roots_alone
 UNITS: Final = 20_000
 """Units of work of one part: some 10 ms."""
 
-MOST_UNITS: Final = 40_000
-"""Units of work of the longest part, where shorter ones make no progress: some 25 ms.
+MOST_UNITS: Final = 70_000
+"""Units of work of the longest part, where shorter ones make no progress: some 35 ms, twice that in a search.
 
 A query that needs more is left to the decision, whose own limit tells whether it is too much.
 """

@@ -8,7 +8,7 @@ import numpy as np
 
 from roost.fleet import Fleet
 from roost.fleet.columns import Bools, Rows
-from roost.fleet.work import CANDIDATE
+from roost.fleet.work import AMOUNT
 from roost.model.allocation import Candidate
 from roost.scheduler.candidates.candidate_source import ProviderLevels
 
@@ -41,8 +41,8 @@ def with_trait(fleet: Fleet, roots: Rows, trait: str) -> Bools:
 
 def still_fits(fleet: Fleet, candidate: Candidate) -> bool:
     """Return whether a candidate has room after the claims of the run. Raises `TooMuchWork`."""
-    fleet.meter.spend(CANDIDATE)
     for provider, resources in candidate.allocations.items():
+        fleet.meter.spend(AMOUNT * (1 + len(resources)))
         row = fleet.row(provider)
         for name, amount in resources.items():
             columns = fleet.inventory_columns(name)

@@ -5,15 +5,21 @@ from typing import Final
 from roost.fleet.work import WorkBudget
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 
-_UNITS_OF_DECISION: Final = 100_000
-"""Units of work that a decision inside the ledger's writer may take to search trees for candidates: some 50
+_UNITS_OF_DECISION: Final = 60_000
+"""Units of work that a decision inside the ledger's writer may take to search trees for candidates: some 30
 ms.
 
 A plain flavor takes some hundreds for a tree that is like no other.
 """
 
-_UNITS_OF_INSTANCE: Final = 5_000
+_UNITS_OF_INSTANCE: Final = 4_000
 """Units that each instance of a request adds: each claim leaves a tree that is searched again."""
+
+_MOST_UNITS: Final = 150_000
+"""Most units of a decision, however many instances it is for: some 75 ms.
+
+An instance takes some 30 where trees are alike.
+"""
 
 _CACHED_UNITS: Final = 60_000
 """Units of cached work that a decision may take in addition to those for the fleet: some 25 ms."""
@@ -25,7 +31,7 @@ Evaluating a plain flavor for the first time takes less than one for each in tre
 in trees that are like no others.
 """
 
-_CACHED_UNITS_OF_INSTANCE: Final = 10_000
+_CACHED_UNITS_OF_INSTANCE: Final = 5_000
 """Units of cached work for each instance: the tree with its claim is laid out again."""
 
 TOO_MUCH_WORK: Final = (
@@ -44,7 +50,7 @@ def decision_work(instances: int, providers: int) -> WorkBudget:
     decision can do without it. A flavor of hundreds of groups or amounts exceeds it.
     """
     return WorkBudget(
-        _UNITS_OF_DECISION + instances * _UNITS_OF_INSTANCE,
+        min(_MOST_UNITS, _UNITS_OF_DECISION + instances * _UNITS_OF_INSTANCE),
         kept_units=_CACHED_UNITS
         + providers * _CACHED_UNITS_OF_PROVIDER
         + instances * _CACHED_UNITS_OF_INSTANCE,
