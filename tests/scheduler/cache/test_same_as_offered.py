@@ -23,7 +23,7 @@ from roost.scheduler.cache import (
     score_index,
     value_range,
 )
-from roost.scheduler.cache.cached_pool import CachedPool
+from roost.scheduler.cache.equivalence_cache import CachedPool
 from support.clouds import AGGREGATES, report, tell, uuid_of
 from support.decided_worlds import FLAVORS, OPTIONS, World
 from support.decisions import Step, decisions, happenings, made, make, reports
@@ -43,7 +43,6 @@ def tiny(request: pytest.FixtureRequest) -> Iterator[None]:
         patch.object(score_index, "MORE", 1),
         patch.object(value_range, "ONE_BY_ONE", one_by_one // 24),
         patch.object(equivalence_class, "MOST_NAMED", one_by_one // 8),
-        patch.object(score_index, "FEW", 1 + one_by_one // 12),
         patch.object(plugin_roles, "MOST_KEYS", 1 + one_by_one),
     ):
         yield

@@ -9,8 +9,8 @@ from roost.model.record import Step
 from roost.scheduler.cache.feasibility import feasibility_of
 from roost.scheduler.cache.host_index import HostIndex, put_mask
 from roost.scheduler.cache.plugin_roles import FilterRole, Role
-from roost.scheduler.cache.score_index import ScoreIndex, Stages, Touched
-from roost.scheduler.cache.value_range import ValueRange
+from roost.scheduler.cache.score_index import ScoreIndex
+from roost.scheduler.cache.value_range import Stages, Touched, ValueRange
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.plugin_calls import ask_filter
 from roost.scheduler.pool.host_pool import KNOWN, OFFERED

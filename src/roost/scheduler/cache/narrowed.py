@@ -19,10 +19,9 @@ from roost.fleet.columns import Rows
 from roost.model.record import Step
 from roost.scheduler.cache.equivalence_class import EquivalenceClass, StageMask
 from roost.scheduler.cache.host_index import HostIndex
+from roost.scheduler.cache.plugin_answers import OwnColumns, Verdicts
 from roost.scheduler.cache.plugin_roles import FilterRole, Role
-from roost.scheduler.cache.score_index import Touched
-from roost.scheduler.cache.verdicts import Verdicts
-from roost.scheduler.cache.weigher_columns import OwnColumns
+from roost.scheduler.cache.value_range import Touched
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.plugin_calls import ask_filter, ask_named
 from roost.scheduler.plugins.plugins import Filter

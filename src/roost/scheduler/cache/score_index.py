@@ -13,11 +13,9 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from roost.fleet.columns import Bools, Float64, Int64
-from roost.scheduler.cache.value_range import ValueRange, value_range_of_few
-from roost.scheduler.cache.weigher_columns import WeigherColumns
+from roost.scheduler.cache.value_range import Stages, Touched, ValueRange, WeigherColumns
 from roost.scheduler.cache.weights import (
     Scale,
     Weighed,
@@ -28,19 +26,12 @@ from roost.scheduler.cache.weights import (
 )
 from roost.scheduler.pool.host_pool import Numbers
 
-Stages = npt.NDArray[np.uint8]
-
-Touched = tuple[int, list[float] | None]
-"""A host that was or is allowed: its place, and its number for each weigher; None: it is not allowed now."""
-
 AT_ONCE = 2_048
 """Hosts weighed at once if the first opened block does not have the best host; then `MORE` times as many.
 
 Mostly the best host is in the first block, or the weights are new and it may be in any.
 """
 MORE = 4
-FEW = 16
-"""Where fewer than one place in this many is allowed, bounds are computed for the blocks of these alone."""
 
 
 class ScoreIndex:
@@ -50,22 +41,13 @@ class ScoreIndex:
     """
 
     def __init__(
-        self,
-        columns: WeigherColumns,
-        stage: Stages,
-        full: int,
-        allowed: int,
-        value_range: ValueRange,
-        like: "ScoreIndex | None" = None,
+        self, columns: WeigherColumns, stage: Stages, full: int, allowed: int, value_range: ValueRange
     ) -> None:
-        """``value_range``: of these columns and stages. ``like``: the index of more hosts, whose bounds hold
-        for fewer if both have the same normalisation."""
+        """``value_range``: of these columns and stages."""
         layout = columns.layout
-        self._columns = columns
-        self._layout = layout
+        self._columns, self._layout = columns, layout
         self._full = full
         self._stage = stage.reshape(-1, layout.size)
-        blocks = layout.blocks
         self._raws = [raw.reshape(-1, layout.size) for raw in columns.raws]
         self._shift, self._within = layout.shift, layout.size - 1
         self._at_once = max(1, AT_ONCE // layout.size)
@@ -73,9 +55,9 @@ class ScoreIndex:
         self._rank_at = layout.rank_at.reshape(-1, layout.size)
         self._first: Int64 = self._rank_at[:, 0]
         # Weight and tie rank of the best host of each block: exact for opened blocks, bounds for the others.
-        self._bound: Float64 = np.zeros(blocks)
+        self._bound: Float64 = np.zeros(layout.blocks)
         self._lead: Int64 = self._first.copy()
-        self._best: list[int] = [0] * blocks
+        self._best: list[int] = [0] * layout.blocks
         # The weights in each open block. One column for all blocks would be written in few spots, and the
         # system would allocate it in pages of 2 MiB, each filled with zeros first: 5 ms for a million hosts.
         self._open: dict[int, Float64] = {}
@@ -86,17 +68,10 @@ class ScoreIndex:
         # The places left out until `let_in`, by block, and the weights of those in open blocks.
         self._without: dict[int, list[int]] = {}
         self._hidden: dict[int, float] = {}
-        # Blocks that are open in the index ``like``, until a host in them changes.
-        self._opened: dict[int, Float64] = {}
-        self._touched: set[int] = set()
         self._several = allowed > 1
         value_range.settle()
         self._value_range = value_range
-        if like is None or not like._weighs_like(self):
-            self._renormalise()
-        else:
-            self._scales, self._bound, self._lead = like._scales, like._bound.copy(), like._lead.copy()
-            self._opened = like._open
+        self._normalise()
 
     def narrowed(
         self, columns: WeigherColumns, origins: Sequence[int], stage: Stages, allowed: int
@@ -105,30 +80,15 @@ class ScoreIndex:
 
         ``origins``: the number here of each of ``columns``, -1 for those that are not here.
         """
-        grid = stage.reshape(-1, self._layout.size)
-        if allowed * FEW < len(stage):
-            value_range = value_range_of_few(columns, grid, self._full)
-        else:
-            value_range = self._value_range.narrowed(columns, origins, grid)
-        return ScoreIndex(columns, stage, self._full, allowed, value_range, self)
-
-    def _weighs_like(self, other: "ScoreIndex") -> bool:
-        """Return whether a host has the same weight in both."""
-        return (
-            self._several == other._several
-            and len(self._raws) == len(other._raws)
-            and self._value_range.spans() == other._value_range.spans()
-        )
+        value_range = self._value_range.narrowed(columns, origins, stage.reshape(-1, self._layout.size))
+        return ScoreIndex(columns, stage, self._full, allowed, value_range)
 
     # Queries
 
-    def best(self) -> int | None:
-        """Return the place of the best host; of equal ones the one with the lowest tie rank."""
-        return self._seek(0, self._layout.blocks)
-
-    def best_of(self, cell: int) -> int | None:
-        """Return the place of the best host of a cell; of equal ones the one with the lowest tie rank."""
-        return self._seek(*self._layout.of_cell[cell])
+    def best(self, cell: int | None = None) -> int | None:
+        """Return the place of the best host, of all or of one cell; of equal ones the lowest tie rank's."""
+        blocks = (0, self._layout.blocks) if cell is None else self._layout.of_cell[cell]
+        return self._seek(*blocks)
 
     def weight(self, place: int) -> float:
         """Return the weight of an allowed host, left out or not."""
@@ -211,12 +171,10 @@ class ScoreIndex:
         value_range = self._value_range
         for place, numbers in touched:
             value_range.change(place, numbers)
-        if self._spans_changed(allowed):
-            self._renormalise()
+        if self._renormalised(allowed):
             return
         for place, numbers in touched:
             block, at = place >> self._shift, place & self._within
-            self._touched.add(block)
             weight = -math.inf if numbers is None else weigh_one(self._scales, numbers, place)
             weights = self._open.get(block)
             if weights is None:
@@ -232,19 +190,20 @@ class ScoreIndex:
     def settle_blocks(self, blocks: Int64, allowed: int) -> None:
         """Apply changes of many hosts in some blocks; ``allowed`` hosts are allowed now."""
         self._value_range.change_blocks(blocks)
-        if self._spans_changed(allowed):
-            self._renormalise()
+        if self._renormalised(allowed):
             return
         for block in blocks.tolist():
             self._open.pop(block, None)
         self._lead[blocks] = self._first[blocks]
         self._bound[blocks] = self._bounds()[blocks]
 
-    def _spans_changed(self, allowed: int) -> bool:
-        """Return whether the normalisation has changed: its ends, or whether there is one."""
+    def _renormalised(self, allowed: int) -> bool:
+        """Compute all weights anew if the normalisation has changed: its ends, or whether there is one."""
         several = allowed > 1
         changed = self._value_range.settle() or several != self._several
         self._several = several
+        if changed:
+            self._normalise()
         return changed
 
     def _raise(self, block: int, at: int, weight: float) -> None:
@@ -263,9 +222,8 @@ class ScoreIndex:
         self._lead[block] = self._rank_at[block, at]
         return highest
 
-    def _renormalise(self) -> None:
-        """Compute the scales and bounds anew: a least or greatest number has changed, and so have all
-        weights."""
+    def _normalise(self) -> None:
+        """Compute the scales and the bounds of all blocks."""
         columns, value_range = self._columns, self._value_range
         self._scales = [
             Scale(number, least, greatest - least, columns.multipliers[number])
@@ -273,7 +231,6 @@ class ScoreIndex:
             if self._several and least < greatest
         ]
         self._open.clear()
-        self._opened = {}
         self._lead[:] = self._first
         self._bound = self._bounds()
 
@@ -301,11 +258,10 @@ class ScoreIndex:
 
         ``cached_only``: only if these weights are cached.
         """
-        columns = self._columns
-        leading = [scale for scale in self._scales if scale.number < columns.leading]
-        leading_weights = (
-            columns.block_scores.of(leading, cached_only=cached_only) if len(leading) > 1 else None
-        )
+        leading = [scale for scale in self._scales if scale.number < self._columns.leading]
+        if len(leading) < 2:
+            return None
+        leading_weights = self._columns.block_scores.of(leading, cached_only=cached_only)
         if leading_weights is not None:
             opened = [*self._open]
             true = self._bound[opened]
@@ -333,7 +289,7 @@ class ScoreIndex:
             if block in self._open:
                 return (block << self._shift) + self._best[block]
             tried += 1
-            if tried == 1 or (block in self._opened and block not in self._touched):
+            if tried == 1:
                 self._open_one(block)
                 continue
             count = self._at_once * MORE ** (tried - 2)
@@ -349,11 +305,8 @@ class ScoreIndex:
         return None
 
     def _open_one(self, block: int) -> Float64:
-        if block in self._opened and block not in self._touched:
-            weights: Float64 = self._opened[block].copy()
-        else:
-            weights = np.empty(self._layout.size)
-            weigh_blocks(self._scales, self._raws, block, weights)
+        weights = np.empty(self._layout.size)
+        weigh_blocks(self._scales, self._raws, block, weights)
         weights[self._stage[block] != self._full] = -math.inf
         self._open[block] = weights
         if self._note_best(block, weights) == -math.inf:

@@ -2,18 +2,45 @@
 
 import math
 from collections.abc import Collection, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from roost.fleet.columns import Bools, Float64, Int64
-from roost.scheduler.cache.weigher_columns import WeigherColumns
+from roost.scheduler.cache.host_columns import PlaceLayout
+from roost.scheduler.cache.weights import BlockScores
+
+Stages = npt.NDArray[np.uint8]
+"""The stage of each host, uint8[places], see `roost.scheduler.cache.equivalence_class.EquivalenceClass`."""
+Touched = tuple[int, list[float] | None]
+"""A host that was or is allowed: its place, and its number for each weigher; None: it is not allowed now."""
 
 ONE_BY_ONE = 6
 """Blocks that are searched before all bounds are tightened. Mostly the first or second has the number."""
 _IN_CACHE = 32_768
 """Numbers processed at once. Two such columns stay in the processor's cache (512 KiB), and there are few
 enough steps that starting one costs nothing."""
+
+
+class WeigherColumns(Protocol):
+    """One column for each weigher that returns numbers, in the order of the weighers.
+
+    ``names``: of the weighers; ``raws``: numbers before normalisation, float64[places]; ``multipliers``: a
+    number, or float64[places]; ``minvals``: the number that is normalised to 0, -inf where it is the least.
+    ``block_scores``: weights by the first ``leading`` columns, which are those of the host index.
+    """
+
+    layout: PlaceLayout
+    block_scores: BlockScores
+    leading: int
+    names: list[str]
+    raws: list[Float64]
+    multipliers: list[Float64 | float]
+    minvals: list[float]
+
+    def numbers(self, place: int) -> list[float]:
+        """Return the numbers of one host."""
 
 
 class ValueRange:
@@ -29,7 +56,7 @@ class ValueRange:
     def __init__(
         self,
         columns: WeigherColumns,
-        stage: npt.NDArray[np.uint8],
+        stage: Stages,
         full: int,
         greatest: Float64,
         least: Float64,
@@ -59,9 +86,7 @@ class ValueRange:
         self._lost_top = set(range(count))
         self._lost_bottom = set(self._seeks_least)
 
-    def narrowed(
-        self, columns: WeigherColumns, origins: Sequence[int], stage: npt.NDArray[np.uint8]
-    ) -> "ValueRange":
+    def narrowed(self, columns: WeigherColumns, origins: Sequence[int], stage: Stages) -> "ValueRange":
         """Return the range for fewer allowed hosts, perhaps with more columns; this one stays as it is.
 
         ``origins``: the number here of each of ``columns``, -1 for those that are not here.
@@ -91,37 +116,16 @@ class ValueRange:
                 other._lost_bottom.discard(number)
         return other
 
-    def _holds(self, stage: npt.NDArray[np.uint8], found: tuple[float, int]) -> bool:
+    def _holds(self, stage: Stages, found: tuple[float, int]) -> bool:
         """Return whether the host with a greatest or least number is allowed."""
         place = found[1]
         return place >= 0 and bool(stage.item(place >> self._shift, place & (self._size - 1)) == self._full)
 
     def stay_without(self, places: Collection[int]) -> bool:
-        """Return whether the least and greatest numbers stay the same without some of the allowed hosts.
-
-        Where one of these hosts has such a number, another host with the same number is noted in its place.
-        """
-        out = places if isinstance(places, (set, frozenset)) else set(places)
-        return all(
-            place not in out or self._is_found_beside(out, number, bounds[number], found)
-            for bounds, found in ((self.greatest, self._top), (self.least, self._bottom))
-            for number, (_, place) in enumerate(found)
-        )
-
-    def _is_found_beside(
-        self, out: Collection[int], number: int, bounds: Float64, found: list[tuple[float, int]]
-    ) -> bool:
-        """Find another host with the same number, in the first blocks that may have one."""
-        wanted = found[number][0]
-        raws = self._raws[number]
-        (blocks,) = (bounds == wanted).nonzero()
-        for block in blocks[:ONE_BY_ONE].tolist():
-            (at,) = ((raws[block] == wanted) & (self._stage[block] == self._full)).nonzero()
-            for place in ((block << self._shift) + at).tolist():
-                if place not in out:
-                    found[number] = wanted, place
-                    return True
-        return False
+        """Return whether hosts with the least and greatest numbers are left without some of the allowed
+        hosts."""
+        holders = {place for _, place in (*self._top, *self._bottom)}
+        return holders.isdisjoint(places)
 
     def spans(self) -> list[tuple[float, float]]:
         """Return the ends of each weigher's normalisation: its minval or least number, and its greatest.
@@ -233,14 +237,3 @@ class ValueRange:
             for number in numbers:
                 choose(self._raws[number][some], barred, out=worse)
                 best(worse, axis=1, out=bounds[number, some])
-
-
-def value_range_of_few(columns: WeigherColumns, stage: npt.NDArray[np.uint8], full: int) -> ValueRange:
-    """Return tight ranges where few hosts are allowed, at the cost of the blocks that have any."""
-    shape = (len(columns.raws), len(stage))
-    few = ValueRange(columns, stage, full, np.full(shape, -math.inf), np.full(shape, math.inf))
-    few.empty[:] = True
-    blocks = np.unique(np.flatnonzero(stage == full) >> columns.layout.shift)
-    if len(blocks):
-        few.change_blocks(blocks)
-    return few

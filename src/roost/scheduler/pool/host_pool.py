@@ -1,8 +1,8 @@
 """Host pool: the hosts that one run of the selection may choose from, with their weights.
 
 Two implementations give the same answers: `roost.scheduler.pool.fresh_pool.FreshPool` judges all hosts anew
-for each run, `roost.scheduler.cache.cached_pool.CachedPool` begins from cached results for the same kind of
-request.
+for each run, `roost.scheduler.cache.equivalence_cache.CachedPool` begins from cached results for the same
+kind of request.
 """
 
 from collections import Counter
