@@ -14,6 +14,7 @@ from roost.model.spec import ServerGroup
 from roost.placement.client import HttpPlacement
 from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.gateways.http import HttpGateway
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.state.api_database.build_requests import AcceptRequest
 from roost.state.api_database.requests import Requests
@@ -56,7 +57,9 @@ def test_requests_at_the_same_moment_keep_to_their_group(
                 scheduler = Scheduler(gateway, Kept(), clock=lambda: NOW)
                 for _ in range(5):  # As a conductor does, whose request may lose to others.
                     try:
-                        await scheduler.select_destinations(request.spec, 1, instances=request.instances)
+                        await scheduler.select_destinations(
+                            HostRequest(request.spec, tuple(request.instances))
+                        )
                     except NoValidHost:
                         continue
                     return

@@ -23,6 +23,7 @@ from roost.scheduler.errors import NoAlternate, WordsInTheWay
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes.feed import NodeFeed
 from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.state.api_database.build_requests import AcceptRequest
 from roost.state.api_database.operator_words import WordStore
@@ -52,7 +53,7 @@ class Cloud:
             await self.conductors.placement.delete_allocations([f"p{self.made}"])
         self.made += 1
         [found] = await self.schedulers[scheduler].select_destinations(
-            wanted(**spec), 1, alternates, instances=[f"p{self.made}"]
+            HostRequest(wanted(**spec), (f"p{self.made}",), alternates)
         )
         self.alternates = found.alternates
         return found.selected
@@ -284,14 +285,14 @@ def test_run_into_which_operators_speak_each_time_fails_to_be_tried_again(tmp_pa
     async def run() -> None:
         async with cloud(tmp_path) as made:
             scheduler = made.schedulers[0]
-            ask = scheduler._asked
+            derive = scheduler._reader.derived
 
-            async def interrupted(spec: RequestSpec) -> Any:
-                asked = await ask(spec)
+            async def interrupted(*arguments: Any, **named: Any) -> Any:
+                derived = await derive(*arguments, **named)
                 await made.conductors.words.announce()
-                return asked
+                return derived
 
-            scheduler._asked = interrupted  # type: ignore[method-assign]
+            scheduler._reader.derived = interrupted  # type: ignore[method-assign]
             with pytest.raises(WordsInTheWay):
                 await made.place()
             assert await made.conductors.used() == 0
@@ -325,7 +326,7 @@ def test_drained_host_is_empty_only_when_no_claim_is_on_its_way(tmp_path: Path) 
                 AcceptRequest(request(requested_destination=there), NOW, "somebody")
             )
             await made.schedulers[1].select_destinations(
-                wanted(requested_destination=there), 1, instances=["i0"]
+                HostRequest(wanted(requested_destination=there), ("i0",))
             )
             await made.hosts.enable("a", False)
             page = await views.page(InstancesQuery(host="a"), None)

@@ -15,6 +15,7 @@ from roost.conductor.questions import (
 )
 from roost.model.spec import Selection
 from roost.process.context import UnknownService
+from roost.scheduler.request.scheduling_request import HostRequest
 from support.clouds import holding, spec
 
 FAILED = Selection("h1", "n1", "c", {}, {}, 1.0)
@@ -32,18 +33,9 @@ class Called:
 
 def test_the_scheduler_is_asked():
     ask = scheduler_service(Called())
-    select = SelectDestinations(
-        spec=spec(1), instances=("a",), num_alternates=2, min_count=1, request_id="r", generations={"a": 3}
-    )
-    name, arguments, named = asyncio.run(ask(select))
-    assert (name, arguments) == ("select_destinations", (spec(1), 1, 2))
-    assert named == {
-        "instances": ("a",),
-        "min_count": 1,
-        "request_id": "r",
-        "global_request_id": None,
-        "generations": {"a": 3},
-    }
+    request = HostRequest(spec(1), ("a",), 2, 1, {"a": 3}, request_id="r")
+    found = asyncio.run(ask(SelectDestinations(request)))
+    assert found == ("select_destinations", (request,), {})
     use = ClaimAlternate(
         spec=spec(1), instance="a", failed=FAILED, reason="no", alternates=(), run="run", request_id="r"
     )

@@ -21,8 +21,9 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request.accelerator_options import AcceleratorOptions, ProfileGroup
 from roost.scheduler.request.demand.accelerators import with_accelerator_groups
 from roost.scheduler.request.options import RequestFilterOptions, Workarounds
-from roost.scheduler.request.query import PlacementQueries, placement_queries
+from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.request_filters import FilterFacts
+from roost.scheduler.request.scheduling_request import PlacementQueries
 from support.nova import ROOT, Nova, NovaError
 from support.nova_requests import CLASSES, Cloud, clouds, filter_options, plain, requests
 from support.nova_tables import table_of

@@ -21,6 +21,7 @@ from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.errors import NoAlternate
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.storage import Database
 from support.clouds import NOW, Kept
@@ -86,7 +87,7 @@ class Worker:
         instances = [self._uuid(f"{name}/{n}") for n in range(count)]
         try:
             found = await self._scheduler.select_destinations(
-                wanted, count, 2, instances=instances, min_count=min_count
+                HostRequest(wanted, tuple(instances), 2, min_count=min_count or 0)
             )
         except NoValidHost:
             self._say("refused")

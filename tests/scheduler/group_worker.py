@@ -15,6 +15,7 @@ from roost.placement.commands.allocations import FreeConsumers
 from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.errors import NoAlternate
 from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.storage import Database
 from support.clouds import NOW, Kept, flat, spec
@@ -63,7 +64,7 @@ class Worker:
         least = draw.choice([1, count])
         try:
             found = await self._scheduler.select_destinations(
-                wanted, count, 2, instances=instances, min_count=least
+                HostRequest(wanted, tuple(instances), 2, min_count=least or 0)
             )
         except NoValidHost:
             self._say("refused")

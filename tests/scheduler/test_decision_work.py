@@ -7,6 +7,7 @@ from roost.fleet.work import WorkBudget
 from roost.model.inventory import Inventory
 from roost.model.request import CandidateQuery
 from roost.scheduler.gateways import evaluation_ahead, local
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection import bounds
 from roost.scheduler.selection.bounds import TOO_MUCH_WORK
 from support.clouds import GPU, Cloud, Provider, flat, uuid_of
@@ -84,7 +85,7 @@ def test_work_that_ends_while_alternates_are_looked_for_ends_their_list_and_not_
     async def placed(room: Room, units: int, alternates: int) -> tuple[int, int]:
         made = limit(monkeypatch, units)
         [found] = await room.scheduler.select_destinations(
-            spec(extra_specs=groups(3, 3)), 1, alternates, instances=INSTANCES[:1], request_id="req-1"
+            HostRequest(spec(extra_specs=groups(3, 3)), tuple(INSTANCES[:1]), alternates, request_id="req-1")
         )
         return units - made[-1].left, len(found.alternates)
 
@@ -143,7 +144,7 @@ def test_a_flavor_that_odd_hosts_have_not_seen_is_evaluated_ahead_of_the_decisio
 
         monkeypatch.setattr(local, "decision_work", work)
         wanted, instances = spec(extra_specs=groups(amount, amount)), INSTANCES[number : number + 1]
-        await room.scheduler.select_destinations(wanted, 1, 0, instances=instances, request_id="req")
+        await room.scheduler.select_destinations(HostRequest(wanted, tuple(instances), 0, request_id="req"))
         assert made[0].kept_left is not None
         return 10**6 - made[0].kept_left
 

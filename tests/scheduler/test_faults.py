@@ -16,7 +16,7 @@ from roost.scheduler.errors import BadRequestSpec, CannotWeigh, SchedulerFault
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugins import Filter, Plugins, Weigher
-from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.request.scheduling_request import GroupPlacement, HostRequest, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import NOW, Kept, filled, flat, report, spec, uuid_of
 from support.offering import by_metrics
@@ -65,11 +65,11 @@ def test_plugin_that_raises(tmp_path: Path, empty_database: Path, kind: str, loo
             text = f"{kind.removesuffix('s')} odd failed on host host2: ZeroDivisionError: division by zero"
             for runs in (1, 2):
                 with pytest.raises(SchedulerFault, match=text):
-                    await scheduler.select_destinations(spec(), 1, instances=[uuid_of(0xA0)])
+                    await scheduler.select_destinations(HostRequest(spec(), (uuid_of(0xA0),)))
                 assert [each.refusal for each in kept.runs] == [text] * runs
             assert ledger.database.read_now(held_by_all) == {}
             plugin.raises = False
-            [placed] = await scheduler.select_destinations(spec(), 1, instances=[uuid_of(0xA0)])
+            [placed] = await scheduler.select_destinations(HostRequest(spec(), (uuid_of(0xA0),)))
             assert placed.selected.host == "host0"
 
     asyncio.run(run())
@@ -78,6 +78,7 @@ def test_plugin_that_raises(tmp_path: Path, empty_database: Path, kind: str, loo
 def test_error_of_the_database_is_no_fault_of_the_scheduler() -> None:
     class Busy:
         pools = HostPools(flat(1).table())
+        aggregates = None
 
         async def decide(self, *_: object) -> None:
             raise LedgerBusy("others were first")
@@ -85,7 +86,7 @@ def test_error_of_the_database_is_no_fault_of_the_scheduler() -> None:
     kept = Kept()
     scheduler = Scheduler(Busy(), kept, clock=lambda: NOW)  # type: ignore[arg-type]
     with pytest.raises(LedgerBusy):
-        asyncio.run(scheduler.select_destinations(spec(), 1))
+        asyncio.run(scheduler.select_destinations(HostRequest.new(spec(), 1)))
     assert kept.runs == []
 
 
@@ -99,7 +100,7 @@ def test_request_spec_that_cannot_be_encoded_is_refused(wish: dict[str, Any]) ->
         clock=lambda: NOW,
     )
     with pytest.raises(BadRequestSpec, match="cannot be encoded as UTF-8"):
-        asyncio.run(scheduler.select_destinations(spec(**wish), 1))
+        asyncio.run(scheduler.select_destinations(HostRequest.new(spec(**wish), 1)))
 
 
 def test_required_metric_fails_only_requests_that_may_use_the_host(
@@ -114,9 +115,11 @@ def test_required_metric_fails_only_requests_that_may_use_the_host(
             options = SchedulerOptions(plugins=by_metrics({"heat": -1.0}))
             scheduler = Scheduler(LocalGateway(ledger, HostPools(table, options)), kept, lambda: NOW)
             with pytest.raises(CannotWeigh, match="host host2 does not report metric 'heat'"):
-                await scheduler.select_destinations(spec(), 1)
+                await scheduler.select_destinations(HostRequest.new(spec(), 1))
             assert kept.runs[-1].refusal is not None
-            [placed] = await scheduler.select_destinations(spec(ignore_hosts=frozenset({"host2"})), 1)
+            [placed] = await scheduler.select_destinations(
+                HostRequest.new(spec(ignore_hosts=frozenset({"host2"})), 1)
+            )
             assert placed.selected.host == "host1"
 
     asyncio.run(run())

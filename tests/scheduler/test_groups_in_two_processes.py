@@ -16,6 +16,7 @@ from roost.model.change import AllocationsChanged
 from roost.model.spec import ServerGroup
 from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.storage import Database
 from scheduler import group_worker
@@ -112,7 +113,9 @@ def test_two_requests_of_one_group_at_the_same_moment_never_share_a_host(
                 for ledger in ledgers
             ]
             group = ServerGroup("apart", "anti-affinity")
-            requests = [schedulers[n % 2].select_destinations(spec(group=group), 1) for n in range(8)]
+            requests = [
+                schedulers[n % 2].select_destinations(HostRequest.new(spec(group=group), 1)) for n in range(8)
+            ]
             answers = await asyncio.gather(*requests, return_exceptions=True)
             hosts = [each[0].selected.host for each in answers if isinstance(each, tuple)]
             assert sorted(hosts) == [f"host{number}" for number in range(6)]

@@ -19,6 +19,7 @@ from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
 from roost.scheduler.errors import NoAlternate
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.plugins.pci_options import PciOptions
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import NOW, Cloud, Kept, Provider, filled, flat, report, spec, uuid_of
 from support.numa_hosts import two_cells
@@ -45,7 +46,7 @@ def two_cards_each(hosts: int) -> Cloud:
 async def placed(room: Room, first: int, count: int, text: str = "gpu:1") -> list[Selection]:
     wanted = spec(extra_specs={"pci_passthrough:alias": text})
     names = INSTANCES[first : first + count]
-    destinations = await room.scheduler.select_destinations(wanted, count, instances=names)
+    destinations = await room.scheduler.select_destinations(HostRequest(wanted, tuple(names)))
     return [each.selected for each in destinations]
 
 
@@ -111,7 +112,7 @@ def test_several_devices_and_ports_of_one_request(within: Within) -> None:
 
     async def work(room: Room) -> None:
         wanted = spec(extra_specs={"pci_passthrough:alias": "gpu:2"}, pci_requests=(port,))
-        [one] = await room.scheduler.select_destinations(wanted, 1, instances=INSTANCES[:1])
+        [one] = await room.scheduler.select_destinations(HostRequest(wanted, tuple(INSTANCES[:1])))
         assert one.selected.host == "host1"
         assert one.selected.assignment is not None
         found = {each.request: each.addresses for each in one.selected.assignment.devices}
@@ -162,7 +163,7 @@ def test_a_port_with_bandwidth_gets_a_device_of_the_card_that_serves_it(
                         PciRequest(id=port, specs=({"physical_network": "net"},), requester_id=port),
                     ),
                 )
-                [one] = await scheduler.select_destinations(wanted, 1)
+                [one] = await scheduler.select_destinations(HostRequest.new(wanted, 1))
                 return one.selected.assignment
 
             first = await place("port-1", 1000)
@@ -181,12 +182,12 @@ def test_a_port_with_bandwidth_gets_a_device_of_the_card_that_serves_it(
 def test_an_alternate_has_devices_of_its_own(within: Within) -> None:
     async def work(room: Room) -> None:
         wanted = spec(extra_specs={"pci_passthrough:alias": "gpu:2"})
-        [one] = await room.scheduler.select_destinations(wanted, 1, 2, instances=INSTANCES[:1])
+        [one] = await room.scheduler.select_destinations(HostRequest(wanted, tuple(INSTANCES[:1]), 2))
         assert len(one.alternates) == 2
         taker = msgspec.structs.replace(
             wanted, force_hosts=(), ignore_hosts=frozenset({one.selected.host, one.alternates[1].host})
         )
-        await room.scheduler.select_destinations(taker, 1, instances=INSTANCES[1:2])
+        await room.scheduler.select_destinations(HostRequest(taker, tuple(INSTANCES[1:2])))
         swapped = await room.scheduler.use_alternate(
             wanted, INSTANCES[0], one.selected, "broken", one.alternates, run=one.run, request_id="req-1"
         )
@@ -195,7 +196,7 @@ def test_an_alternate_has_devices_of_its_own(within: Within) -> None:
         assert len(devices([swapped.selected])) == 2
         # What the failed host had is free again.
         again = msgspec.structs.replace(wanted, ignore_hosts=frozenset())
-        [other] = await room.scheduler.select_destinations(again, 1, instances=INSTANCES[2:3])
+        [other] = await room.scheduler.select_destinations(HostRequest(again, tuple(INSTANCES[2:3])))
         assert other.selected.host == one.selected.host
         failed, full = swapped.selected, one.alternates[:1]
         with pytest.raises(NoAlternate):
@@ -242,12 +243,12 @@ def test_virtual_gpus_of_one_group_are_of_one_physical_gpu(within: Within) -> No
 
     async def fits(room: Room) -> None:
         [one] = await room.scheduler.select_destinations(
-            spec(extra_specs={"resources:VGPU": "2"}), 1, instances=INSTANCES[:1]
+            HostRequest(spec(extra_specs={"resources:VGPU": "2"}), tuple(INSTANCES[:1]))
         )
         assert one.selected.allocations[uuid_of(0x1001)] == {"VGPU": 2}
         await room.refusal(extra_specs={"resources:VGPU": "2"})
         assert await room.scheduler.select_destinations(
-            spec(extra_specs={"resources:VGPU": "1"}), 1, instances=INSTANCES[1:2]
+            HostRequest(spec(extra_specs={"resources:VGPU": "1"}), tuple(INSTANCES[1:2]))
         )
 
     within(cloud(1, 2), fits)
@@ -257,7 +258,7 @@ def test_the_mapping_of_accelerators_is_part_of_the_claim(within: Within) -> Non
     async def work(room: Room) -> None:
         groups = tuple(RequestGroup({CLASS: 1}, f"device_profile_{number}") for number in range(2))
         [one] = await room.scheduler.select_destinations(
-            spec(requested_resources=groups), 1, instances=INSTANCES[:1]
+            HostRequest(spec(requested_resources=groups), tuple(INSTANCES[:1]))
         )
         chosen = {suffix: uuids for suffix, uuids in one.selected.mappings.items() if suffix}
         assert chosen.keys() == {"device_profile_0", "device_profile_1"}

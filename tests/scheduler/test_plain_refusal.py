@@ -7,6 +7,7 @@ from roost.model.spec import Flavor
 from roost.scheduler import SchedulerOptions
 from roost.scheduler.errors import NoValidHost
 from roost.scheduler.options import DEFAULT_FILTERS
+from roost.scheduler.request.scheduling_request import HostRequest
 from support.clouds import flat, spec
 from support.scheduling import Room, Within
 
@@ -18,7 +19,9 @@ def test_a_numa_refusal_keeps_its_amounts_without_an_explanation(within: Within)
 
     async def work(room: Room) -> None:
         with pytest.raises(NoValidHost) as refused:
-            await room.scheduler.select_destinations(msgspec.structs.replace(spec(), flavor=flavor), 1)
+            await room.scheduler.select_destinations(
+                HostRequest.new(msgspec.structs.replace(spec(), flavor=flavor), 1)
+            )
         assert refused.value.reason == (
             "no host left after NUMATopologyFilter: hosts that pass it have room in NUMA cells for the guest "
             "(2 cells, 4 shared vCPUs, 2048 MiB)"

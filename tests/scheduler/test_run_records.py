@@ -14,6 +14,7 @@ from roost.model.vocabulary import DISABLED_TRAIT
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import (
     GPU,
@@ -88,7 +89,7 @@ def test_decision_can_be_made_again_with_the_seed_of_its_record(tmp_path: Path, 
             scheduler = Scheduler(
                 LocalGateway(ledger, HostPools(cloud.table(), options)), kept, lambda: NOW, seeds=seeds
             )
-            placed = await scheduler.select_destinations(spec(), 6, 1)
+            placed = await scheduler.select_destinations(HostRequest.new(spec(), 6, 1))
         hosts = [each.host for one in placed for each in (one.selected, *one.alternates)]
         return hosts, kept.runs[0].seed
 

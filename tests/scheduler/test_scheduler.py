@@ -10,6 +10,7 @@ from roost.model.inventory import Inventory
 from roost.placement.commands.allocations import WriteAllocations
 from roost.placement.errors import ConcurrentUpdate
 from roost.scheduler import NoValidHost
+from roost.scheduler.request.scheduling_request import HostRequest
 from support.clouds import (
     AGGREGATES,
     Cloud,
@@ -120,25 +121,24 @@ def test_instance_that_holds_something_already(within: Within) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"count": 0, "instances": []},
-        {"count": 2, "instances": INSTANCES[:1]},
-        {"count": 2, "instances": [INSTANCES[0]] * 2},
-        {"count": 2, "min_count": 3},
-        {"count": 2, "min_count": 0},
-        {"count": 1, "num_alternates": -1},
+        {"instances": ()},
+        {"instances": (INSTANCES[0],) * 2},
+        {"instances": tuple(INSTANCES[:2]), "min_count": 3},
+        {"instances": tuple(INSTANCES[:2]), "min_count": -1},
+        {"instances": tuple(INSTANCES[:1]), "num_alternates": -1},
     ],
 )
 def test_arguments_that_do_not_go_together(within: Within, arguments: dict[str, Any]) -> None:
     async def work(room: Room) -> None:
         with pytest.raises(ValueError, match="do not go together"):
-            await room.scheduler.select_destinations(spec(), **arguments)
+            await room.scheduler.select_destinations(HostRequest(spec(), **arguments))
 
     within(flat(1), work)
 
 
 def test_instances_are_made_up_if_not_given(within: Within) -> None:
     async def work(room: Room) -> None:
-        destinations = await room.scheduler.select_destinations(spec(), 3)
+        destinations = await room.scheduler.select_destinations(HostRequest.new(spec(), 3))
         assert len({each.instance for each in destinations}) == 3
         assert {each.run for each in destinations} == {room.kept.runs[0].id}
 
@@ -149,7 +149,7 @@ def test_concurrent_requests_never_oversubscribe(within: Within) -> None:
     async def work(room: Room) -> None:
         async def one() -> bool:
             try:
-                await room.scheduler.select_destinations(spec(2), 1)
+                await room.scheduler.select_destinations(HostRequest.new(spec(2), 1))
             except NoValidHost:
                 return False
             return True

@@ -20,6 +20,7 @@ from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import NOW, Cloud, Kept, Provider, filled, over_http, report, spec, uuid_of
 
@@ -89,7 +90,7 @@ async def decided(gateway: Gateway, requests: Any) -> list[Any]:
         names = [uuid_of(0xA000 + number * 16 + each) for each in range(count)]
         try:
             placed = await scheduler.select_destinations(
-                spec(vcpus, memory, disk), count, 1, instances=names, min_count=1
+                HostRequest(spec(vcpus, memory, disk), tuple(names), 1, min_count=1)
             )
         except NoValidHost:
             found.append(None)
@@ -146,7 +147,7 @@ def old(number: int, **more: Any) -> NodeReport:
 
 
 async def hosts_of(scheduler: Scheduler, count: int = 1, **more: Any) -> list[str]:
-    placed = await scheduler.select_destinations(spec(**more), count)
+    placed = await scheduler.select_destinations(HostRequest.new(spec(**more), count))
     return [each.selected.host for each in placed]
 
 
@@ -189,7 +190,7 @@ def test_decisions_between_two_reports_do_not_overbook() -> None:
     table, scheduler = gateway.pools.table, scheduler_of(gateway)
 
     async def run() -> None:
-        placed = await scheduler.select_destinations(spec(4), 2)
+        placed = await scheduler.select_destinations(HostRequest.new(spec(4), 2))
         assert sorted(each.selected.host for each in placed) == ["host0", "host1"]
         with pytest.raises(NoValidHost, match="no node reports room for VCPU=4"):
             await hosts_of(scheduler, vcpus=4)
@@ -224,7 +225,7 @@ def test_alternate_is_used_without_a_claim() -> None:
     table, scheduler = gateway.pools.table, scheduler_of(gateway)
 
     async def run() -> None:
-        [placed] = await scheduler.select_destinations(spec(4), 1, 2)
+        [placed] = await scheduler.select_destinations(HostRequest.new(spec(4), 1, 2))
         assert placed.selected.generation is None, "nothing is claimed"
         table.update([msgspec.structs.replace(old(1), enabled=False)])
         found = await scheduler.use_alternate(

@@ -27,7 +27,7 @@ from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.request.options import RequestFilterOptions
 from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.request_filters import FilterFacts
-from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.request.scheduling_request import GroupPlacement, HostRequest, SchedulingRequest
 from roost.scheduler.run_records import weighed_in
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import MOST_WEIGHED, Outcome
@@ -221,18 +221,8 @@ class World:
             wanted = placement_queries(spec, FilterFacts(self.table, self.options))
         except BadRequestSpec:
             return
-        asked = SchedulingRequest(
-            "run",
-            spec,
-            wanted.query,
-            tuple(names),
-            alternates,
-            min_count,
-            self.now,
-            self.options,
-            fallbacks=wanted.fallbacks,
-            places=wanted.places,
-        )
+        hosts_for = HostRequest(spec, tuple(names), alternates, min_count, run="run")
+        asked = SchedulingRequest.of(hosts_for, wanted, self.options, self.now)
         with patch.object(EquivalenceCache, "pool", return_value=None):
             again = self._restarted()
             # The rows of the places are those of the table.

@@ -26,7 +26,7 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugins import Filter, Plugins
 from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.request_filters import FilterFacts
-from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Outcome
 from support.clouds import uuid_of
@@ -55,18 +55,8 @@ class ExplainedWorld(World):
             wanted = placement_queries(spec, FilterFacts(self.table, self.options))
         except BadRequestSpec:
             return
-        request = SchedulingRequest(
-            "run",
-            spec,
-            wanted.query,
-            tuple(names),
-            0,
-            min_count,
-            self.now,
-            self.options,
-            fallbacks=wanted.fallbacks,
-            places=wanted.places,
-        )
+        hosts_for = HostRequest(spec, tuple(names), 0, min_count, run="run")
+        request = SchedulingRequest.of(hosts_for, wanted, self.options, self.now)
         plugins = self._plugins()
         try:
             outcome = self.decided(request, plugins.filters)

@@ -14,7 +14,12 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.metrics_options import MetricsOptions
 from roost.scheduler.plugins.plugins import Filter, Plugins, Weigher
-from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.request.scheduling_request import (
+    GroupPlacement,
+    HostRequest,
+    PlacementQueries,
+    SchedulingRequest,
+)
 from roost.scheduler.selection.claim_result import CLAIMED, ClaimResult, ClaimVerdict
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Claim, Outcome
@@ -79,16 +84,10 @@ def scheduling_request(
     **options: Any,
 ) -> SchedulingRequest:
     """A question for instances ``i0`` and on."""
-    return SchedulingRequest(
-        run="run",
-        spec=of or spec(),
-        query=CandidateQuery((RequestGroup({"VCPU": 1}),)),
-        instances=tuple(f"i{number}" for number in range(count)),
-        num_alternates=num_alternates,
-        min_count=count if min_count is None else min_count,
-        now=NOW,
-        options=SchedulerOptions(**options),
-    )
+    names = tuple(f"i{number}" for number in range(count))
+    asked = HostRequest(of or spec(), names, num_alternates, min_count or 0, run="run")
+    queries = PlacementQueries(CandidateQuery((RequestGroup({"VCPU": 1}),)))
+    return SchedulingRequest.of(asked, queries, SchedulerOptions(**options), NOW)
 
 
 def by_metrics(

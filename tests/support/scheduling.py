@@ -9,6 +9,7 @@ from roost.ledger import Ledger
 from roost.ledger.holdings import held_by_all
 from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
 from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import (
     NOW,
@@ -37,7 +38,9 @@ class Room:
         names = INSTANCES[:count]
         min_count = more.pop("min_count", None)
         destinations = await self.scheduler.select_destinations(
-            spec(*args, **more), count, alternates, instances=names, min_count=min_count, request_id="req-1"
+            HostRequest(
+                spec(*args, **more), tuple(names), alternates, min_count=min_count or 0, request_id="req-1"
+            )
         )
         return [each.selected.host for each in destinations]
 

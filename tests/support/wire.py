@@ -20,6 +20,7 @@ from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.gateways.foreign_groups import Members, no_members
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.request.options import RequestFilterOptions
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.web.auth.credentials import FixedCredentials
 from roost.web.dispatch import dispatch
@@ -105,7 +106,7 @@ class Room:
         names = INSTANCES[:count]
         min_count = more.pop("min_count", None)
         return await self.scheduler.select_destinations(
-            spec(**more), count, alternates, instances=names, min_count=min_count
+            HostRequest(spec(**more), tuple(names), alternates, min_count=min_count or 0)
         )
 
     async def _wait(self, seconds: float) -> None:

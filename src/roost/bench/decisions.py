@@ -31,7 +31,7 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.request_filters import FilterFacts
-from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.storage import Database
 
@@ -127,18 +127,9 @@ class InMemoryDecisions:
         return times
 
     def _request(self, spec: RequestSpec, instances: tuple[str, ...]) -> SchedulingRequest:
-        asked = placement_queries(spec, FilterFacts(self._table, self._options))
-        return SchedulingRequest(
-            run="run",
-            spec=spec,
-            query=asked.query,
-            fallbacks=asked.fallbacks,
-            instances=instances,
-            num_alternates=self._alternates,
-            min_count=len(instances),
-            now=0.0,
-            options=self._options,
-        )
+        queries = placement_queries(spec, FilterFacts(self._table, self._options))
+        asked = HostRequest(spec, instances, self._alternates, run="run")
+        return SchedulingRequest.of(asked, queries, self._options, 0.0)
 
 
 class _Durable:
@@ -226,7 +217,7 @@ async def _decide(
         while (now := time.perf_counter()) < started + seconds:
             spec = RequestSpec(project_id="project", user_id="user", flavor=next(wanted))
             try:
-                await scheduler.select_destinations(spec, 1, alternates)
+                await scheduler.select_destinations(HostRequest.new(spec, 1, alternates))
             except NoValidHost as error:
                 raise BenchError(
                     f"the fleet has no room after {len(durable.times):,} decisions: "
@@ -239,9 +230,8 @@ async def _decide(
         while (now := time.perf_counter()) < started + seconds:
             flavor = Flavor("refused", 1, TOO_MUCH_MEMORY + len(durable.refused))
             try:
-                await scheduler.select_destinations(
-                    RequestSpec(project_id="project", user_id="user", flavor=flavor), 1
-                )
+                spec = RequestSpec(project_id="project", user_id="user", flavor=flavor)
+                await scheduler.select_destinations(HostRequest.new(spec))
             except NoValidHost as error:
                 if error.reasons is None:
                     raise BenchError("a refusal was not explained") from error

@@ -4,8 +4,7 @@ The scheduler and the placement that a service wraps may be clients over HTTP. M
 the names `SCHEDULER` and `PLACEMENT`.
 """
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from roost.ledger import Held
@@ -15,28 +14,20 @@ from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.interface import Placement, Provider
 from roost.process.context import Call, Service, UnknownService
 from roost.process.logs import RequestIds, serving
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.replacement import Replacement
 
 SCHEDULER = "scheduler"
 PLACEMENT = "placement"
 
-NO_GENERATIONS: Mapping[str, int] = MappingProxyType({})
-"""The generations of a request whose instances are all new: none holds a claim."""
 
-
-class SelectDestinations(Call[tuple[Destination, ...]], frozen=True, kw_only=True):
+class SelectDestinations(Call[tuple[Destination, ...]], frozen=True):
     """Asks for a host for each instance, with its claim made, and for alternates.
 
     See `roost.scheduler.Scheduler.select_destinations`, whose errors it raises.
     """
 
-    spec: RequestSpec
-    instances: tuple[str, ...]
-    num_alternates: int
-    min_count: int
-    request_id: str
-    global_request_id: str | None = None
-    generations: Mapping[str, int] = NO_GENERATIONS
+    request: HostRequest
 
 
 class ClaimAlternate(Call[Replacement], frozen=True, kw_only=True):
@@ -126,18 +117,7 @@ class SchedulerLike(AlternateScheduler, Protocol):
     async def check_request(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
         """Check that a request can be served on some hosts, and return the keys that have no effect."""
 
-    async def select_destinations(
-        self,
-        spec: RequestSpec,
-        count: int,
-        num_alternates: int,
-        *,
-        instances: Sequence[str],
-        min_count: int,
-        request_id: str,
-        global_request_id: str | None,
-        generations: Mapping[str, int],
-    ) -> tuple[Destination, ...]:
+    async def select_destinations(self, request: HostRequest) -> tuple[Destination, ...]:
         """Choose and claim hosts."""
 
 
@@ -146,17 +126,8 @@ def scheduler_service(scheduler: SchedulerLike) -> Service:
 
     async def answer(call: Call[Any]) -> Any:
         match call:
-            case SelectDestinations():
-                return await scheduler.select_destinations(
-                    call.spec,
-                    len(call.instances),
-                    call.num_alternates,
-                    instances=call.instances,
-                    min_count=call.min_count,
-                    request_id=call.request_id,
-                    global_request_id=call.global_request_id,
-                    generations=call.generations,
-                )
+            case SelectDestinations(request):
+                return await scheduler.select_destinations(request)
             case ClaimAlternate():
                 return await use_alternate(scheduler, call)
         raise UnknownService(f"a scheduler is not asked for {call!r}")

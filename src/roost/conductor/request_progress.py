@@ -30,6 +30,7 @@ from roost.process.context import Context
 from roost.records.redact import without_secrets
 from roost.scheduler import NoValidHost
 from roost.scheduler.errors import SchedulerError
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.claim_result import ClaimVerdict, is_outage, result_of
 from roost.state.api_database.build_requests import (
     DeleteOwned,
@@ -189,14 +190,16 @@ async def _place(
         destinations = await context.ask(
             SCHEDULER,
             SelectDestinations(
-                spec=request.spec,
-                instances=tuple(missing),
-                num_alternates=options.max_attempts - 1,
-                # Instances that were deleted meanwhile are not missing.
-                min_count=max(min(request.min_count - already, len(missing)), 1),
-                request_id=request.request_id,
-                global_request_id=request.global_request_id,
-                generations=generations,
+                HostRequest(
+                    request.spec,
+                    tuple(missing),
+                    options.max_attempts - 1,
+                    # Instances that were deleted meanwhile are not missing.
+                    max(min(request.min_count - already, len(missing)), 1),
+                    generations,
+                    request_id=request.request_id,
+                    global_request_id=request.global_request_id,
+                )
             ),
         )
     except NoValidHost as error:

@@ -37,6 +37,7 @@ The docstring of `Scheduler` has a complete program that uses the scheduler by i
 
 from roost.scheduler.errors import NoValidHost, SchedulerError
 from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.scheduler import Scheduler
 
-__all__ = ["NoValidHost", "Scheduler", "SchedulerError", "SchedulerOptions"]
+__all__ = ["HostRequest", "NoValidHost", "Scheduler", "SchedulerError", "SchedulerOptions"]

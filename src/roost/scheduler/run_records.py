@@ -1,21 +1,148 @@
 """Records of runs and attempts, made from outcomes of the selection."""
 
+import math
+import uuid
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import msgspec
+import structlog
 
+from roost.ledger import LedgerError
 from roost.model.reasons import WeighedHost
-from roost.model.record import ABANDONED, PENDING, REFUSED, Asked, Attempt
+from roost.model.record import (
+    ABANDONED,
+    PENDING,
+    REFUSED,
+    Asked,
+    Attempt,
+    RecordSink,
+    Run,
+    Settings,
+)
 from roost.model.spec import Destination, Selection
-from roost.scheduler.request.query import PlacementQueries
-from roost.scheduler.selection.outcome import ClaimAttempt, Outcome
+from roost.model.text import error_text
+from roost.model.unread import UnreadKey
+from roost.placement.errors import PlacementError
+from roost.records.redact import redacted
+from roost.scheduler.errors import BadRequestSpec, SchedulerError, SchedulerFault
+from roost.scheduler.gateways import Decided
+from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.request.rebuild import is_rebuild
+from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
+from roost.scheduler.run_id import new_run_id
+from roost.scheduler.selection.outcome import Basis, ClaimAttempt, Outcome
 from roost.scheduler.selection.replacement import Replacement
+from roost.storage import StorageError
+
+_log = structlog.get_logger()
 
 
-def asked_of(queries: PlacementQueries, node_version: int | None) -> Asked:
-    """Return the queries of a run as its record has them."""
-    return Asked(queries.query, queries.fallbacks, queries.limit, node_version)
+class RunRecord:
+    """The record of one run, from its begin to its end. ``run``: as far as it is known.
+
+    Every run is put into the records, unless a database of this process fails.
+    """
+
+    def __init__(
+        self,
+        request: HostRequest,
+        table: NodeTable,
+        records: RecordSink,
+        clock: Callable[[], float],
+        *,
+        seed: int,
+        settings: Settings,
+    ) -> None:
+        """Raises: `BadRequestSpec` if the request spec cannot be encoded."""
+        try:
+            spec = redacted(request.spec)
+        except UnicodeEncodeError as error:
+            raise BadRequestSpec("the request spec holds text that cannot be encoded as UTF-8") from error
+        self._table = table
+        self._records = records
+        self._clock = clock
+        self.run = Run(
+            id=request.run or new_run_id(),
+            request_id=request.request_id or f"req-{uuid.uuid4()}",
+            global_request_id=request.global_request_id,
+            project_id=request.spec.project_id,
+            user_id=request.spec.user_id,
+            instances=request.instances,
+            spec=spec,
+            started_at=clock(),
+            finished_at=math.nan,
+            version=None,
+            seed=seed,
+            journal=table.journal,
+            node_version=table.version,
+            num_alternates=request.num_alternates,
+            min_count=request.min_count,
+            settings=settings,
+            generations=dict(request.generations),
+        )
+
+    def asked(self, request: SchedulingRequest, warnings: tuple[UnreadKey, ...]) -> None:
+        """Note the queries that the run is decided by."""
+        asked = Asked(request.query, request.fallbacks, request.limit, self._table.version)
+        self.run = msgspec.structs.replace(self.run, asked=asked, warnings=warnings)
+
+    @contextmanager
+    def failing(self) -> Iterator[None]:
+        """Record the run if it fails in the context. An unexpected error becomes a `SchedulerFault`."""
+        run = self.run
+        try:
+            yield
+        except (StorageError, LedgerError):
+            self._table.release(*run.instances)
+            raise
+        except (SchedulerError, PlacementError) as error:
+            if isinstance(error, SchedulerFault):
+                _log.exception("a plugin failed", run=run.id, request_id=run.request_id)
+            self._refused(str(error), error.basis if isinstance(error, SchedulerError) else None)
+            raise
+        except Exception as error:
+            text = f"{type(error).__name__}: {error_text(error)}"
+            fault = SchedulerFault(f"the scheduler or a plugin failed: {text}")
+            _log.exception("a run of the scheduler failed", run=run.id, request_id=run.request_id)
+            self._refused(str(fault), None)
+            raise fault from error
+
+    def end(self, request: SchedulingRequest, decided: Decided) -> Outcome:
+        """Record a run that came to an outcome. Returns the outcome, its destinations numbered."""
+        now = {
+            each: decided.generations.get(each, before + 1) for each, before in self.run.generations.items()
+        }
+        claims = decided.claims and not is_rebuild(request.spec)
+        destinations = numbered(decided.outcome, now if claims else None)
+        outcome = msgspec.structs.replace(decided.outcome, destinations=destinations)
+        self._put(outcome, Basis(decided.version, decided.position, decided.node_version, decided.told))
+        return outcome
+
+    def _refused(self, reason: str, basis: Basis | None) -> None:
+        self._table.release(*self.run.instances)
+        self._put(Outcome((), (), (), reason), basis)
+
+    def _put(self, outcome: Outcome, basis: Basis | None) -> None:
+        run, finished = self.run, self._clock()
+        if basis is not None:
+            run = msgspec.structs.replace(
+                run,
+                version=basis.version,
+                position=basis.position,
+                told=basis.told,
+                node_version=run.node_version if basis.node_version is None else basis.node_version,
+            )
+        ended = msgspec.structs.replace(
+            run,
+            finished_at=finished,
+            steps=outcome.steps,
+            refusal=outcome.refusal,
+            destinations=outcome.destinations,
+            weighed=weighed_in(outcome),
+        )
+        self._records.put([ended], attempts_of(run.id, run.request_id, finished, outcome))
 
 
 def attempts_of(run: str, request_id: str, at: float, outcome: Outcome) -> list[Attempt]:

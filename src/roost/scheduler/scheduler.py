@@ -3,64 +3,39 @@
 import math
 import random
 import time
-import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
-from typing import TypeVar
 
 import msgspec
 import structlog
 
 from roost.ledger import LedgerError
 from roost.model.reasons import Reasons
-from roost.model.record import FAILED, RecordSink, Run, end_of
+from roost.model.record import FAILED, RecordSink, end_of
 from roost.model.spec import Destination, RequestSpec, Selection
 from roost.model.text import error_text
 from roost.model.unread import UnreadKey
 from roost.model.what_if import Scenario, WhatIf
 from roost.placement.errors import PlacementError
 from roost.process import tracing
-from roost.records.redact import redacted
-from roost.scheduler.errors import (
-    BadRequestSpec,
-    NewerWord,
-    NoAlternate,
-    NoValidHost,
-    SchedulerError,
-    SchedulerFault,
-    WordsInTheWay,
-)
+from roost.scheduler.errors import NewerWord, NoAlternate, NoValidHost, SchedulerError, SchedulerFault
 from roost.scheduler.explain.explanations import Explanations, refusal_reason
 from roost.scheduler.explain.scenario import Supposition, check
 from roost.scheduler.gateways import Decided, Gateway
-from roost.scheduler.nodes.operator_words import OperatorWords, TakenWords
+from roost.scheduler.nodes.operator_words import OperatorWords, TakenWords, by_the_newest_words
 from roost.scheduler.nodes.outstanding import taken_by
-from roost.scheduler.request.keys.judgement import KeyJudge
-from roost.scheduler.request.keys.servable import check_servable
-from roost.scheduler.request.query import PlacementQueries, placement_queries
-from roost.scheduler.request.rebuild import NOTHING, is_rebuild, judge_rebuild
-from roost.scheduler.request.request_filters import FilterFacts
-from roost.scheduler.request.request_filters.routed_networks import segments_of
-from roost.scheduler.request.scheduling_request import SchedulingRequest
-from roost.scheduler.run_id import new_run_id
+from roost.scheduler.request.rebuild import is_rebuild, judge_rebuild
+from roost.scheduler.request.request_reader import RequestReader
+from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
 from roost.scheduler.run_metrics import RunMetrics
-from roost.scheduler.run_records import asked_of, attempts_after, attempts_of, numbered, weighed_in
-from roost.scheduler.selection.outcome import Basis, ClaimAttempt, Outcome
+from roost.scheduler.run_records import RunRecord, attempts_after
+from roost.scheduler.selection.outcome import ClaimAttempt
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
 from roost.scheduler.settings import settings_of
 from roost.storage import StorageError
 
-NO_GENERATIONS: Mapping[str, int] = MappingProxyType({})
-"""All instances of a request are new."""
-
 AS_IT_IS = Scenario()
 """No host is drained or added."""
-
-ROUNDS = 20
-"""Times that a request is decided anew because of operators' words. Then it fails, to be tried again."""
-
-T = TypeVar("T")
 
 SEED_BITS = 63
 """Bits of a run's seed, so that it fits an integer of every database."""
@@ -96,7 +71,7 @@ class Scheduler:
         from roost.placement.service import PlacementService
         from roost.records import RecordQueue, Retention
         from roost.records.backend import open_sql_records
-        from roost.scheduler import NoValidHost, Scheduler
+        from roost.scheduler import HostRequest, NoValidHost, Scheduler
         from roost.scheduler.gateways.local import LocalGateway
         from roost.scheduler.nodes import NodeTable
         from roost.scheduler.selection.host_pools import HostPools
@@ -125,11 +100,11 @@ class Scheduler:
 
             small = Flavor("small", vcpus=2, memory_mb=2048)
             spec = RequestSpec(project_id="demo", user_id="alice", flavor=small)
-            for placed in await scheduler.select_destinations(spec, count=2, num_alternates=1):
+            for placed in await scheduler.select_destinations(HostRequest.new(spec, 2, num_alternates=1)):
                 claimed, alternate = placed.selected, placed.alternates[0]
                 print(f"{claimed.host} claimed: {claimed.allocations}; alternate: {alternate.host}")
             try:
-                await scheduler.select_destinations(spec, count=5)
+                await scheduler.select_destinations(HostRequest.new(spec, 5))
             except NoValidHost as error:
                 print(f"refused: {error.reason}")
 
@@ -159,40 +134,16 @@ class Scheduler:
         self._clock = clock
         self._monotonic = monotonic
         self._seeds = seeds or seeds_from(random.Random())
-        self._plugins = gateway.pools.plugins
         self._settings = settings_of(gateway.pools)
-        self._keys = KeyJudge(self._options, self._plugins)
+        self._reader = RequestReader(gateway.pools, gateway.aggregates)
         self._explanations = Explanations(gateway, records)
-        self._metrics = RunMetrics([each.name for each in self._plugins.filters])
+        self._metrics = RunMetrics([each.name for each in gateway.pools.plugins.filters])
 
-    async def select_destinations(
-        self,
-        spec: RequestSpec,
-        count: int,
-        num_alternates: int = 0,
-        *,
-        instances: Sequence[str] | None = None,
-        min_count: int | None = None,
-        request_id: str | None = None,
-        global_request_id: str | None = None,
-        generations: Mapping[str, int] = NO_GENERATIONS,
-        run_id: str | None = None,
-        strict: bool = False,
-        of_nova: bool = False,
-    ) -> tuple[Destination, ...]:
-        """Choose and claim hosts for ``count`` equal instances.
-
-        Args:
-            instances: consumer uuids, ``count`` different ones; made up if not given.
-            min_count: if fewer can be placed, none is; ``count`` if not given.
-            request_id, global_request_id: of the user's request, for the records.
-            generations: of the instances that hold something already, which the run replaces: what they hold
-                counts as free for them, and a claim of theirs is one write at the generation.
-            run_id: the id of the run, which no other run has; made up if not given.
-            strict: refuse what `check` refuses. of_nova: the request comes from Nova, see `unread`.
+    async def select_destinations(self, request: HostRequest) -> tuple[Destination, ...]:
+        """Choose and claim hosts for equal instances.
 
         Returns a destination for each instance that was placed, in order; its selected host is claimed,
-        its alternates (in the same cell) are not. Where ``min_count`` is met but ``count`` is not, the last
+        its alternates (in the same cell) are not. Where ``min_count`` is met but not all are placed, the last
         instances have none; the record says why.
 
         Nothing is claimed if it raises. Every run is put into the records, unless a database of this process
@@ -206,106 +157,43 @@ class Scheduler:
             SchedulerFault: a filter, a weigher or the scheduler raised an unexpected error.
             PlacementUnavailable, PlacementRefused: from a gateway over HTTP.
             StorageError, LedgerError: a database of this process fails.
+            ValueError: the request contradicts itself, see `HostRequest.check`.
         """
-        names = tuple(instances) if instances is not None else tuple(str(uuid.uuid4()) for _ in range(count))
-        least = count if min_count is None else min_count
-        if not len(names) == len(set(names)) == count or not 1 <= least <= count or num_alternates < 0:
-            raise ValueError(
-                f"count {count}, min_count {least}, num_alternates {num_alternates} and {len(set(names))} "
-                "different instances do not go together"
-            )
-        if not generations.keys() <= set(names):
-            raise ValueError(f"generations of other instances: {sorted(generations.keys() - set(names))}")
-        try:
-            plain_spec = redacted(spec)
-        except UnicodeEncodeError as error:
-            raise BadRequestSpec("the request spec holds text that cannot be encoded as UTF-8") from error
-        run = Run(
-            id=run_id or new_run_id(),
-            request_id=request_id or f"req-{uuid.uuid4()}",
-            global_request_id=global_request_id,
-            project_id=spec.project_id,
-            user_id=spec.user_id,
-            instances=names,
-            spec=plain_spec,
-            started_at=self._clock(),
-            finished_at=math.nan,
-            version=None,
-            seed=self._seeds(),
-            journal=self.table.journal,
-            node_version=self.table.version,
-            num_alternates=num_alternates,
-            min_count=least,
-            settings=self._settings,
-            generations=dict(generations),
+        request.check()
+        record = RunRecord(
+            request, self.table, self._records, self._clock, seed=self._seeds(), settings=self._settings
         )
-        deadline = self._deadline()
+        run, deadline = record.run, self._deadline()
 
         async def decide(
             word: TakenWords | None, replaced: Mapping[str, int]
         ) -> tuple[SchedulingRequest, Decided]:
-            nonlocal run
-            unread = self._check(spec) if strict else self.unread(spec, of_nova=of_nova)
-            asked = await self._asked(spec)
-            run = msgspec.structs.replace(run, asked=asked_of(asked, self.table.version), warnings=unread)
-            request = SchedulingRequest(
+            warnings = self._reader.warnings(request)
+            derived = await self._reader.derived(
+                request,
+                run.started_at,
                 run=run.id,
-                spec=spec,
-                query=asked.query,
-                fallbacks=asked.fallbacks,
-                limit=asked.limit,
-                places=asked.places,
-                instances=names,
-                num_alternates=num_alternates,
-                min_count=least,
-                now=run.started_at,
-                options=self._options,
-                seed=run.seed or 0,
+                seed=run.seed,
                 deadline=deadline,
                 monotonic=self._monotonic,
                 generations={**run.generations, **replaced},
                 word=word,
             )
-            if is_rebuild(spec):
-                return request, self._rebuild(request)
-            return request, await self._gateway.decide(request)
+            record.asked(derived, warnings)
+            if is_rebuild(request.spec):
+                return derived, self._rebuild(derived)
+            return derived, await self._gateway.decide(derived)
 
-        try:
-            span = tracing.span("scheduler.run", {"roost.run": run.id, "roost.instances": count})
-            with self._metrics.timed(), span, self.table.reading():
-                request, decided = await self._decide_anew(decide)
-                explaining = self._explanations.begin(request, decided.outcome)
-        except (StorageError, LedgerError):
-            self.table.release(*names)
-            raise
-        except (SchedulerError, PlacementError) as error:
-            self.table.release(*names)
-            if isinstance(error, SchedulerFault):
-                _log.exception("a plugin failed", run=run.id, request_id=run.request_id)
-            if isinstance(error, SchedulerError):
-                run = _decided_on(run, error.basis)
-            self._record(run, Outcome((), (), (), str(error)))
-            raise
-        except Exception as error:
-            text = f"{type(error).__name__}: {error_text(error)}"
-            fault = SchedulerFault(f"the scheduler or a plugin failed: {text}")
-            self.table.release(*names)
-            _log.exception("a run of the scheduler failed", run=run.id, request_id=run.request_id)
-            self._record(run, Outcome((), (), (), str(fault)))
-            raise fault from error
-        outcome = decided.outcome
-        now = {each: decided.generations.get(each, before + 1) for each, before in generations.items()}
-        outcome = msgspec.structs.replace(
-            outcome,
-            destinations=numbered(outcome, now if decided.claims and not is_rebuild(spec) else None),
-        )
+        span = tracing.span("scheduler.run", {"roost.run": run.id, "roost.instances": len(run.instances)})
+        with record.failing(), self._metrics.timed(), span, self.table.reading():
+            derived, decided = await by_the_newest_words(self._words, decide)
+            explaining = self._explanations.begin(derived, decided.outcome)
+        outcome = record.end(derived, decided)
         self._metrics.decided(outcome)
-        run = _decided_on(run, Basis(decided.version, decided.position, decided.node_version, decided.told))
-        self._record(run, outcome)
         if not outcome.destinations:
             reasons = await self._explanations.wait(explaining)
-            reason = refusal_reason(outcome, reasons, len(names))
-            warnings = () if of_nova else run.warnings
+            reason = refusal_reason(outcome, reasons, len(run.instances))
+            warnings = () if request.of_nova else record.run.warnings
             raise NoValidHost(run.id, reason, outcome.steps, outcome.tries, reasons, warnings)
         return outcome.destinations
 
@@ -314,7 +202,7 @@ class Scheduler:
 
         ``of_nova``: the request comes from Nova, whose drivers read keys too.
         """
-        return self._keys.unread(spec, self.table, of_nova=of_nova)
+        return self._reader.unread(spec, of_nova=of_nova)
 
     async def check_request(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
         """Check that a request can be served on some hosts, perhaps not on the present ones.
@@ -329,22 +217,15 @@ class Scheduler:
         """
 
         async def once(word: TakenWords | None, _: Mapping[str, int]) -> tuple[UnreadKey, ...]:
-            unread = self._check(spec)
-            request = self._request(spec, await self._asked(spec), 1)
-            try:
-                for plugin in (*self._plugins.filters, *self._plugins.weighers):
-                    plugin.key_of(request)
-            except SchedulerError:
-                raise
-            except Exception as error:
-                text = f"{type(error).__name__}: {error_text(error)}"
-                raise SchedulerFault(f"a plugin cannot read the request: {text}") from error
+            unread = self._reader.checked(spec)
+            request = await self._reader.derived(HostRequest.new(spec), self._clock())
+            self._reader.check_keys(request)
             if not is_rebuild(spec):
                 await self._gateway.check(request.queries)
             return unread
 
         with self.table.reading():
-            return await self._decide_anew(once)
+            return await by_the_newest_words(self._words, once)
 
     async def explain(self, spec: RequestSpec, count: int = 1) -> Reasons | None:
         """Return the expected result of a request for ``count`` instances, and why; nothing is claimed or
@@ -355,7 +236,7 @@ class Scheduler:
         Raises: `BadRequestSpec`, `SchedulerFault`, and the errors of the gateway.
         """
         with self.table.reading():
-            request = self._request(spec, await self._asked(spec), count)
+            request = await self._reader.derived(HostRequest.new(spec, count), self._clock())
             return await self._gateway.explain(request, 0, newest=True)
 
     async def what_if(self, spec: RequestSpec, limit: int, scenario: Scenario = AS_IT_IS) -> WhatIf | None:
@@ -410,10 +291,17 @@ class Scheduler:
         now, deadline = self._clock(), self._deadline()
         held, left, tries = failed, tuple(alternates), tuple[ClaimAttempt, ...]()
 
+        asked = HostRequest(spec, (instance,), run=run, request_id=request_id)
+
         async def deciding(word: TakenWords | None, _: Mapping[str, int]) -> Replacement:
             nonlocal held, left, tries
+            derived = await self._reader.derived(
+                asked, now, deadline=deadline, monotonic=self._monotonic, word=word
+            )
             try:
-                found = await self._replaced(spec, instance, held, left, run, now, deadline, word)
+                found = await self._gateway.use_alternate(
+                    ReplacementRequest(scheduling=derived, failed=held, alternates=left)
+                )
             except NewerWord as newer:
                 if newer.taken_away is not None:
                     held, left = newer.taken_away.selected, newer.taken_away.alternates
@@ -423,7 +311,7 @@ class Scheduler:
 
         try:
             with tracing.span("scheduler.use_alternate", {"roost.run": run}), self.table.reading():
-                found = await self._decide_anew(deciding)
+                found = await by_the_newest_words(self._words, deciding)
         except (StorageError, LedgerError, SchedulerError, PlacementError):
             raise
         except Exception as error:
@@ -441,84 +329,6 @@ class Scheduler:
             self.table.claim(instance, index, *taken_by(spec), found.selected.assignment)
         return found
 
-    def _check(self, spec: RequestSpec) -> tuple[UnreadKey, ...]:
-        """As `check_request`, without a query to placement."""
-        unread = self._keys.check(spec, self.table)
-        check_servable(spec, self.table, self._options)
-        return unread
-
-    def _request(self, spec: RequestSpec, asked: PlacementQueries, count: int) -> SchedulingRequest:
-        """Return a scheduling request for new instances, of which nothing is claimed."""
-        return SchedulingRequest(
-            run=str(uuid.uuid4()),
-            spec=spec,
-            query=asked.query,
-            fallbacks=asked.fallbacks,
-            limit=asked.limit,
-            places=asked.places,
-            instances=tuple(str(uuid.uuid4()) for _ in range(count)),
-            num_alternates=0,
-            min_count=count,
-            now=self._clock(),
-            options=self._options,
-        )
-
-    async def _replaced(
-        self,
-        spec: RequestSpec,
-        instance: str,
-        failed: Selection,
-        alternates: tuple[Selection, ...],
-        run: str,
-        now: float,
-        deadline: float,
-        word: TakenWords | None,
-    ) -> Replacement:
-        """Have the gateway use an alternate. ``word``: the operators' words so far. Raises `NewerWord`."""
-        asked = await self._asked(spec)
-        scheduling = SchedulingRequest(
-            run=run,
-            spec=spec,
-            query=asked.query,
-            fallbacks=asked.fallbacks,
-            limit=asked.limit,
-            places=asked.places,
-            instances=(instance,),
-            num_alternates=0,
-            min_count=1,
-            now=now,
-            options=self._options,
-            deadline=deadline,
-            monotonic=self._monotonic,
-            word=word,
-        )
-        request = ReplacementRequest(scheduling=scheduling, failed=failed, alternates=alternates)
-        return await self._gateway.use_alternate(request)
-
-    async def _decide_anew(self, decide: Callable[[TakenWords | None, Mapping[str, int]], Awaitable[T]]) -> T:
-        """Decide until no operator has said anything meanwhile. Raises `WordsInTheWay`.
-
-        The newest words are read before a request is refused as wrong: its availability zone may be new.
-        """
-        words, generations = self._words, NO_GENERATIONS
-        for _ in range(ROUNDS):
-            taken = None if words is None else words.taken
-            try:
-                return await decide(taken, generations)
-            except BadRequestSpec:
-                if words is None or taken is None:
-                    raise
-                await words.look()
-                if words.taken.events == taken.events:
-                    raise
-            except NewerWord as newer:
-                generations = newer.generations
-                if words is not None and newer.mark is not None:
-                    await words.take(newer.mark)
-        raise WordsInTheWay(
-            f"operators said something {ROUNDS} times while the request was decided: try again"
-        )
-
     def _rebuild(self, request: SchedulingRequest) -> Decided:
         self.table.seen_since(request.oldest_heartbeat)
         node_version = self.table.version
@@ -529,38 +339,3 @@ class Scheduler:
         """Return the end of a run that begins now, by the monotonic clock."""
         limit = self._options.max_run_seconds
         return self._monotonic() + limit if limit else math.inf
-
-    async def _asked(self, spec: RequestSpec) -> PlacementQueries:
-        """Return the placement queries for one instance. Raises `BadRequestSpec`."""
-        if is_rebuild(spec):
-            return NOTHING
-        facts = FilterFacts(self.table, self._options, aggregates=await self._segments(spec))
-        return placement_queries(spec, facts)
-
-    async def _segments(self, spec: RequestSpec) -> Mapping[str, frozenset[str]]:
-        """Return the aggregates of the network segments of a request."""
-        segments = segments_of(spec, self._options)
-        return await self._gateway.aggregates(sorted(segments)) if segments else {}
-
-    def _record(self, run: Run, outcome: Outcome) -> None:
-        finished = self._clock()
-        ended = msgspec.structs.replace(
-            run,
-            finished_at=finished,
-            steps=outcome.steps,
-            refusal=outcome.refusal,
-            destinations=outcome.destinations,
-            weighed=weighed_in(outcome),
-        )
-        self._records.put([ended], attempts_of(run.id, run.request_id, finished, outcome))
-
-
-def _decided_on(run: Run, basis: Basis) -> Run:
-    """Return a run with the versions that it was decided on."""
-    return msgspec.structs.replace(
-        run,
-        version=basis.version,
-        position=basis.position,
-        told=basis.told,
-        node_version=run.node_version if basis.node_version is None else basis.node_version,
-    )

@@ -30,7 +30,12 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.request.query import candidate_query
-from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.request.scheduling_request import (
+    GroupPlacement,
+    HostRequest,
+    PlacementQueries,
+    SchedulingRequest,
+)
 from support.clouds import NOW, holding, report, spec, uuid_of
 from support.offering import Only, plugins
 
@@ -57,7 +62,7 @@ class Place:
     def request(self, of: RequestSpec | None = None) -> SchedulingRequest:
         asked = of or spec()
         query = candidate_query(asked, self.table, OPTIONS)
-        return SchedulingRequest("run", asked, query, ("i",), 0, 1, NOW, OPTIONS)
+        return SchedulingRequest.of(HostRequest(asked, ("i",)), PlacementQueries(query), OPTIONS, NOW)
 
 
 @pytest.fixture

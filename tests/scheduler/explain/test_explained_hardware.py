@@ -25,7 +25,7 @@ from roost.scheduler.plugins.pci_options import PciOptions
 from roost.scheduler.plugins.plugins import Plugins
 from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.request_filters import FilterFacts
-from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import NOW, report, spec, table_of, uuid_of
 from support.numa_hosts import two_cells
@@ -73,8 +73,7 @@ def explain(reports: Mapping[str, Mapping[str, Any]], vcpus: int, **extra_specs:
 
     def asked(of: RequestSpec) -> SchedulingRequest:
         queries = placement_queries(of, FilterFacts(table, OPTIONS))
-        more: Any = {"fallbacks": queries.fallbacks, "places": queries.places}
-        return SchedulingRequest("run", of, queries.query, (uuid_of(0xA),), 0, 1, NOW, OPTIONS, **more)
+        return SchedulingRequest.of(HostRequest(of, (uuid_of(0xA),)), queries, OPTIONS, NOW)
 
     def fits(of: RequestSpec, without: Collection[str] = ()) -> bool:
         request = asked(of)

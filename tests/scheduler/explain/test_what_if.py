@@ -27,7 +27,7 @@ from roost.scheduler.gateways.local import Decide
 from roost.scheduler.plugins.plugins import Named, Plugins
 from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.request_filters import FilterFacts
-from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import AGGREGATES, NOW, flat, join, report, spec, uuid_of
 from support.decided_worlds import OPTIONS, Odd, World
@@ -100,18 +100,8 @@ class SupposingWorld(World):
         """How many are placed by runs of one instance each, which stay."""
         for number, name in enumerate(names or self.names()):
             wanted = placement_queries(spec, FilterFacts(self.table, self.options))
-            request = SchedulingRequest(
-                "run",
-                spec,
-                wanted.query,
-                (name,),
-                0,
-                1,
-                self.now,
-                self.options,
-                fallbacks=wanted.fallbacks,
-                places=wanted.places,
-            )
+            hosts_for = HostRequest(spec, (name,), 0, 1, run="run")
+            request = SchedulingRequest.of(hosts_for, wanted, self.options, self.now)
             self.state.name((name,))
             pools = HostPools(self.table, self.options, self._plugins())
             decided = Decide(request, pools).run(self.state)

@@ -12,6 +12,7 @@ from roost.ledger.holdings import held_by_all
 from roost.model.assignment import Assignment
 from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
 from roost.scheduler import NoValidHost
+from roost.scheduler.request.scheduling_request import HostRequest
 from support.clouds import spec, uuid_of
 from support.hardware_clouds import OPTIONS, REQUESTS, check_assignments, hardware_cloud, node_report
 from support.wire import INSTANCES, Answer, Room, Within
@@ -28,7 +29,7 @@ def assigned(room: Room) -> dict[str, Assignment]:
 
 def test_several_instances_get_different_cpus_and_each_is_told_its_own(within: Within) -> None:
     async def work(room: Room) -> None:
-        found = await room.scheduler.select_destinations(PINNED, 4, 1, instances=INSTANCES)
+        found = await room.scheduler.select_destinations(HostRequest(PINNED, tuple(INSTANCES), 1))
         told = {each.instance: each.selected.assignment for each in found}
         assert told == assigned(room)
         check_assignments(assigned(room).values())
@@ -40,7 +41,7 @@ def test_several_instances_get_different_cpus_and_each_is_told_its_own(within: W
 
 def test_a_request_for_nothing_of_the_kind_asks_for_no_assignments(within: Within) -> None:
     async def work(room: Room) -> None:
-        await room.scheduler.select_destinations(spec(1, 1024, 0), 1, 0, instances=INSTANCES[:1])
+        await room.scheduler.select_destinations(HostRequest(spec(1, 1024, 0), tuple(INSTANCES[:1]), 0))
         assert room.wire.asked == ["GET /allocation_candidates", "POST /allocations"]
 
     within(hardware_cloud(2), work, v1=True, **FILTERS)
@@ -71,7 +72,7 @@ def test_a_host_that_others_were_assigned_some_of_is_fitted_again(within: Within
 
     async def work(room: Room) -> None:
         room_of.append(room)
-        await room.scheduler.select_destinations(PINNED, claims, 0, instances=INSTANCES[:claims])
+        await room.scheduler.select_destinations(HostRequest(PINNED, tuple(INSTANCES[:claims]), 0))
         assert set(assigned(room)) == {uuid_of(0xBEE), *INSTANCES[:claims]}
         check_assignments(assigned(room).values())
 
@@ -80,7 +81,7 @@ def test_a_host_that_others_were_assigned_some_of_is_fitted_again(within: Within
 
 def test_an_alternate_gets_an_assignment_of_its_own_and_a_second_call_tells_it(within: Within) -> None:
     async def work(room: Room) -> None:
-        [one] = await room.scheduler.select_destinations(PINNED, 1, 1, instances=INSTANCES[:1])
+        [one] = await room.scheduler.select_destinations(HostRequest(PINNED, tuple(INSTANCES[:1]), 1))
         first = one.selected.assignment
         arguments = (PINNED, one.instance, one.selected, "no disk", one.alternates)
         swapped = await room.scheduler.use_alternate(*arguments, run="", request_id="")
@@ -102,7 +103,7 @@ def test_a_scheduler_remembers_what_it_assigned_where_placement_keeps_nothing(wi
 
         async def place(name: str) -> bool:
             try:
-                [one] = await room.scheduler.select_destinations(PINNED, 1, 0, instances=[name])
+                [one] = await room.scheduler.select_destinations(HostRequest(PINNED, (name,), 0))
             except NoValidHost:
                 return False
             assert one.selected.assignment is not None
@@ -138,7 +139,7 @@ def test_a_refused_claim_gives_back_what_the_scheduler_remembers(within: Within)
 
     async def work(room: Room) -> None:
         with pytest.raises(NoValidHost):
-            await room.scheduler.select_destinations(PINNED, 1, 0, instances=INSTANCES[:1])
+            await room.scheduler.select_destinations(HostRequest(PINNED, tuple(INSTANCES[:1]), 0))
         assert len(room.scheduler.table.outstanding) == 0
 
     within(hardware_cloud(2), work, meddle, **FILTERS)

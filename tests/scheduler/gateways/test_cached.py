@@ -4,6 +4,7 @@ import pytest
 
 from roost.placement.commands.allocations import WriteAllocations
 from roost.scheduler import NoValidHost
+from roost.scheduler.request.scheduling_request import HostRequest
 from support.clouds import flat, holding, spec, uuid_of
 from support.wire import Room, Within
 
@@ -11,7 +12,7 @@ ASKED = "GET /allocation_candidates"
 
 
 async def place(room: Room, number: int, vcpus: int = 1) -> str:
-    [placed] = await room.scheduler.select_destinations(spec(vcpus), 1, instances=[uuid_of(0xB00 + number)])
+    [placed] = await room.scheduler.select_destinations(HostRequest(spec(vcpus), (uuid_of(0xB00 + number),)))
     return placed.selected.host
 
 

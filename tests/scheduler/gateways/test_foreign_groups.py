@@ -24,6 +24,7 @@ from roost.placement.interface import AllocationRequest, InventoryUsage, Provide
 from roost.scheduler import NoValidHost, Scheduler, SchedulerOptions
 from roost.scheduler.errors import NoAlternate, PlacementUnavailable
 from roost.scheduler.gateways.http import HttpGateway
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import NOW, Kept, flat, spec, uuid_of
 from support.seeds import nightly_seed
@@ -192,7 +193,7 @@ class World:
         self.members += instances
         try:
             return await self.scheduler().select_destinations(
-                spec(group=self.group), len(instances), 1, instances=instances
+                HostRequest(spec(group=self.group), tuple(instances), 1)
             )
         except (NoValidHost, PlacementUnavailable) as error:
             return error

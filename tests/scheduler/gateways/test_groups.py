@@ -12,6 +12,7 @@ from roost.model.spec import ServerGroup
 from roost.placement.commands.allocations import ConsumerWrite, WriteAllocations
 from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.gateways.http import HttpGateway
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import NOW, Kept, filled, flat, over_http, spec, uuid_of
 from support.wire import INSTANCES, Answer, Room, Within
@@ -158,7 +159,7 @@ def test_affine_run_begins_anew_when_the_members_are_on_another_host(
             placement.write_allocations = counted  # type: ignore[method-assign]
             scheduler = Scheduler(HttpGateway(placement, HostPools(cloud.table())), Kept(), clock=lambda: NOW)
             asked = scheduler.select_destinations(
-                spec(group=ServerGroup(GROUP, "affinity")), 1, instances=[instance]
+                HostRequest(spec(group=ServerGroup(GROUP, "affinity")), (instance,))
             )
             if ends_on is None:
                 with pytest.raises(NoValidHost, match="refuses consumer"):

@@ -18,7 +18,7 @@ from roost.scheduler.explain.fleet_snapshot import FleetSnapshot
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.request_filters import FilterFacts
-from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from scheduler.gateways.test_same_answers import MEMORY
 from support.clouds import (
@@ -142,18 +142,8 @@ def works(fleet: Fleet, cloud: Cloud, ask: Ask, change: Relaxation) -> bool:
     """Whether the first instance of a request is placed with a change, by a decision on the state itself."""
     table, options = cloud.table(), SchedulerOptions()
     wanted = placement_queries(ask.spec, FilterFacts(table, options))
-    request = SchedulingRequest(
-        "run",
-        ask.spec,
-        wanted.query,
-        ask.instances[:1],
-        0,
-        1,
-        NOW,
-        options,
-        fallbacks=wanted.fallbacks,
-        places=wanted.places,
-    )
+    asked = HostRequest(ask.spec, ask.instances[:1])
+    request = SchedulingRequest.of(asked, wanted, options, NOW)
     pools = HostPools(table, options)
     snapshot = FleetSnapshot(fleet, pools)
     changed, filters = applied(snapshot, request, pools.plugins.filters, change)

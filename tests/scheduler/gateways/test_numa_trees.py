@@ -20,6 +20,7 @@ from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.plugins.pci_options import PciOptions
 from roost.scheduler.request.demand.numa_groups import NUMA_ROOT, NumaModel
 from roost.scheduler.request.options import RequestFilterOptions
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import NOW, Cloud, Kept, Provider, filled, flat, over_http, report, spec, uuid_of
 from support.wire import Room, Within
@@ -66,16 +67,16 @@ def test_each_numa_node_of_a_guest_is_on_a_node_of_the_host(tmp_path: Path, wire
     async def main() -> None:
         async with scheduling(tmp_path, trees(1), wire) as scheduler:
             wanted = spec(4, 2048, extra_specs=TWO_NODES)
-            [first] = await scheduler.select_destinations(wanted, 1)
+            [first] = await scheduler.select_destinations(HostRequest.new(wanted, 1))
             assert (taken(first, 0, "VCPU"), taken(first, 0, "MEMORY_MB")) == ([2, 2], [1024, 1024])
             assert {*first.selected.mappings} == {"", "_NUMA0", "_NUMA1"}
             pinned = spec(2, 2048, extra_specs={"hw:cpu_policy": "dedicated"})
-            [second] = await scheduler.select_destinations(pinned, 1)
+            [second] = await scheduler.select_destinations(HostRequest.new(pinned, 1))
             assert sorted(taken(second, 0, "PCPU")) == [0, 2]
-            [third] = await scheduler.select_destinations(wanted, 1)
+            [third] = await scheduler.select_destinations(HostRequest.new(wanted, 1))
             assert taken(third, 0, "VCPU") == [2, 2]
             with pytest.raises(NoValidHost):
-                await scheduler.select_destinations(wanted, 1)
+                await scheduler.select_destinations(HostRequest.new(wanted, 1))
 
     asyncio.run(main())
 
@@ -84,10 +85,10 @@ def test_each_numa_node_of_a_guest_is_on_a_node_of_the_host(tmp_path: Path, wire
 def test_a_request_without_numa_nodes_is_split_where_no_node_has_all(tmp_path: Path, wire: bool) -> None:
     async def main() -> None:
         async with scheduling(tmp_path, trees(2), wire) as scheduler:
-            [small] = await scheduler.select_destinations(spec(1, 512), 1, 1)
+            [small] = await scheduler.select_destinations(HostRequest.new(spec(1, 512), 1, 1))
             host = int(small.selected.host[-1])
             [other] = small.alternates
-            [split] = await scheduler.select_destinations(spec(6, 512), 1)
+            [split] = await scheduler.select_destinations(HostRequest.new(spec(6, 512), 1))
             there = int(split.selected.host[-1])
             assert sorted(taken(split, there, "VCPU")) == ([2, 4] if there != host else [3, 3])
             assert other.host != small.selected.host
@@ -99,9 +100,9 @@ def test_a_request_without_numa_nodes_is_split_where_no_node_has_all(tmp_path: P
 def test_a_later_request_is_split_among_what_earlier_ones_have_left(tmp_path: Path) -> None:
     async def main() -> None:
         async with scheduling(tmp_path, trees(1), False) as scheduler:
-            placed = await scheduler.select_destinations(spec(3, 512), 2)
+            placed = await scheduler.select_destinations(HostRequest.new(spec(3, 512), 2))
             assert [sorted(taken(each, 0, "VCPU")) for each in placed] == [[0, 3], [0, 3]]
-            [last] = await scheduler.select_destinations(spec(2, 512), 1)
+            [last] = await scheduler.select_destinations(HostRequest.new(spec(2, 512), 1))
             assert taken(last, 0, "VCPU") == [1, 1]
 
     asyncio.run(main())
@@ -110,7 +111,7 @@ def test_a_later_request_is_split_among_what_earlier_ones_have_left(tmp_path: Pa
 def test_a_run_goes_on_by_splits_when_the_unsplit_candidates_are_used_up(tmp_path: Path) -> None:
     async def main() -> None:
         async with scheduling(tmp_path, trees(1, vcpus=5), False) as scheduler:
-            placed = await scheduler.select_destinations(spec(3, 512), 3)
+            placed = await scheduler.select_destinations(HostRequest.new(spec(3, 512), 3))
             assert [sorted(taken(each, 0, "VCPU")) for each in placed] == [[0, 3], [0, 3], [1, 2]]
 
     asyncio.run(main())
@@ -121,7 +122,7 @@ def test_an_alternate_gives_its_own_nodes(tmp_path: Path, wire: bool) -> None:
     async def main() -> None:
         async with scheduling(tmp_path, trees(4), wire) as scheduler:
             for wanted in (spec(4, 1024, extra_specs=TWO_NODES), spec(6, 512)):
-                [placed] = await scheduler.select_destinations(wanted, 1, 1)
+                [placed] = await scheduler.select_destinations(HostRequest.new(wanted, 1, 1))
                 found = await scheduler.use_alternate(
                     wanted,
                     placed.instance,
@@ -146,11 +147,13 @@ def test_memory_is_in_huge_pages_of_the_best_size_that_a_host_has(tmp_path: Path
         cloud = trees(1, CUSTOM_HUGEPAGES_2048KB=600)
         async with scheduling(tmp_path, cloud, wire) as scheduler:
             pages = {"hw:mem_page_size": "large"}
-            [placed] = await scheduler.select_destinations(spec(1, 1024, extra_specs=pages), 1)
+            [placed] = await scheduler.select_destinations(
+                HostRequest.new(spec(1, 1024, extra_specs=pages), 1)
+            )
             assert sorted(taken(placed, 0, "CUSTOM_HUGEPAGES_2048KB")) == [0, 512]
             with pytest.raises(BadRequestSpec, match="No such resource class CUSTOM_HUGEPAGES_1048576KB"):
                 only = {"hw:mem_page_size": "1GB"}
-                await scheduler.select_destinations(spec(1, 1024, extra_specs=only), 1)
+                await scheduler.select_destinations(HostRequest.new(spec(1, 1024, extra_specs=only), 1))
 
     asyncio.run(main())
 
@@ -168,7 +171,9 @@ def test_hosts_that_report_topologies_and_hosts_that_are_trees_serve_together(
         filters = ("ComputeFilter", "NUMATopologyFilter")
         async with scheduling(tmp_path, cloud, wire, "both", filters=filters) as scheduler:
             # The flat host reports no topology, so that the tree is the only one that serves.
-            [placed] = await scheduler.select_destinations(spec(4, 1024, extra_specs=TWO_NODES), 1)
+            [placed] = await scheduler.select_destinations(
+                HostRequest.new(spec(4, 1024, extra_specs=TWO_NODES), 1)
+            )
             assert placed.selected.host == "host1"
             assert taken(placed, 1, "VCPU") == [2, 2]
 
@@ -178,7 +183,7 @@ def test_hosts_that_report_topologies_and_hosts_that_are_trees_serve_together(
 def no_pages(within: Within, wanted: RequestSpec, text: str) -> None:
     async def work(room: Room) -> None:
         with pytest.raises(BadRequestSpec, match=re.escape(text)):
-            await room.scheduler.select_destinations(wanted, 1)
+            await room.scheduler.select_destinations(HostRequest.new(wanted, 1))
 
     within(trees(1), work, numa_model="trees")
 
@@ -190,12 +195,14 @@ def test_a_placement_service_that_is_not_roost_is_not_asked_to_split(within: Wit
 
 def test_numa_nodes_alone_are_asked_of_any_placement_service(within: Within) -> None:
     async def work(room: Room) -> None:
-        [placed] = await room.scheduler.select_destinations(spec(4, 1024, extra_specs=TWO_NODES), 1)
+        [placed] = await room.scheduler.select_destinations(
+            HostRequest.new(spec(4, 1024, extra_specs=TWO_NODES), 1)
+        )
         assert taken(placed, 0, "VCPU") == [2, 2]
         port = (RequestGroup({"PCPU": 1}, "_port"),)
         wanted = spec(2, 1024, extra_specs=TWO_NODES, requested_resources=port)
         with pytest.raises(BadRequestSpec, match="keep some of the request groups apart"):
-            await room.scheduler.select_destinations(wanted, 1)
+            await room.scheduler.select_destinations(HostRequest.new(wanted, 1))
 
     within(trees(1), work, numa_model="trees")
 
@@ -217,10 +224,10 @@ def test_a_refusal_names_what_no_host_has_even_if_it_were_split(tmp_path: Path) 
     async def main() -> None:
         async with scheduling(tmp_path, trees(2), False) as scheduler:
             with pytest.raises(NoValidHost) as refused:
-                await scheduler.select_destinations(spec(9, 512), 1)
+                await scheduler.select_destinations(HostRequest.new(spec(9, 512), 1))
             assert "9 VCPU" in str(refused.value)
             with pytest.raises(NoValidHost) as refused:
-                await scheduler.select_destinations(spec(10, 512, extra_specs=TWO_NODES), 1)
+                await scheduler.select_destinations(HostRequest.new(spec(10, 512, extra_specs=TWO_NODES), 1))
             assert "5 VCPU" in str(refused.value)
 
     asyncio.run(main())
@@ -249,16 +256,18 @@ def test_devices_below_the_nodes_of_a_guest_are_close_to_it(tmp_path: Path, wire
                 return spec(vcpus, 256, extra_specs={**extra, "hw:pci_numa_affinity_policy": policy})
 
             with pytest.raises(NoValidHost):
-                await scheduler.select_destinations(wanted(1, "required", 2), 1)
-            [first] = await scheduler.select_destinations(wanted(2, "required"), 1)
+                await scheduler.select_destinations(HostRequest.new(wanted(1, "required", 2), 1))
+            [first] = await scheduler.select_destinations(HostRequest.new(wanted(2, "required"), 1))
             [at] = [node for node in range(2) if first.selected.mappings["_NUMA0"] == [numa(0, node)]]
             assert first.selected.mappings["pci_0-0"] == [card(at)]
             # The node of the other card is full after this.
-            await scheduler.select_destinations(spec(4, 256, extra_specs={"hw:numa_nodes": "1"}), 1)
+            await scheduler.select_destinations(
+                HostRequest.new(spec(4, 256, extra_specs={"hw:numa_nodes": "1"}), 1)
+            )
             for policy in ("required", "socket"):
                 with pytest.raises(NoValidHost):
-                    await scheduler.select_destinations(wanted(2, policy), 1)
-            [last] = await scheduler.select_destinations(wanted(2, "preferred"), 1)
+                    await scheduler.select_destinations(HostRequest.new(wanted(2, policy), 1))
+            [last] = await scheduler.select_destinations(HostRequest.new(wanted(2, "preferred"), 1))
             assert last.selected.mappings["pci_0-0"] == [card(1 - at)]
             assert last.selected.mappings["_NUMA0"] == [numa(0, at)]
 
@@ -273,7 +282,9 @@ def test_devices_are_divided_among_the_nodes_of_a_guest(tmp_path: Path, wire: bo
     async def main() -> None:
         async with scheduling(tmp_path, cloud, wire, pci=DEVICES) as scheduler:
             extra = {**TWO_NODES, "pci_passthrough:alias": "gpu:2", "hw:pci_numa_affinity_policy": "required"}
-            [placed] = await scheduler.select_destinations(spec(2, 256, extra_specs=extra), 1)
+            [placed] = await scheduler.select_destinations(
+                HostRequest.new(spec(2, 256, extra_specs=extra), 1)
+            )
             cards = {placed.selected.mappings[f"pci_0-{number}"][0] for number in range(2)}
             assert cards == {card(0), card(1)}
 

@@ -6,6 +6,7 @@ import pytest
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.placement.client.transport import OlderService
 from roost.scheduler.errors import PlacementRefused
+from roost.scheduler.request.scheduling_request import HostRequest
 from support.clouds import flat, spec
 from support.wire import INSTANCES, Answer, Room, Within
 
@@ -43,7 +44,7 @@ def test_it_is_used_as_far_as_it_goes(within: Within, newest: int) -> None:
         assert held is not None
         assert held.consumer.consumer_type == ("INSTANCE" if newest >= 38 else None)
         [larger] = await room.scheduler.select_destinations(
-            spec(2), 1, instances=INSTANCES[:1], generations={INSTANCES[0]: 1}
+            HostRequest(spec(2), tuple(INSTANCES[:1]), generations={INSTANCES[0]: 1})
         )
         assert room.held()[INSTANCES[0]] == larger.selected.allocations
         assert older.refused == 1

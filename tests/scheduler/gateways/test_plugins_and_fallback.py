@@ -18,7 +18,7 @@ from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.request.options import Workarounds
-from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.request.scheduling_request import GroupPlacement, HostRequest, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import GPU, NOW, Cloud, Kept, Provider, filled, flat, over_http, spec, uuid_of
 
@@ -66,7 +66,9 @@ async def placed(
         pools = HostPools(cloud.table(), options)
         gateway: Gateway = HttpGateway(placement, pools) if wire else LocalGateway(ledger, pools)
         scheduler = Scheduler(gateway, Kept(), lambda: NOW)
-        return [(await scheduler.select_destinations(each, 1))[0].selected for each in requests]
+        return [
+            (await scheduler.select_destinations(HostRequest.new(each, 1)))[0].selected for each in requests
+        ]
 
 
 @pytest.mark.parametrize("wire", [False, True], ids=["in the process", "over HTTP"])

@@ -6,6 +6,7 @@ import pytest
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import ConcurrentUpdate
 from roost.scheduler.errors import StaleClaim
+from roost.scheduler.request.scheduling_request import HostRequest
 from support.clouds import flat, spec
 from support.wire import INSTANCES, Room, Within
 
@@ -15,7 +16,7 @@ ONE, TWO = INSTANCES[:2]
 async def again(room: Room, generations: dict[str, int], **more: object) -> list[int | None]:
     """The generations of the instances' claims after another decision for them."""
     found = await room.scheduler.select_destinations(
-        spec(**more), 2, instances=[ONE, TWO], generations=generations, min_count=1
+        HostRequest(spec(**more), (ONE, TWO), min_count=1, generations=generations)
     )
     return [each.selected.generation for each in found]
 
@@ -44,7 +45,7 @@ def test_a_claim_that_was_replaced_is_never_freed(within: Within) -> None:
         await room.place(1, vcpus=8)
         with pytest.raises(Exception, match="fit"):
             await room.scheduler.select_destinations(
-                spec(vcpus=8), 4, instances=INSTANCES[:4], generations={ONE: 1}
+                HostRequest(spec(vcpus=8), tuple(INSTANCES[:4]), generations={ONE: 1})
             )
         assert list(room.held()) == [ONE]
 

@@ -15,6 +15,7 @@ from roost.scheduler import Scheduler, SchedulerError, SchedulerOptions
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.gateways.http import HttpGateway
 from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.scheduler import seeds_from
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.selection import OFFERED
@@ -45,11 +46,7 @@ async def answers(
     for ask in requests:
         try:
             destinations = await scheduler.select_destinations(
-                ask.spec,
-                len(ask.instances),
-                ask.num_alternates,
-                instances=ask.instances,
-                min_count=ask.min_count,
+                HostRequest(ask.spec, tuple(ask.instances), ask.num_alternates, min_count=ask.min_count)
             )
         except (SchedulerError, PlacementError) as error:
             found.append(type(error))

@@ -7,6 +7,7 @@ from roost.placement.client import HttpPlacement
 from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.errors import PlacementUnavailable
 from roost.scheduler.gateways.http import HttpGateway
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.web.auth.credentials import FixedCredentials
 from support.clouds import GPU, NOW, Cloud, Kept, filled, flat, spec, uuid_of
@@ -18,7 +19,7 @@ async def place(url: str, cloud: Cloud) -> None:
         gateway = HttpGateway(placement, HostPools(cloud.table()))
         scheduler = Scheduler(gateway, Kept(), clock=lambda: NOW)
         instances = [uuid_of(0xA0), uuid_of(0xA1)]
-        first, second = await scheduler.select_destinations(spec(2), 2, 1, instances=instances)
+        first, second = await scheduler.select_destinations(HostRequest(spec(2), tuple(instances), 1))
         assert (first.selected.host, second.selected.host) == ("host0", "host1")
         assert [other.host for other in first.alternates] == ["host2"]
         for destination in (first, second):
@@ -30,7 +31,7 @@ async def place(url: str, cloud: Cloud) -> None:
         # Two schedulers that know nothing of each other: placement keeps them apart.
         async def one() -> bool:
             try:
-                await scheduler.select_destinations(spec(4), 1)
+                await scheduler.select_destinations(HostRequest.new(spec(4), 1))
             except NoValidHost:
                 return False
             return True
@@ -43,7 +44,9 @@ async def ask_nobody(url: str, cloud: Cloud) -> None:
     async with HttpPlacement(FixedCredentials(url, "admin")) as placement:
         scheduler = Scheduler(HttpGateway(placement, HostPools(cloud.table())), Kept(), clock=lambda: NOW)
         try:
-            await scheduler.select_destinations(spec(extra_specs={f"resources:{GPU}": "1"}), 1)
+            await scheduler.select_destinations(
+                HostRequest.new(spec(extra_specs={f"resources:{GPU}": "1"}), 1)
+            )
         except PlacementUnavailable as error:
             assert "cannot be reached" in str(error)
         else:

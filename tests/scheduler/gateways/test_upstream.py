@@ -23,6 +23,7 @@ from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
 from roost.scheduler import NoValidHost, Scheduler, SchedulerError
 from roost.scheduler.gateways.http import HttpGateway
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.selection import OFFERED
 from roost.web.auth.credentials import FixedCredentials
@@ -93,11 +94,7 @@ async def answers(placement: HttpPlacement, cloud: Cloud, requests: list[Ask]) -
     for ask in requests:
         try:
             placed = await scheduler.select_destinations(
-                ask.spec,
-                len(ask.instances),
-                ask.num_alternates,
-                instances=ask.instances,
-                min_count=ask.min_count,
+                HostRequest(ask.spec, tuple(ask.instances), ask.num_alternates, min_count=ask.min_count)
             )
         except (SchedulerError, PlacementError) as error:
             found.append(type(error))
@@ -192,7 +189,7 @@ def on(upstream: Upstream, cloud: Cloud, work: Callable[[HttpPlacement, Schedule
 def test_claims_alternates_and_refusals(upstream: Upstream) -> None:
     async def work(placement: HttpPlacement, scheduler: Scheduler) -> None:
         spec = spec_of(vcpus=8)
-        [one] = await scheduler.select_destinations(spec, 1, 1, instances=INSTANCES[:1])
+        [one] = await scheduler.select_destinations(HostRequest(spec, tuple(INSTANCES[:1]), 1))
         held = await placement.allocations_of(INSTANCES[0])
         assert held is not None
         assert held.allocations == one.selected.allocations
@@ -205,14 +202,14 @@ def test_claims_alternates_and_refusals(upstream: Upstream) -> None:
         assert held is not None
         assert (held.allocations, held.consumer.generation) == (swapped.selected.allocations, 2)
         with pytest.raises(PlacementError, match="consumer generation conflict"):
-            await scheduler.select_destinations(spec, 1, instances=INSTANCES[:1])
-        await scheduler.select_destinations(spec, 1, instances=INSTANCES[1:2])
+            await scheduler.select_destinations(HostRequest(spec, tuple(INSTANCES[:1])))
+        await scheduler.select_destinations(HostRequest(spec, tuple(INSTANCES[1:2])))
         with pytest.raises(NoValidHost) as refused:
-            await scheduler.select_destinations(spec, 1, instances=INSTANCES[2:3])
+            await scheduler.select_destinations(HostRequest(spec, tuple(INSTANCES[2:3])))
         assert refused.value.steps == (Step("hosts known", 2), Step("hosts with candidates", 0))
         with pytest.raises(SchedulerError, match="CUSTOM_NOBODY"):
             wrong = spec_of(extra_specs={"trait:CUSTOM_NOBODY": "required"})
-            await scheduler.select_destinations(wrong, 1)
+            await scheduler.select_destinations(HostRequest.new(wrong, 1))
 
     on(upstream, flat(2), work)
 

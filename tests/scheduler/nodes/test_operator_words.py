@@ -15,7 +15,7 @@ from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.word_checks import TAKEN_AWAY, WordCheckedGateway
 from roost.scheduler.nodes.operator_words import OperatorWords, TakenWords
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import ClaimAttempt, Outcome
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
@@ -91,7 +91,7 @@ def opened(*meanwhile: NodeEvent | None) -> tuple[Placement, OperatorWords, Sche
 def scheduled(*meanwhile: NodeEvent | None) -> Placement:
     """Placement after one run, during whose claims operators said something."""
     placement, _, scheduler = opened(*meanwhile)
-    asyncio.run(scheduler.select_destinations(SPEC, 1, instances=["i"]))
+    asyncio.run(scheduler.select_destinations(HostRequest(SPEC, ("i",))))
     return placement
 
 
@@ -134,7 +134,7 @@ def test_claim_that_cannot_be_looked_at_again_is_given_back() -> None:
     gateway: Any = WordCheckedGateway(placement, words)  # type: ignore[arg-type]
     scheduler = Scheduler(gateway, Nobody(), lambda: 1.0, words=words)
     with pytest.raises(Exception, match="the database is away"):
-        asyncio.run(scheduler.select_destinations(SPEC, 1, instances=["i"]))
+        asyncio.run(scheduler.select_destinations(HostRequest(SPEC, ("i",))))
     assert not placement.held
 
 
@@ -142,18 +142,18 @@ def test_claims_that_cannot_be_given_back_are_in_doubt() -> None:
     placement, _, scheduler = opened(WordSaid("cell1", "a", "", False))
     placement.away = PlacementUnavailable("placement is away")
     with pytest.raises(ClaimsInDoubt, match="what i may have claimed could not be freed: placement is away"):
-        asyncio.run(scheduler.select_destinations(SPEC, 1, instances=["i"]))
+        asyncio.run(scheduler.select_destinations(HostRequest(SPEC, ("i",))))
 
 
 def test_answers_that_are_older_than_a_word_are_forgotten_whoever_takes_it_in() -> None:
     async def run() -> None:
         placement, words, scheduler = opened(None, None, None)
-        await scheduler.select_destinations(SPEC, 1, instances=["i1"])
+        await scheduler.select_destinations(HostRequest(SPEC, ("i1",)))
         assert placement.forgotten == 0
         placement.said.append(MembershipsSet("node-b", ("isolated",)))
         await words.look()
         for instance in ("i2", "i3"):
-            await scheduler.select_destinations(SPEC, 1, instances=[instance])
+            await scheduler.select_destinations(HostRequest(SPEC, (instance,)))
         assert placement.forgotten == 1
 
     asyncio.run(run())

@@ -13,6 +13,7 @@ from roost.scheduler import NoValidHost, Scheduler
 from roost.scheduler.gateways.local import LocalGateway
 from roost.scheduler.nodes.outstanding import taken_by
 from roost.scheduler.nodes.table import NodeTable
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.selection.host_pools import HostPools
 from support.clouds import NOW, Kept, filled, flat, report, spec
 
@@ -129,12 +130,14 @@ def test_burst_between_two_reports_and_refusals(tmp_path) -> None:
         async with filled(tmp_path / "api.db", flat(2, vcpus=3)) as ledger:
             table = flat(2, vcpus=3).table()
             scheduler = Scheduler(LocalGateway(ledger, HostPools(table)), Kept(), clock=lambda: NOW)
-            await asyncio.gather(*(scheduler.select_destinations(spec(), 1) for _ in range(4)))
+            await asyncio.gather(
+                *(scheduler.select_destinations(HostRequest.new(spec(), 1)) for _ in range(4))
+            )
             assert sorted(counts(table, index) for index in range(2)) == [(2, 2), (2, 2)]
             with pytest.raises(NoValidHost):
-                await scheduler.select_destinations(spec(), 3)
+                await scheduler.select_destinations(HostRequest.new(spec(), 3))
             assert [counts(table, index) for index in range(2)] == [(2, 2), (2, 2)]
-            [placed] = await scheduler.select_destinations(spec(), 1)
+            [placed] = await scheduler.select_destinations(HostRequest.new(spec(), 1))
             assert sum(counts(table, index)[0] for index in range(2)) == 5
             table.release(placed.instance)
             assert sum(counts(table, index)[0] for index in range(2)) == 4

@@ -9,7 +9,7 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.replay.changed import Changes, NoSuchConstraint, changed_queries, changed_spec
 from roost.scheduler.replay.flavors import flavor_from
 from roost.scheduler.request.places import RequestedPlace
-from roost.scheduler.request.query import PlacementQueries
+from roost.scheduler.request.scheduling_request import PlacementQueries
 from support.clouds import spec
 
 PLAIN = RequestGroup(resources={"VCPU": 4, "MEMORY_MB": 512}, required=all_of("CUSTOM_RED"))

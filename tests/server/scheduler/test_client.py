@@ -32,6 +32,7 @@ from roost.scheduler.errors import (
     SchedulerUnavailable,
     StaleClaim,
 )
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.web.auth import NoAuth
 from roost.web.auth.credentials import FixedCredentials
 from support.clouds import flat, spec, uuid_of
@@ -102,7 +103,7 @@ async def asking(folder: Path, others: int = 0) -> AsyncIterator[tuple[Schedulin
 @in_loop
 async def test_the_calls_are_those_of_a_scheduler_in_the_process(tmp_path: Path) -> None:
     async with asking(tmp_path) as (api, way, client):
-        placed = await client.select_destinations(spec(), 2, 1, instances=[A, B], request_id="req-1")
+        placed = await client.select_destinations(HostRequest(spec(), (A, B), 1, request_id="req-1"))
         assert [each.instance for each in placed] == [A, B]
         assert api.held() == {each.instance: each.selected.allocations for each in placed}
         [first, _] = placed
@@ -121,15 +122,15 @@ async def test_the_calls_are_those_of_a_scheduler_in_the_process(tmp_path: Path)
         with pytest.raises(NothingClaimed, match=C):
             await client.use_alternate(spec(), C, first.selected, "", (), run=first.run, request_id="")
         with pytest.raises(NoValidHost, match="none of 3 hosts has 9 VCPU free") as refused:
-            await client.select_destinations(spec(9), 1, instances=[C])
+            await client.select_destinations(HostRequest(spec(9), (C,)))
         assert refused.value.steps
         assert refused.value.reasons is not None
         with pytest.raises(BadRequestSpec, match="CUSTOM_NO"):
             wrong = spec(extra_specs={"trait:CUSTOM_NO": "required"})
-            await client.select_destinations(wrong, 1, instances=[C])
+            await client.select_destinations(HostRequest(wrong, (C,)))
         with pytest.raises(ConcurrentUpdate):
-            await client.select_destinations(spec(), 1, instances=[A])
-        again = await client.select_destinations(spec(2), 1, instances=[A], generations={A: 2})
+            await client.select_destinations(HostRequest(spec(), (A,)))
+        again = await client.select_destinations(HostRequest(spec(2), (A,), generations={A: 2}))
         assert (again[0].selected.generation, api.held()[A]) == (3, again[0].selected.allocations)
         assert way.sent == 9
 
@@ -142,7 +143,7 @@ async def test_a_request_without_a_response_is_sent_again_and_claims_once(
     """By the same process, which remembers the run, or by another one, which finds it in the records."""
     async with asking(tmp_path, others) as (api, way, client):
         way.lost, way.after = 1, api.service.records.flush
-        placed = await client.select_destinations(spec(), 2, 1, instances=[A, B])
+        placed = await client.select_destinations(HostRequest(spec(), (A, B), 1))
         assert way.sent == 2
         assert api.held() == {each.instance: each.selected.allocations for each in placed}
         await api.service.records.flush()
@@ -150,7 +151,7 @@ async def test_a_request_without_a_response_is_sent_again_and_claims_once(
         assert (one["run"]["id"], len(one["attempts"])) == (placed[0].run, 2)
         way.lost = 1
         with pytest.raises(NoValidHost, match="none of 3 hosts has 9 VCPU free") as refused:
-            await client.select_destinations(spec(9), 1, instances=[C])
+            await client.select_destinations(HostRequest(spec(9), (C,)))
         await api.service.records.flush()
         last = (await api.client.get("/v1/scheduler/records")).json()["records"][0]
         assert refused.value.run == last["run"]["id"]
@@ -162,20 +163,20 @@ async def test_a_run_that_nobody_knows_is_a_conflict_until_its_claims_are_freed(
         await api.service.records.close()
         way.lost, way.after = 1, way.end_first
         with pytest.raises(ConcurrentUpdate):
-            await client.select_destinations(spec(), 1, instances=[A])
+            await client.select_destinations(HostRequest(spec(), (A,)))
         assert way.sent == ATTEMPTS
         await api.ledger.execute(FreeConsumers((A,)))
-        assert len(await client.select_destinations(spec(), 1, instances=[A])) == 1
+        assert len(await client.select_destinations(HostRequest(spec(), (A,)))) == 1
 
 
 @in_loop
 async def test_a_connection_that_is_lost_does_not_end_the_run(tmp_path: Path) -> None:
     async with asking(tmp_path) as (api, _, client):
         run, work = uuid_of(1), client.select_destinations
-        asked = asyncio.create_task(work(spec(), 1, instances=[A], run_id=run))
+        asked = asyncio.create_task(work(HostRequest(spec(), (A,), run=run)))
         for _ in range(3):
             await asyncio.sleep(0)
-        again = asyncio.create_task(work(spec(), 1, instances=[A], run_id=run))
+        again = asyncio.create_task(work(HostRequest(spec(), (A,), run=run)))
         await asyncio.sleep(0)
         asked.cancel()
         [placed] = await again
@@ -203,7 +204,7 @@ async def test_what_does_not_answer_is_told_from_what_refuses(tmp_path: Path) ->
     ):
         slept = list[float]()
         with pytest.raises(error):
-            await answering(status).select_destinations(spec(), 1, instances=[A])
+            await answering(status).select_destinations(HostRequest(spec(), (A,)))
         assert slept == ([0.25, 0.5, 1.0] if error is SchedulerUnavailable else [])
 
 

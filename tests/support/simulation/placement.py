@@ -28,7 +28,7 @@ from roost.scheduler.gateways.local_replacement import UseAlternate
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.plugins.plugins import Plugins
-from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.request.scheduling_request import HostRequest, PlacementQueries, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
 from support.clouds import NOW, report
@@ -179,21 +179,13 @@ class SimulatedPlacement:
 
     # What the scheduler is asked
 
-    def select(
-        self,
-        spec: RequestSpec,
-        instances: Sequence[str],
-        num_alternates: int,
-        min_count: int,
-        generations: Mapping[str, int],
-    ) -> tuple[Destination, ...]:
+    def select(self, request: HostRequest) -> tuple[Destination, ...]:
         """Choose and claim hosts. Raises `NoValidHost`, `ConcurrentUpdate`."""
-        asked = self._request(spec, tuple(instances), num_alternates, min_count)
+        asked, instances, generations = self._request(request), request.instances, request.generations
         if not self._compares:
             held = {each: self.held(each) for each in instances}
             generations = {each: there.consumer.generation for each, there in held.items() if there}
-        if generations:
-            asked = msgspec.structs.replace(asked, generations=dict(generations))
+        asked = msgspec.structs.replace(asked, generations=dict(generations))
         outcome = self.run(Decide(asked, self.pools)).outcome
         # That a node counts an instance matters to filters alone, and there are none.
         self.table.release(*instances)
@@ -208,7 +200,7 @@ class SimulatedPlacement:
         self, spec: RequestSpec, instance: str, failed: Selection, alternates: Sequence[Selection]
     ) -> Replacement:
         """Swap a claim to an alternate. Raises `NoAlternate`, `NothingClaimed`, `StaleClaim`."""
-        asked = self._request(spec, (instance,), 0, 1)
+        asked = self._request(HostRequest(spec, (instance,)))
         if not self._compares and self.held(instance):
             failed = self._with_generation(instance, failed)
         request = ReplacementRequest(scheduling=asked, failed=failed, alternates=tuple(alternates))
@@ -237,21 +229,10 @@ class SimulatedPlacement:
         held = self.held(consumer)
         return None if held is None else held.consumer.generation
 
-    def _request(
-        self, spec: RequestSpec, instances: tuple[str, ...], num_alternates: int, min_count: int
-    ) -> SchedulingRequest:
+    def _request(self, request: HostRequest) -> SchedulingRequest:
         self.runs += 1
-        return SchedulingRequest(
-            run=f"run-{self.runs}",
-            spec=spec,
-            query=_QUERY,
-            instances=instances,
-            num_alternates=num_alternates,
-            min_count=min_count,
-            now=NOW,
-            options=_OPTIONS,
-            seed=self.random.getrandbits(32),
-        )
+        run, seed = f"run-{self.runs}", self.random.getrandbits(32)
+        return SchedulingRequest.of(request, PlacementQueries(_QUERY), _OPTIONS, NOW, run=run, seed=seed)
 
 
 class _Ledger:

@@ -42,14 +42,8 @@ class SchedulerService:
     def handle(self, asker: Process, question: Any) -> Any:
         """Answer at once. Raises what a scheduler raises."""
         match question:
-            case SelectDestinations():
-                return self._placement.select(
-                    question.spec,
-                    question.instances,
-                    question.num_alternates,
-                    question.min_count,
-                    question.generations,
-                )
+            case SelectDestinations(request):
+                return self._placement.select(request)
             case ClaimAlternate():
                 return self._placement.use_alternate(
                     question.spec, question.instance, question.failed, question.alternates

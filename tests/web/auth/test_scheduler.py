@@ -21,6 +21,7 @@ from roost.scheduler import NoValidHost
 from roost.scheduler.client import HttpScheduler
 from roost.scheduler.client.http import GROUP, SERVICE_TYPE
 from roost.scheduler.errors import SchedulerRefused
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.storage import Database
 from roost.web.auth.credentials import FixedCredentials
 from roost.web.auth.keystone_credentials import read_client_options
@@ -142,15 +143,16 @@ async def place(service: Service) -> None:
     """Claims at generations; workers beside each other claim nothing twice; others may not ask."""
     before = service.held()
     async with HttpScheduler.configured(service.source) as client:
-        [first] = await client.select_destinations(spec(2), 1, 1, instances=[C])
+        [first] = await client.select_destinations(HostRequest(spec(2), (C,), 1))
         assert service.held() == {**before, C: held_as(first)}
         with pytest.raises(ConcurrentUpdate):
-            await client.select_destinations(spec(), 1, instances=[C])
-        [larger] = await client.select_destinations(spec(8), 1, instances=[C], generations={C: 1})
+            await client.select_destinations(HostRequest(spec(), (C,)))
+        [larger] = await client.select_destinations(HostRequest(spec(8), (C,), generations={C: 1}))
         before |= {C: held_as(larger)}
         assert (service.held(), larger.selected.generation) == (before, 2)
         results = await asyncio.gather(
-            *(client.select_destinations(spec(8), 1) for _ in range(6)), return_exceptions=True
+            *(client.select_destinations(HostRequest.new(spec(8), 1)) for _ in range(6)),
+            return_exceptions=True,
         )
     placed = [each[0] for each in results if not isinstance(each, BaseException)]
     refused = [each for each in results if isinstance(each, NoValidHost)]
@@ -162,7 +164,7 @@ async def place(service: Service) -> None:
         other = FixedCredentials(service.scheduler.url, token)
         async with HttpScheduler(other, client=httpx.AsyncClient(verify=verify)) as client:
             with pytest.raises(SchedulerRefused):
-                await client.select_destinations(spec(), 1)
+                await client.select_destinations(HostRequest.new(spec(), 1))
 
 
 async def lose(service: Service) -> None:
@@ -182,13 +184,13 @@ async def lose(service: Service) -> None:
     client = httpx.AsyncClient(transport=way, timeout=SECONDS)
     async with HttpScheduler(options.credentials, client=client) as asked:
         way.instead = recorded
-        [found] = await asked.select_destinations(spec(8), 1, instances=[A])
+        [found] = await asked.select_destinations(HostRequest(spec(8), (A,)))
         assert service.held() == {A: held_as(found)}
         assert found.selected.generation == 1
         # Records gather for a moment: of this run there may be none, and who asks names the generation.
         way.instead = at_once
         try:
-            [other] = await asked.select_destinations(spec(8), 1, instances=[B])
+            [other] = await asked.select_destinations(HostRequest(spec(8), (B,)))
         except ConcurrentUpdate:
-            [other] = await asked.select_destinations(spec(8), 1, instances=[B], generations={B: 1})
+            [other] = await asked.select_destinations(HostRequest(spec(8), (B,), generations={B: 1}))
         assert service.held() == {A: held_as(found), B: held_as(other)}

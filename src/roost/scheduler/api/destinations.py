@@ -1,12 +1,12 @@
 """``/v1/select_destinations`` and ``/v1/use_alternate``: choose hosts and claim them."""
 
-from collections.abc import Callable, Coroutine
+import uuid
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from roost.model.spec import Destination, Operation, RequestSpec
+from roost.model.spec import Destination, Operation
 from roost.model.vocabulary import MAX_NAME
 from roost.placement.errors import ConcurrentUpdate
 from roost.placement.wire.uuids import DASHED_UUID, LONGEST_UUID, canonical_uuid
@@ -17,6 +17,7 @@ from roost.scheduler.api.standing_claims import recorded_claims, standing_claims
 from roost.scheduler.api.wire.answers import ShownDestinations, ShownReplacement
 from roost.scheduler.api.wire.language import language_of
 from roost.scheduler.errors import NoValidHost
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.web.request import Request, Response
 
 MOST_INSTANCES = 1000
@@ -132,47 +133,41 @@ async def select_destinations(service: SchedulerService, req: Request, resp: Res
         if is_named_by_key and key is not None:
             names = tuple(key.uuid(str(number)) for number in range(count))
 
-        async def decide(run_id: str | None) -> tuple[Destination, ...]:
-            await service.refresh()
-            return await service.scheduler.select_destinations(
-                asked.spec,
-                count,
-                wanted.num_alternates,
-                instances=names,
-                min_count=wanted.min_count,
-                request_id=wanted.request_id or req.request_id,
-                global_request_id=req.observation.ids.of_caller,
-                generations={canonical_uuid(each): number for each, number in wanted.generations.items()},
-                run_id=run_id,
-                strict=not asked.of_nova,
-                of_nova=asked.of_nova,
-            )
-
+        request = HostRequest(
+            asked.spec,
+            tuple(str(uuid.uuid4()) for _ in range(count)) if names is None else names,
+            wanted.num_alternates,
+            wanted.min_count or count,
+            generations={canonical_uuid(each): number for each, number in wanted.generations.items()},
+            request_id=wanted.request_id or req.request_id,
+            global_request_id=req.observation.ids.of_caller,
+            strict=not asked.of_nova,
+            of_nova=asked.of_nova,
+        )
         if is_named_by_key:
-            least = count if wanted.min_count is None else wanted.min_count
-            found = await _claimed_once(service, asked.spec, names or (), least, decide)
+            found = await _claimed_once(service, request)
         elif wanted.run is None:
-            found = await decide(None)
+            found = await _decided(service, request)
         elif names is None:
             raise BadSpec("a request that names its run names its instances")
         else:
-            found = await _once(service, canonical_uuid(wanted.run), names, wanted.repeated, decide)
+            found = await _once(service, request, canonical_uuid(wanted.run), wanted.repeated)
     shown = language.show_destinations(found)
     if warn and not asked.of_nova:
         shown.warnings = service.scheduler.unread(asked.spec)
     return shown
 
 
-async def _claimed_once(
-    service: SchedulerService,
-    spec: RequestSpec,
-    names: tuple[str, ...],
-    least: int,
-    decide: Callable[[str | None], Coroutine[Any, Any, tuple[Destination, ...]]],
-) -> tuple[Destination, ...]:
+async def _decided(service: SchedulerService, request: HostRequest) -> tuple[Destination, ...]:
+    await service.refresh()
+    return await service.scheduler.select_destinations(request)
+
+
+async def _claimed_once(service: SchedulerService, request: HostRequest) -> tuple[Destination, ...]:
     """Return the outcome of a request whose consumers are derived from its key. Its claims are made once."""
+    names = request.instances
     try:
-        return await decide(None)
+        return await _decided(service, request)
     except (ConcurrentUpdate, NoValidHost):
         # The same request, sent before, may hold these claims already, or have taken the last room itself.
         held = {} if service.placement is None else await service.placement.holdings(names)
@@ -184,23 +179,21 @@ async def _claimed_once(
             return known
         zone = service.options.default_availability_zone
         in_order = {name: held[name] for name in names if name in held}
-        return await standing_claims(service.placement, service.scheduler.table, spec, in_order, least, zone)
+        return await standing_claims(
+            service.placement, service.scheduler.table, request.spec, in_order, request.min_count, zone
+        )
 
 
 async def _once(
-    service: SchedulerService,
-    run: str,
-    names: tuple[str, ...],
-    repeated: bool,
-    decide: Callable[[str | None], Coroutine[Any, Any, tuple[Destination, ...]]],
+    service: SchedulerService, request: HostRequest, run: str, repeated: bool
 ) -> tuple[Destination, ...]:
     """Return the outcome of a run that the caller named; see `roost.scheduler.api.repeated`."""
 
     async def found() -> tuple[Destination, ...]:
         if not repeated:
-            return await decide(run)
-        known = await recorded(service.records.backend, run, names)
-        return await decide(None) if known is None else known
+            return await _decided(service, msgspec.structs.replace(request, run=run))
+        known = await recorded(service.records.backend, run, request.instances)
+        return await _decided(service, request) if known is None else known
 
     return await service.repeats.once(run, found)
 

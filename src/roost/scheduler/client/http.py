@@ -1,8 +1,7 @@
 """A scheduler over HTTP, with the calls of `roost.scheduler.Scheduler` that conductors make."""
 
 import asyncio
-import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import httpx
@@ -16,8 +15,8 @@ from roost.scheduler.api.destinations import LONGEST_REASON
 from roost.scheduler.api.wire.answers import CheckedRequest, ShownDestinations, ShownReplacement
 from roost.scheduler.client.errors import Moving, error_of, is_in_work
 from roost.scheduler.errors import SchedulerRefused, SchedulerUnavailable
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.scheduler.run_id import new_run_id
-from roost.scheduler.scheduler import NO_GENERATIONS
 from roost.scheduler.selection.claim_result import named
 from roost.scheduler.selection.outcome import ClaimAttempt
 from roost.scheduler.selection.replacement import Replacement
@@ -99,19 +98,7 @@ class HttpScheduler:
         """Close all connections."""
         await self._caller.close()
 
-    async def select_destinations(
-        self,
-        spec: RequestSpec,
-        count: int,
-        num_alternates: int = 0,
-        *,
-        instances: Sequence[str] | None = None,
-        min_count: int | None = None,
-        request_id: str | None = None,
-        global_request_id: str | None = None,
-        generations: Mapping[str, int] = NO_GENERATIONS,
-        run_id: str | None = None,
-    ) -> tuple[Destination, ...]:
+    async def select_destinations(self, request: HostRequest) -> tuple[Destination, ...]:
         """As `roost.scheduler.Scheduler.select_destinations`.
 
         ``global_request_id`` goes with the request if it is that of the present one.
@@ -123,15 +110,15 @@ class HttpScheduler:
                 whose run no process knows any more: free the instance before a new request.
             SchedulerRefused: The scheduler refuses the token, or there is none at the URL.
         """
-        run = run_id or new_run_id()
+        run = request.run or new_run_id()
         body = {
-            "request_spec": spec,
-            "count": count,
-            "num_alternates": num_alternates,
-            "instances": instances or [str(uuid.uuid4()) for _ in range(count)],
-            "min_count": min_count,
-            "request_id": request_id,
-            "generations": dict(generations),
+            "request_spec": request.spec,
+            "count": len(request.instances),
+            "num_alternates": request.num_alternates,
+            "instances": request.instances,
+            "min_count": request.min_count,
+            "request_id": request.request_id,
+            "generations": dict(request.generations),
             "run": run,
         }
         found = await self._asked("/v1/select_destinations", body, ShownDestinations, Moving(), key=run)

@@ -35,7 +35,7 @@ from roost.scheduler.explain.explainer import (
 )
 from roost.scheduler.explain.explanation import explain
 from roost.scheduler.explain.fleet_snapshot import FleetSnapshot
-from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 
 MOST_WAITING: Final = 256
@@ -141,21 +141,9 @@ class Copy:
         snapshot = FleetSnapshot(self.fleet, self._pools)
         self.table.set_silent(refused.silent)
         try:
-            asked = snapshot.queries(spec, options)
-            request = SchedulingRequest(
-                run="",
-                spec=spec,
-                query=asked.query,
-                fallbacks=asked.fallbacks,
-                limit=asked.limit,
-                places=asked.places,
-                instances=refused.instances,
-                num_alternates=0,
-                min_count=refused.min_count,
-                now=refused.now,
-                options=options,
-                seed=refused.seed,
-            )
+            asked = HostRequest(spec, refused.instances, 0, refused.min_count)
+            queries = snapshot.queries(spec, options)
+            request = SchedulingRequest.of(asked, queries, options, refused.now, seed=refused.seed)
             return explain(snapshot, request, placed=refused.placed, seconds=SECONDS_TRYING)
         except SchedulerError:
             # A plugin fails on the present state. The run itself was refused without a fault.

@@ -31,10 +31,10 @@ from roost.scheduler.plugins.plugins import Filter
 from roost.scheduler.pool.fresh_pool import FreshPool
 from roost.scheduler.pool.host_pool import HostPool
 from roost.scheduler.request.places import RequestedPlace
-from roost.scheduler.request.query import PlacementQueries, placement_queries
+from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.request_filters.routed_networks import segments_of
-from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
+from roost.scheduler.request.scheduling_request import GroupPlacement, PlacementQueries, SchedulingRequest
 from roost.scheduler.selection.claim_result import ClaimResult
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Claim, Outcome
@@ -270,15 +270,7 @@ class Snapshot(ABC):
 
     def with_spec(self, request: SchedulingRequest, spec: RequestSpec) -> SchedulingRequest:
         """Return the scheduling request with another spec. Raises: `SchedulerError`."""
-        asked = self.queries(spec, request.options)
-        return msgspec.structs.replace(
-            request,
-            spec=spec,
-            query=asked.query,
-            fallbacks=asked.fallbacks,
-            limit=asked.limit,
-            places=asked.places,
-        )
+        return request.with_spec(spec, self.queries(spec, request.options))
 
     def _cached_pool(self, request: SchedulingRequest) -> HostPool | None:
         return None

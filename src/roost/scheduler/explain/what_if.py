@@ -35,7 +35,7 @@ from roost.scheduler.explain.snapshot import host_name
 from roost.scheduler.explain.survey import MOST_NAMED, TimeLimit
 from roost.scheduler.gateways.query_checks import check_queries
 from roost.scheduler.request.rebuild import is_rebuild
-from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 
 MOST_WAITING: Final = 8
@@ -179,21 +179,9 @@ def _suppose(snapshot: FleetSnapshot, supposed: Supposition) -> SchedulingReques
     for more in supposed.scenario.added:
         add_hosts(fleet, table, more)
     # A request may name a drained host. It keeps the name, and does not fit.
-    asked = snapshot.queries(spec, options)
+    queries = snapshot.queries(spec, options)
     drain(table, drained)
-    request = SchedulingRequest(
-        run=str(uuid.uuid4()),
-        spec=spec,
-        query=asked.query,
-        instances=(),
-        num_alternates=0,
-        min_count=1,
-        now=supposed.now,
-        options=options,
-        fallbacks=asked.fallbacks,
-        limit=asked.limit,
-        places=asked.places,
-    )
+    request = SchedulingRequest.of(HostRequest(spec, (), min_count=1), queries, options, supposed.now)
     check_queries(fleet, request.queries)
     return request
 

@@ -13,11 +13,12 @@ has claimed them, and gives back claims that contradict a new word.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from roost.model.node_event import MembershipsSet, NodeEvent, WordSaid
 from roost.model.operator_word import Subject
+from roost.scheduler.errors import BadRequestSpec, NewerWord, WordsInTheWay
 
 ReadWords = Callable[[], Awaitable[Sequence[NodeEvent]]]
 """Brings the node table up to date with operators' words; returns the events of new ones. Raises
@@ -25,6 +26,12 @@ ReadWords = Callable[[], Awaitable[Sequence[NodeEvent]]]
 
 KEPT = 1_000
 """Newest events that are kept for runs under way. A run that began before them is decided anew."""
+
+
+ROUNDS = 20
+"""Times that a request is decided anew because of operators' words. Then it fails, to be tried again."""
+
+T = TypeVar("T")
 
 
 class TakenWords(NamedTuple):
@@ -97,6 +104,36 @@ class OperatorWords:
         names = {each.node for each in nodes}
         newest = list(self._newest)[len(self._newest) - number :]
         return any(_matters(event, concerned, names) for event in newest)
+
+
+DecideByWords = Callable[[TakenWords | None, Mapping[str, int]], Awaitable[T]]
+"""Decides by the words that the table has, None without operators.
+
+The second argument: generations of instances whose claims were replaced in the rounds before.
+"""
+
+
+async def by_the_newest_words(words: OperatorWords | None, decide: DecideByWords[T]) -> T:
+    """Decide until no operator has said anything meanwhile. Raises `WordsInTheWay`.
+
+    The newest words are read before a request is refused as wrong: its availability zone may be new.
+    """
+    generations: Mapping[str, int] = {}
+    for _ in range(ROUNDS):
+        taken = None if words is None else words.taken
+        try:
+            return await decide(taken, generations)
+        except BadRequestSpec:
+            if words is None or taken is None:
+                raise
+            await words.look()
+            if words.taken.events == taken.events:
+                raise
+        except NewerWord as newer:
+            generations = newer.generations
+            if words is not None and newer.mark is not None:
+                await words.take(newer.mark)
+    raise WordsInTheWay(f"operators said something {ROUNDS} times while the request was decided: try again")
 
 
 def _matters(event: NodeEvent, concerned: set[Subject], nodes: set[str]) -> bool:

@@ -10,7 +10,7 @@ from roost.model.errors import OperatorError
 from roost.model.request import CandidateQuery
 from roost.model.spec import Flavor, RequestSpec
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.request.query import PlacementQueries
+from roost.scheduler.request.scheduling_request import PlacementQueries
 
 GROUP = "server group"
 """The name by which `Changes.without` leaves out the request's server group."""

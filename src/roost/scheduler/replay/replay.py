@@ -31,10 +31,10 @@ from roost.scheduler.replay.recorded import (
     other_versions,
     request_of,
 )
-from roost.scheduler.request.query import PlacementQueries, placement_queries
+from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.rebuild import NOTHING, is_rebuild, judge_rebuild
 from roost.scheduler.request.request_filters import FilterFacts
-from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.request.scheduling_request import HostRequest, PlacementQueries, SchedulingRequest
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Outcome
 from roost.state.api_database.node_journal import JournalMissing, NodeJournals
@@ -91,21 +91,8 @@ class DecisionReplay:
             table, asked = await self._asked(run, spec, options, fleet, changes)
         except (HistoryMissing, JournalMissing) as error:
             raise NotReproducible(str(error)) from error
-        request = SchedulingRequest(
-            run=run.id,
-            spec=spec,
-            query=asked.query,
-            fallbacks=asked.fallbacks,
-            limit=asked.limit,
-            places=asked.places,
-            instances=run.instances,
-            num_alternates=run.num_alternates,
-            min_count=run.min_count or len(run.instances),
-            now=run.started_at,
-            options=options,
-            seed=run.seed or 0,
-            generations=run.generations,
-        )
+        wanted = HostRequest(spec, run.instances, run.num_alternates, run.min_count, run.generations, run.id)
+        request = SchedulingRequest.of(wanted, asked, options, run.started_at, seed=run.seed or 0)
         pools = self._pools_of(table, options, plugins)
         unlike: list[DecisionDifference] = []
         try:

@@ -1,6 +1,7 @@
 """Turns a request spec into the candidate queries that placement is asked.
 
-scheduling_request   `SchedulingRequest`: everything that one run decides on
+scheduling_request   `HostRequest`, what a caller asks for, and `SchedulingRequest`, what one run decides on
+request_reader       from a caller's request to a scheduling request
 query                the candidate queries of a request spec
 demand               request groups from flavor, image and the rest
 request_filters      conditions that placement can check already

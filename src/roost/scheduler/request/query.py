@@ -21,6 +21,7 @@ from roost.scheduler.request.demand.moves import check_move
 from roost.scheduler.request.demand.pci import pci_requests, with_pci_groups
 from roost.scheduler.request.places import RequestedPlace, places_of, target_of
 from roost.scheduler.request.request_filters import SPEC_FILTERS, TABLE_FILTERS, FilterFacts
+from roost.scheduler.request.scheduling_request import PlacementQueries
 
 GROUP_POLICIES: tuple[str, ...] = get_args(GroupPolicy)
 """The policies of server groups. A request with another one is refused."""
@@ -34,21 +35,6 @@ _KNOWN: dict[bytes, tuple[CandidateQuery, ...]] = {}
 the same few again and again."""
 _MOST_KNOWN = 1_000
 _encode = msgspec.msgpack.Encoder().encode
-
-
-class PlacementQueries(msgspec.Struct, frozen=True):
-    """The candidate queries for one instance of a request.
-
-    Candidates of the ``fallbacks`` serve as well and are tried after those of ``query``: one fallback asks
-    for VCPU where ``query`` asks for PCPU, others ask for other page sizes. ``limit``: the most candidates
-    to ask for over HTTP, None for all. ``places``: nodes that the request allows or excludes, beside the
-    queries.
-    """
-
-    query: CandidateQuery
-    fallbacks: tuple[CandidateQuery, ...] = ()
-    limit: int | None = None
-    places: tuple[RequestedPlace, ...] = ()
 
 
 def candidate_query(spec: RequestSpec, table: NodeTable, options: SchedulerOptions) -> CandidateQuery:

@@ -20,8 +20,7 @@ from roost.scheduler.gateways.running_selection import RunningSelection
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.pool.fresh_pool import FreshPool
 from roost.scheduler.request.places import target_of
-from roost.scheduler.request.query import PlacementQueries
-from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.request.scheduling_request import PlacementQueries, SchedulingRequest
 from roost.scheduler.selection.claim_result import CLAIMED
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Outcome

@@ -1,13 +1,15 @@
-"""`SchedulingRequest`: everything that one run of the scheduler decides on."""
+"""`HostRequest`, what a caller asks for, and `SchedulingRequest`, everything that one run decides on."""
 
 import math
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from roost.fleet.columns import Float64
 from roost.model.request import CandidateQuery
@@ -19,39 +21,143 @@ from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.request.places import RequestedPlace
 
 
-class SchedulingRequest(msgspec.Struct, frozen=True):
-    """A request to place ``instances`` (consumer uuids), each with ``num_alternates`` alternates.
+class HostRequest(msgspec.Struct, frozen=True):
+    """A request of a caller: hosts for equal ``instances`` (consumer uuids).
 
-    Instances are placed in order, until one cannot be placed; if fewer than ``min_count`` are placed then,
-    none is.
+    Instances are placed in order, until one cannot be placed.
 
-    - ``run``: the id of the run.
-    - ``query``, ``fallbacks``, ``limit``, ``places``: the queries to placement, see
-      `roost.scheduler.request.query.PlacementQueries`.
+    - ``num_alternates``: how many alternates each instance gets.
+    - ``min_count``: if fewer can be placed, none is. By default all.
+    - ``generations``: of the instances that hold something already, which the run replaces: what they hold
+      counts as free for them, and a claim of theirs is one write at the generation.
+    - ``run``: the id of the run, which no other run has; made up if it is empty.
+    - ``request_id``, ``global_request_id``: of the user's request, for the records.
+    - ``strict``: refuse what `roost.scheduler.Scheduler.check_request` refuses.
+    - ``of_nova``: the request comes from Nova, whose drivers read keys too.
+    """
+
+    spec: RequestSpec
+    instances: tuple[str, ...]
+    num_alternates: int = 0
+    min_count: int = 0
+    generations: Mapping[str, int] = {}
+    run: str = ""
+    request_id: str | None = None
+    global_request_id: str | None = None
+    strict: bool = False
+    of_nova: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.min_count:
+            msgspec.structs.force_setattr(self, "min_count", len(self.instances))
+
+    @classmethod
+    def new(
+        cls, spec: RequestSpec, count: int = 1, num_alternates: int = 0, min_count: int = 0
+    ) -> "HostRequest":
+        """Return a request for ``count`` new instances, whose uuids are made up."""
+        return HostRequest(spec, tuple(str(uuid.uuid4()) for _ in range(count)), num_alternates, min_count)
+
+    def check(self) -> None:
+        """Raise `ValueError` if the numbers or the names of instances do not go together."""
+        names, count = set(self.instances), len(self.instances)
+        if not 1 <= self.min_count <= len(names) == count or self.num_alternates < 0:
+            raise ValueError(
+                f"count {count}, min_count {self.min_count}, num_alternates {self.num_alternates} and "
+                f"{len(names)} different instances do not go together"
+            )
+        if not self.generations.keys() <= names:
+            raise ValueError(f"generations of other instances: {sorted(self.generations.keys() - names)}")
+
+
+class PlacementQueries(msgspec.Struct, frozen=True):
+    """The candidate queries for one instance of a request.
+
+    Candidates of the ``fallbacks`` serve as well and are tried after those of ``query``: one fallback asks
+    for VCPU where ``query`` asks for PCPU, others ask for other page sizes. ``limit``: the most candidates
+    to ask for over HTTP, None for all. ``places``: nodes that the request allows or excludes, beside the
+    queries.
+    """
+
+    query: CandidateQuery
+    fallbacks: tuple[CandidateQuery, ...] = ()
+    limit: int | None = None
+    places: tuple[RequestedPlace, ...] = ()
+
+
+class SchedulingRequest(HostRequest, frozen=True, kw_only=True):
+    """A request of a caller, with all that one run of the scheduler derives from it or adds.
+
+    - ``query``, ``fallbacks``, ``limit``, ``places``: see `PlacementQueries`.
+    - ``options``: of the scheduler.
     - ``now``: seconds since the epoch, to judge heartbeats.
     - ``seed``: of the run's own random numbers.
     - ``deadline``: the run ends when ``monotonic`` (a clock, in seconds) reaches it.
-    - ``generations``: of the instances that hold allocations already, which the run replaces.
     - ``word``: the operators' words that the node table had taken in when the queries were made; None: newer
       words are not checked.
     """
 
-    run: str
-    spec: RequestSpec
     query: CandidateQuery
-    instances: tuple[str, ...]
-    num_alternates: int
-    min_count: int
-    now: float
-    options: SchedulerOptions
-    seed: int = 0
     fallbacks: tuple[CandidateQuery, ...] = ()
     limit: int | None = None
     places: tuple[RequestedPlace, ...] = ()
+    options: SchedulerOptions
+    now: float
+    seed: int = 0
     deadline: float = math.inf
     monotonic: Callable[[], float] = time.monotonic
-    generations: Mapping[str, int] = {}
     word: TakenWords | None = None
+
+    @classmethod
+    def of(
+        cls,
+        request: HostRequest,
+        queries: PlacementQueries,
+        options: SchedulerOptions,
+        now: float,
+        *,
+        run: str | None = None,
+        generations: Mapping[str, int] | None = None,
+        seed: int = 0,
+        deadline: float = math.inf,
+        monotonic: Callable[[], float] = time.monotonic,
+        word: TakenWords | None = None,
+    ) -> "SchedulingRequest":
+        """Return the scheduling request of a caller's request. ``run``, ``generations``: in place of the
+        caller's."""
+        return cls(
+            request.spec,
+            request.instances,
+            request.num_alternates,
+            request.min_count,
+            request.generations if generations is None else generations,
+            request.run if run is None else run,
+            request.request_id,
+            request.global_request_id,
+            request.strict,
+            request.of_nova,
+            query=queries.query,
+            fallbacks=queries.fallbacks,
+            limit=queries.limit,
+            places=queries.places,
+            options=options,
+            now=now,
+            seed=seed,
+            deadline=deadline,
+            monotonic=monotonic,
+            word=word,
+        )
+
+    def with_spec(self, spec: RequestSpec, queries: PlacementQueries) -> "SchedulingRequest":
+        """Return the same request for another spec."""
+        return replace(
+            self,
+            spec=spec,
+            query=queries.query,
+            fallbacks=queries.fallbacks,
+            limit=queries.limit,
+            places=queries.places,
+        )
 
     def check_word(self, announced: int) -> None:
         """Raise `NewerWord` if the ledger's state has another announcement of words than the request."""
