@@ -173,4 +173,4 @@ def test_what_decisions_take_is_some_tens_of_milliseconds() -> None:
     assert larger.kept_left - one.kept_left == 6_000
     assert larger.left == one.left
     # However many instances are asked for, it is less than a tenth of a second.
-    assert bounds.decision_work(1_000, 1_000).left <= 150_000
+    assert bounds.decision_work(1_000, 1_000).left <= 100_000

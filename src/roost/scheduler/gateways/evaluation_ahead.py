@@ -18,8 +18,8 @@ from roost.scheduler.cache.feasibility import by_roots_alone
 UNITS: Final = 20_000
 """Units of work of one part: some 10 ms."""
 
-MOST_UNITS: Final = 70_000
-"""Units of work of the longest part, where shorter ones make no progress: some 35 ms, twice that in a search.
+MOST_UNITS: Final = 80_000
+"""Units of work of the longest part, where shorter ones make no progress: some 40 ms, twice that in a search.
 
 A query that needs more is left to the decision, whose own limit tells whether it is too much.
 """
@@ -46,12 +46,12 @@ class EvaluationAhead:
         return feasibilities(fleet).is_evaluated(query) or by_roots_alone(fleet, query)
 
     async def _in_parts(self, query: CandidateQuery) -> None:
-        units, reached = UNITS, -1
-        while units <= MOST_UNITS and not self._is_done(query):
+        units, reached = min(UNITS, MOST_UNITS), -1
+        while units and not self._is_done(query):
             now = feasibilities(self._ledger.tentative()).evaluate(query, units)
             await asyncio.sleep(0)
-            if now is None:
+            if now is None or (now <= reached and units == MOST_UNITS):
                 break
             if now <= reached:
-                units *= 2
+                units = min(2 * units, MOST_UNITS)
             reached = max(now, reached)

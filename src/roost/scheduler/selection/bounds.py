@@ -15,8 +15,8 @@ A plain flavor takes some hundreds for a tree that is like no other.
 _UNITS_OF_INSTANCE: Final = 4_000
 """Units that each instance of a request adds: each claim leaves a tree that is searched again."""
 
-_MOST_UNITS: Final = 150_000
-"""Most units of a decision, however many instances it is for: some 75 ms.
+_MOST_UNITS: Final = 100_000
+"""Most units of a decision, however many instances it is for: some 50 ms, 80 in a search.
 
 An instance takes some 30 where trees are alike.
 """
