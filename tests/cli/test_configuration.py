@@ -2,6 +2,7 @@
 
 import importlib
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,12 @@ from roost.cli.read_groups import READ_GROUPS, unread
 from roost.model.errors import OperatorError
 from roost.placement.options import read_options, shown_options
 from roost.process.option_source import Setting, Source
-from roost.server.all_in_one.config import in_directory
-from roost.server.conductor.options import read_conducting_options
-from roost.server.conductor.programs import cell_kind, conductor_kind
-from roost.server.neighbours.program import neighbours_kind
-from roost.server.scheduler.options import read_scheduling_options
-from roost.server.scheduler.server import scheduler_kind
+from roost.server import conductor_options, scheduler_options
+from roost.server.all_in_one.data_directory import in_directory
+from roost.server.conductor_options import read_conducting_options
+from roost.server.neighbours import options as neighbour_options
+from roost.server.programs import check_options
+from roost.server.scheduler_options import read_scheduling_options
 from support.processes import free_port, run_roost
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -154,18 +155,18 @@ def test_a_command_reads_no_other_groups_than_it_says(
     source = in_directory(
         Source((), (Setting("cell_a", "connection", f"sqlite:///{tmp_path}/a.db"),)), tmp_path
     )
-    kinds = {
-        "scheduler": scheduler_kind(None),
-        "neighbours": neighbours_kind(None),
-        "conductor": conductor_kind(),
-    }
-    kinds |= {"cell-conductor": cell_kind("a"), "up": conductor_kind()}
-    if kind := kinds.get(command):
-        options = kind.read(source)
-        kind.check(options)
-        assert kind.shown(options)
-    else:
-        assert shown_options(read_options(source))
+    conducting = conductor_options.shown_options
+    read, shown = {
+        "serve": (read_options, shown_options),
+        "scheduler": (read_scheduling_options, scheduler_options.shown_options),
+        "neighbours": (neighbour_options.read_neighbour_options, neighbour_options.shown_options),
+        "conductor": (read_conducting_options, conducting),
+        "cell-conductor": (partial(read_conducting_options, cell="a"), conducting),
+        "up": (read_conducting_options, conducting),
+    }[command]
+    options: Any = read(source)
+    check_options(command, options)
+    assert shown(options)
     assert len(registered) > 5
     assert [group for group in registered if unread(command, group)] == []
 

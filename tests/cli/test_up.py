@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from roost.cli.main import roost_command
-from roost.server.all_in_one import kept_layout
+from roost.server.all_in_one.layout import kept_layout
 from support.certificates import issue, make_authority
 from support.processes import RoostUp, free_port, run_roost
 

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from roost.conductor.hosts.cells import ForgetCell
 from roost.model.operator_word import SaidWord, Subject
-from roost.server.placement.server import prepare_database
+from roost.server.process import prepare_database
 from roost.state.api_database.cell_mappings import CellMapping, KnowCell
 from roost.state.api_database.host_errors import NoSuchCell
 from roost.state.api_database.host_mappings import MapHosts

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from roost.model.node import NodeReport
-from roost.server.placement.server import prepare_database
+from roost.server.process import prepare_database
 from roost.state.api_database.cell_mappings import CellMapping, KnowCell, MapCells
 from roost.state.api_database.host_mappings import MapHosts
 from roost.state.api_database.late_claims import NoteLateClaims

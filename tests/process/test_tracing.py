@@ -275,7 +275,7 @@ def test_a_ratio_of_zero_records_nothing_of_its_own_and_follows_the_client() -> 
 def test_while_tracing_is_off_nothing_of_it_is_imported() -> None:
     code = (
         "import sys\n"
-        "import roost.cli.serve, roost.cli.up, roost.server.placement.worker\n"
+        "import roost.cli.programs, roost.cli.up, roost.server.parts.placement\n"
         "from roost.process import tracing\n"
         "tracing.start(tracing.TracingOptions())\n"
         "with tracing.span('work'), tracing.shared_span('commit', [tracing.here()]): tracing.note({})\n"

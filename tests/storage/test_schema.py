@@ -337,6 +337,6 @@ def test_the_revisions_are_those_that_alembic_finds(schema):
 
 
 def test_a_server_that_upgrades_nothing_imports_neither_alembic_nor_the_scheduler():
-    program = "import sys, roost.cli.serve; print(*sys.modules)"
+    program = "import sys, roost.cli.programs; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not [name for name in done.stdout.split() if name.startswith(("alembic", "roost.scheduler"))]

@@ -14,12 +14,10 @@ from roost.model.instance import BuildRequest
 from roost.model.inventory import Inventory
 from roost.model.spec import Flavor, RequestSpec
 from roost.process.option_source import Source
-from roost.records.backend import open_sql_records
-from roost.records.queue import RecordQueue
-from roost.records.records import Retention
 from roost.scheduler import SchedulerOptions
-from roost.server.all_in_one import System, SystemLayout, SystemOptions, uniform_layout
-from roost.server.all_in_one.config import in_directory, read_system_options
+from roost.server.all_in_one.data_directory import in_directory
+from roost.server.all_in_one.layout import SystemLayout, uniform_layout
+from roost.server.all_in_one.system import System, SystemOptions, read_system_options
 
 SMALL = uniform_layout(6, 2, {"VCPU": Inventory(4)})
 
@@ -34,10 +32,9 @@ async def opened_system(
     **options: object,
 ) -> AsyncIterator[System]:
     """Open the system in a directory, which is set up if it is new, and close it at the end."""
-    backend = await open_sql_records(f"sqlite:///{directory / 'records.db'}", Retention())
     script = Script(failures=(FailureRule(failure_rate, reason),) if failure_rate else ())
     choices = options_in(directory, script=script, **options)
-    system = await System.open(directory, layout, RecordQueue(backend), choices, clock)
+    system = await System.open(directory, layout, choices, clock)
     try:
         yield system
     finally:

@@ -23,7 +23,7 @@ from roost.bench.postgresql import PostgreSQL
 from roost.ledger import SCHEMA
 from roost.placement.exchange import export_placement
 from roost.placement.exchange.placement_tables import REVISION
-from roost.server.all_in_one.lock import locked
+from roost.server.all_in_one.data_directory import locked
 from roost.storage import Database
 
 Product = Literal["roost", "upstream"]

@@ -10,8 +10,8 @@ completion, man, config, metrics              shell completion, manual pages, li
 
 Commands that serve:
 
-serve, scheduler, neighbours                  the Placement API, the scheduler, ports and accelerators
-conductor, cell_conductor, agent, up          conductors, agents, the whole system in one process
+programs                                      placement, scheduler, conductors, ports and accelerators
+agent, up                                     agents, the whole system in one process
 
 Commands that call services:
 
@@ -32,7 +32,7 @@ Shared parts:
 
 connection, profiles, keystone_token          address and token of a service
 service_client                                the HTTP client of services
-serving_programs, workers, listen_options     options of commands that serve
+workers, listen_options                       options of commands that serve
 options, numbers, moments, watch_option       options and parameter types
 configuration, placement_config, read_groups  options of configuration files
 databases, record_sources                     the databases and records that commands read

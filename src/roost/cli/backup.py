@@ -15,8 +15,7 @@ from roost.cli.verification import Verified, verdict, verify_database
 from roost.conductor.verify import Unread
 from roost.ledger import SCHEMA as LEDGER
 from roost.ledger.findings import Finding
-from roost.server.all_in_one.lock import locked
-from roost.server.all_in_one.system import API_DB
+from roost.server.all_in_one.data_directory import API_DB, locked
 from roost.server.backup.creation import BackupSource, make_backup
 from roost.server.backup.data_directory import back_up_directory, restore_directory
 from roost.server.backup.restore import restore_database

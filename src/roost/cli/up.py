@@ -26,19 +26,11 @@ from roost.process import tracing
 from roost.process.logs import configure_logs
 from roost.process.loop_watch import watching
 from roost.process.metrics.switch import counted, exposed
-from roost.server.all_in_one import System, SystemLayout, kept_layout, uniform_layout
-from roost.server.all_in_one.config import (
-    configured_cells,
-    in_directory,
-    open_system_records,
-    read_system_options,
-)
-from roost.server.all_in_one.lock import locked
-from roost.server.all_in_one.report import report_of
+from roost.server.all_in_one.data_directory import in_directory, locked
+from roost.server.all_in_one.layout import SystemLayout, kept_layout, uniform_layout
 from roost.server.all_in_one.server import serve
-from roost.server.conductor.options import ConductingOptions
-from roost.server.conductor.programs import check_options
-from roost.server.placement.server import check_exposure
+from roost.server.all_in_one.system import System, SystemOptions, configured_cells, read_system_options
+from roost.server.programs import check_exposure, check_options
 from roost.server.workers.database_wait import on_servers, open_when_there, tell_away
 from roost.server.workers.listeners import Address, UnixAddress, listen
 from roost.state.api_database.cell_mappings import CELL0
@@ -161,15 +153,14 @@ def up(
 
     if options.auth_strategy == "noauth2":
         check_exposure(listening.host, allowed=insecure)
-    check_options(options)
+    check_options("up", options)
     print_warnings(proxy_warnings(options))
     configure_logs(options.logs)
     listeners = listen(listening.address, 1)
     profile = _profile(listening, options.auth_strategy)
 
     async def open_(layout: SystemLayout, stack: AsyncExitStack) -> System:
-        records = await open_system_records(source, data_dir)
-        system = await System.open(data_dir, layout, records, options)
+        system = await System.open(data_dir, layout, options)
         stack.push_async_callback(system.close)
         return system
 
@@ -179,7 +170,7 @@ def up(
             async with counted(metrics), AsyncExitStack() as stack:
                 watch = stack.enter_context(watching())
                 system = await _open_when_there(stack, partial(open_, layout), options)
-                report_of(system).on_signal()
+                system.report().on_signal()
                 keep_what_is_loaded()
 
                 def announce() -> None:
@@ -199,7 +190,7 @@ def up(
 async def _open_when_there(
     stack: AsyncExitStack,
     open_: Callable[[AsyncExitStack], Awaitable[System]],
-    options: ConductingOptions,
+    options: SystemOptions,
 ) -> System:
     """Open a system once its database servers answer."""
     if not on_servers(options.databases.values()):

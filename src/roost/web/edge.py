@@ -15,7 +15,7 @@ completes (`Observation.operation`), and calls the parts that it is composed of:
 - ``holds``: takes the steps of requests that hold the event loop for long.
 - ``admission``: limits what is in flight. A refused request has a status and is watched as any other.
 
-To add a part: write a class in a module of its own, and pass it in `roost.server.placement.edge`; the edge
+To add a part: write a class in a module of its own, and pass it in `roost.server.edge`; the edge
 itself stays as it is. A part with nothing to do is left out when the edge is composed, and costs nothing.
 """
 

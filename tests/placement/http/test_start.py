@@ -8,7 +8,8 @@ import pytest
 
 from roost.bench.loopback import free_port
 from roost.model.errors import OperatorError
-from roost.server.placement.server import check_exposure, prepare_database
+from roost.server.process import prepare_database
+from roost.server.programs import check_exposure
 from support.serving import Serving, roost
 from support.waiting import wait_for
 

@@ -184,7 +184,7 @@ def test_without_the_option_nothing_imports_prometheus_client(tmp_path: Path) ->
     environment = {**ENVIRONMENT, "PYTHONPROFILEIMPORTTIME": "1"}
     server = Serving(f"sqlite:///{tmp_path}/roost.db", tmp_path / "log", environment=environment, fresh=True)
     server.end()
-    assert "roost.server.placement.worker" in server.said()
+    assert "roost.placement.v1.app" in server.said()
     assert "prometheus_client" not in server.said()
 
 

@@ -13,7 +13,8 @@ from roost.model.instance import ACTIVE, BuildRequest
 from roost.model.inventory import Inventory
 from roost.model.provider_names import provider_uuid
 from roost.model.spec import Flavor
-from roost.server.all_in_one import LayoutHost, System, SystemLayout
+from roost.server.all_in_one.layout import LayoutHost, SystemLayout
+from roost.server.all_in_one.system import System
 from support.hardware_clouds import OPTIONS, check_assignments
 from support.numa_hosts import reported, reported_cell
 from support.systems import differences, opened_system, wanted

@@ -10,13 +10,9 @@ from roost.ledger import SCHEMA as LEDGER
 from roost.model.instance import ACTIVE
 from roost.model.inventory import Inventory
 from roost.process.option_source import Source
-from roost.server.all_in_one import System, SystemOptions, uniform_layout
-from roost.server.all_in_one.config import (
-    configured_cells,
-    in_directory,
-    open_system_records,
-    read_system_options,
-)
+from roost.server.all_in_one.data_directory import in_directory
+from roost.server.all_in_one.layout import uniform_layout
+from roost.server.all_in_one.system import System, SystemOptions, configured_cells, read_system_options
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA as CELL
 from roost.storage import Database
@@ -57,7 +53,7 @@ def test_a_system_works_on_configured_databases_and_goes_on_there(
     data = tmp_path / "data"
 
     async def opened(source: Source, options: SystemOptions) -> System:
-        return await System.open(data, LAYOUT, await open_system_records(source, data), options)
+        return await System.open(data, LAYOUT, options)
 
     async def run(source: Source) -> None:
         options = read_system_options(source, configured_cells(source), heartbeat_seconds=0.5)

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.model.errors import OperatorError
-from roost.server.all_in_one.lock import locked
+from roost.server.all_in_one.data_directory import locked
 
 
 def test_second_holder_is_refused_until_the_first_has_gone(tmp_path) -> None:

@@ -12,7 +12,8 @@ from roost.model.errors import OperatorError
 from roost.model.instance import ACTIVE
 from roost.model.provider_names import provider_uuid
 from roost.model.spec import Flavor
-from roost.server.all_in_one import LayoutHost, System, SystemLayout
+from roost.server.all_in_one.layout import LayoutHost, SystemLayout
+from roost.server.all_in_one.system import System
 from support.profiles import CASES, STORAGE
 from support.systems import differences, opened_system, states, wanted
 

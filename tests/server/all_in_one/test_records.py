@@ -10,7 +10,8 @@ from roost.model.instance import ACTIVE
 from roost.model.record import BUILT, FAILED, REFUSED, Attempt
 from roost.records import DamagedRecords, RecordQueue
 from roost.records.errors import RecordsError, RecordsUnavailable
-from roost.server.all_in_one import System
+from roost.server.all_in_one.system import System
+from roost.server.parts import databases
 from support.recording import FAULTS, failing_backend
 from support.systems import SMALL, differences, opened_system, options_in, states, wanted
 from support.waiting import patience
@@ -20,10 +21,17 @@ KEEP_COMMITS = CommitRetention(interval=0.0)
 
 
 @pytest.mark.parametrize("how", FAULTS)
-def test_a_system_works_and_stops_while_no_record_can_be_written(tmp_path: Path, how: str) -> None:
+def test_a_system_works_and_stops_while_no_record_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
     async def run() -> None:
         queue = RecordQueue(failing_backend(how), retry_seconds=0.01, close_seconds=0.1)
-        system = await System.open(tmp_path, SMALL, queue, options_in(tmp_path))
+
+        async def opened(_: object) -> RecordQueue:
+            return queue
+
+        monkeypatch.setattr(databases, "open_records", opened)
+        system = await System.open(tmp_path, SMALL, options_in(tmp_path))
         await system.super_conductor.accept(wanted("first", 5))
         await system.settle()
         assert list((await states(system)).values()) == [ACTIVE] * 5
@@ -40,7 +48,8 @@ def test_a_system_works_while_its_records_cannot_be_trimmed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: RecordsError
 ) -> None:
     async def run() -> None:
-        async with opened_system(tmp_path, retention=KEEP_COMMITS, trim_records_seconds=0.01) as system:
+        monkeypatch.setattr(databases, "TRIM_SECONDS", 0.01)
+        async with opened_system(tmp_path, retention=KEEP_COMMITS) as system:
             tried = asyncio.Semaphore(0)
 
             async def fail(now: float) -> int:

@@ -13,7 +13,7 @@ from roost.model.errors import OperatorError
 from roost.model.instance import ACTIVE, ERROR
 from roost.model.inventory import Inventory
 from roost.scheduler.nodes.feed import NodeFeed
-from roost.server.all_in_one import kept_layout, uniform_layout
+from roost.server.all_in_one.layout import kept_layout, uniform_layout
 from roost.storage import DatabaseUnavailable
 from support.systems import SMALL, differences, opened_system, states, wanted
 from support.waiting import patience

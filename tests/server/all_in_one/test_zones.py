@@ -13,7 +13,8 @@ from roost.conductor.http import create_app
 from roost.model.aggregate import HostAggregate
 from roost.model.inventory import Inventory
 from roost.model.provider_names import provider_uuid
-from roost.server.all_in_one import LayoutHost, System, SystemLayout
+from roost.server.all_in_one.layout import LayoutHost, SystemLayout
+from roost.server.all_in_one.system import System
 from roost.web.auth import NoAuth
 from support.conductor_api import ADMIN, FLAVOR, detail
 from support.systems import SMALL, opened_system

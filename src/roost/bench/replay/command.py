@@ -30,11 +30,8 @@ from roost.process.logs import configure_logs
 from roost.process.option_source import Source
 from roost.scheduler.options import SchedulerOptions
 from roost.scheduler.weighers.fragmentation import FragmentationOptions, FragmentationWeigher
-from roost.server.all_in_one import System
-from roost.server.all_in_one.config import only_in_directory, open_system_records, read_system_options
-from roost.server.all_in_one.lock import locked
-from roost.server.all_in_one.report import report_of
-from roost.server.all_in_one.system import API_DB
+from roost.server.all_in_one.data_directory import API_DB, locked, only_in_directory
+from roost.server.all_in_one.system import System, read_system_options
 from roost.web.auth.credentials import FixedCredentials
 
 AZURE_HOSTS = 820
@@ -166,9 +163,8 @@ def replay(
     }
 
     async def run(state: ReplayState, meter: ProgressMeter) -> Summary:
-        records = await open_system_records(source, into)
-        system = await System.open(into, layout_of(workload, cells), records, options)
-        report_of(system).on_signal()
+        system = await System.open(into, layout_of(workload, cells), options)
+        system.report().on_signal()
         keep_what_is_loaded()
         try:
             bins = len(workload.bins)

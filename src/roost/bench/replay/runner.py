@@ -21,8 +21,8 @@ from roost.model.instance import ACTIVE, BuildRequest
 from roost.model.inventory import Inventory
 from roost.model.provider_names import provider_uuid
 from roost.model.spec import RequestSpec, ServerGroup
-from roost.server.all_in_one import LayoutHost, System, SystemLayout
-from roost.server.all_in_one.layout import cell_names
+from roost.server.all_in_one.layout import LayoutHost, SystemLayout, cell_names
+from roost.server.all_in_one.system import System
 from roost.state.api_database.cell_mappings import CELL0
 
 USER = "replay"

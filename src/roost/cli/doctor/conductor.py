@@ -11,8 +11,8 @@ from roost.cli.doctor.database import clock_of
 from roost.cli.doctor.scheduler import at_revision, check_cell, check_placement, check_records
 from roost.model.errors import OperatorError
 from roost.model.transport_faults import fault_of
-from roost.server.conductor.options import ConductingOptions, read_conducting_options
-from roost.server.conductor.programs import check_options
+from roost.server.conductor_options import ConductingOptions, read_conducting_options
+from roost.server.programs import check_options
 from roost.state.api_database.cell_mappings import CELL0, CellMapping, section_of
 from roost.state.api_database.requests import Requests
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR_SCHEMA
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def check_conductor(deployment: Deployment) -> Iterator[DoctorVerdict]:
     """Check that the options of the conductor are valid, and all of its databases configured."""
-    check_options(_options(deployment))
+    check_options("conductor" if deployment.cell is None else "cell-conductor", _options(deployment))
     yield DoctorVerdict("ok", "the conductor's options are valid")
 
 

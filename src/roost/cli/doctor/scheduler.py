@@ -20,8 +20,8 @@ from roost.placement.errors import PlacementError
 from roost.process.option_source import refused_value
 from roost.records.options import RecordOptions
 from roost.records.tables import SCHEMA as RECORDS_SCHEMA
-from roost.server.scheduler.options import SchedulingOptions, read_scheduling_options
-from roost.server.scheduler.server import check_options as check_scheduling
+from roost.server.programs import check_options
+from roost.server.scheduler_options import SchedulingOptions, read_scheduling_options
 from roost.state.api_database.cell_mappings import CELL0, CellMapping, url_of
 from roost.state.api_database.requests import Requests
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR_SCHEMA
@@ -39,7 +39,7 @@ NOBODY = "00000000-0000-0000-0000-000000000000"
 def check_scheduler(deployment: Deployment) -> Iterator[DoctorVerdict]:
     """Check that filters, weighers and other options of the scheduler are valid, with a source of hosts."""
     options = _options(deployment)
-    check_scheduling(options)
+    check_options("scheduler", options)
     number = len(options.scheduler.filters)
     yield DoctorVerdict("ok", f"the scheduler's options are valid: {number} filters are enabled")
 

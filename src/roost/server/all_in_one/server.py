@@ -1,33 +1,18 @@
-"""Serves the HTTP APIs of the whole system, in the process and event loop of the system."""
+"""The HTTP APIs of a whole system on one address, in the process and event loop of the system."""
 
 import asyncio
 import signal
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 
-from roost.conductor import http as conductor_http
-from roost.placement.access import open_authenticator
-from roost.placement.v1.app import V1
-from roost.scheduler.api.kept_answers import SchedulerAnswers
-from roost.scheduler.api.operations import OPERATIONS as SCHEDULING
-from roost.scheduler.api.operations import PATHS as SCHEDULING_PATHS
-from roost.server.all_in_one.system import System
-from roost.server.conductor.parts import conductor_application
-from roost.server.conductor.readiness import conducting_health
-from roost.server.placement.edge import with_edge
-from roost.server.placement.worker import open_api
-from roost.server.scheduler.served import scheduling_application
+from roost.server.all_in_one.system import APIS, System
+from roost.server.programs import open_parts, served
 from roost.server.workers.granian import EmbeddedServer
 from roost.server.workers.listeners import Listeners
 from roost.server.workers.notify import Notifier
 from roost.server.workers.tls import Tls
-from roost.server.workers.worker import STOP_SECONDS
-from roost.state.api_database.tables import SCHEMA as CONDUCTOR
+from roost.server.workers.worker import STOP_SECONDS, ServedApplication
 from roost.web.connections import cut_clients_that_do_not_read, server_settings
-from roost.web.dispatch import Application, dispatch
-from roost.web.health import Health
 from roost.web.health_metrics import keep_checking
-from roost.web.health_operations import DOCUMENTED
 
 
 async def serve(
@@ -42,20 +27,18 @@ async def serve(
     ``listeners``: sockets of one slot. ``on_ready`` is called once requests are served. ``drain_seconds``:
     seconds that requests under way may take after the signal.
     """
-    options = system.options
-    health = conducting_health("api database", system.api, CONDUCTOR, system.asked, options)
-    async with AsyncExitStack() as stack:
-        application, v1 = _application(stack, system, health)
-        cut_clients_that_do_not_read(listeners.sockets[0], options.limits)
-        server = EmbeddedServer(application, listeners.sockets[0], tls, server_settings(options.limits))
-        await _serve(system, server, v1, health, on_ready, drain_seconds)
+    await open_parts(system, APIS)
+    service = served(system, "up")
+    limits = system.options.limits
+    cut_clients_that_do_not_read(listeners.sockets[0], limits)
+    server = EmbeddedServer(service.application, listeners.sockets[0], tls, server_settings(limits))
+    await _serve(system, server, service, on_ready, drain_seconds)
 
 
 async def _serve(
     system: System,
     server: EmbeddedServer,
-    v1: V1,
-    health: Health,
+    service: ServedApplication,
     on_ready: Callable[[], None],
     drain_seconds: float,
 ) -> None:
@@ -69,7 +52,7 @@ async def _serve(
     serving = asyncio.create_task(server.serve())
     stopping = asyncio.create_task(stop.wait())
     breaking = asyncio.create_task(system.broken())
-    checking = asyncio.create_task(keep_checking(health))
+    checking = asyncio.create_task(keep_checking(service.health))
     try:
         # The socket listens already, so the first connections wait until the server takes them.
         on_ready()
@@ -82,46 +65,13 @@ async def _serve(
             raise RuntimeError("the HTTP server ended by itself")
     finally:
         notifier.stopping()
-        for database in system.databases:
+        for database in (*service.databases, *(cell.database for cell in system.cells.values())):
             database.stop_within(STOP_SECONDS)
-        v1.close()
-        health.close()
+        for end in (*service.stop, service.health.close):
+            end()
         server.stop()  # type: ignore[no-untyped-call]
         await asyncio.wait((serving,), timeout=drain_seconds)
         tasks = (serving, stopping, breaking, checking)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _application(stack: AsyncExitStack, system: System, health: Health) -> tuple[Application, V1]:
-    """Return the application that routes requests to the services by their paths.
-
-    Below ``/v1`` the conductor and the scheduler have their own paths, and `V1` has the others. All other
-    paths are Placement's.
-    """
-    options = system.options
-    authenticator = open_authenticator(options)
-    documented = (*conductor_http.OPERATIONS, *SCHEDULING, *DOCUMENTED)
-    placement, v1 = open_api(stack, system.ledger, options, documented)
-    conductor = conductor_application(system.conducting, options, authenticator, documented=False)
-    answers = SchedulerAnswers(system.ledger.database)
-    stack.push_async_callback(answers.close)
-    scheduling = scheduling_application(
-        system.deciding,
-        system.records,
-        options,
-        system.ledger,
-        authenticator,
-        answers,
-        documented=False,
-    )
-    services = dispatch(
-        {
-            "/v1": v1,
-            **dict.fromkeys(conductor_http.PATHS, conductor),
-            **dict.fromkeys(SCHEDULING_PATHS, scheduling),
-        },
-        placement,
-    )
-    return with_edge(services, system.ledger, options, health), v1

@@ -1,60 +1,35 @@
-"""Runs a whole system in this process, and stops it."""
+"""A whole system in this process: all parts that the separate programs open, and simulated hosts."""
 
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Final
 
-import sqlalchemy as sa
-import structlog
+from msgspec import structs
 
-from roost.agent.drivers.simulated import Script, SimulatedDriver
-from roost.agent.hosted_agents import HostedAgents
-from roost.agent.options import AgentTimes
-from roost.conductor.agent_endpoint.service import AgentService
-from roost.conductor.aggregates.host_aggregates import HostAggregates
-from roost.conductor.super_conductor import SuperConductor
+from roost.agent.drivers.simulated import Script
 from roost.ledger import Ledger
-from roost.ledger.retention import keep_trimming
-from roost.model.errors import OperatorError
 from roost.model.instance import ACTIVE, ERROR
-from roost.placement.service import PlacementService
-from roost.records import RecordQueue
-from roost.scheduler import Scheduler
+from roost.placement.unsupported import groups_in
+from roost.process.option_source import Source
+from roost.process.report import ProcessReport
 from roost.scheduler.gateways import Gateway
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.scheduler import seeds_from
 from roost.server.all_in_one.layout import SystemLayout, keep_layout
 from roost.server.all_in_one.timings import TimedGateway
-from roost.server.conductor.assembly import ConductorServices
-from roost.server.conductor.options import ConductingOptions
-from roost.server.conductor.parts import (
-    Conducting,
-    open_agents,
-    open_aggregates,
-    open_cell_conductor,
-    open_cells,
-    open_super_conductor,
-)
-from roost.server.scheduler.assembly import Deciding, keep_records, open_database, open_deciding, open_ledger
-from roost.server.scheduler.runtime import Runtime, run_beside, run_for_ever
-from roost.state.api_database.cell_mappings import CELL0, CellMapping, MapCells, mapped_cells, section_of
-from roost.state.api_database.open_cells import OpenCells
-from roost.state.api_database.requests import Requests
-from roost.state.api_database.server_groups import ServerGroups
-from roost.state.api_database.tables import SCHEMA as CONDUCTOR
-from roost.state.cell_database import Cell
+from roost.server.conductor_options import ConductingOptions, read_conducting_options, shown_options
+from roost.server.process import Process
+from roost.server.programs import COMMANDS, open_parts
+from roost.state.api_database.cell_mappings import CELL0, cell_options, section_of
 from roost.state.cell_database.cell import GONE, changed
-from roost.storage import Database, DatabaseUnavailable, StorageError
+from roost.storage import Database, DatabaseUrl
 
-API_DB = "api.db"
-
-JOIN_SECONDS = 1.0
-"""Seconds between two checks of the database of a cell that was down at the start."""
-
-_log = structlog.get_logger()
+APIS: Final = {"conductor_api", "scheduler_api", "placement_api"}
+"""The parts that are open only while the system serves requests."""
 
 
 class SystemOptions(ConductingOptions, frozen=True, kw_only=True):
@@ -63,48 +38,57 @@ class SystemOptions(ConductingOptions, frozen=True, kw_only=True):
     ``configured``: the cells, cell0 among them, whose databases the configuration names; the databases of
     other cells are files in the data directory. ``script``: the behaviour of the simulated hosts. ``seed``:
     seeds all random numbers. ``heartbeat_seconds``: the longest wait of a host's poll.
-    ``trim_records_seconds``: seconds between two removals of old records.
     """
 
     configured: frozenset[str] = frozenset()
     script: Script = Script()
     seed: int = 0
     heartbeat_seconds: float = 10.0
-    trim_records_seconds: float = 60.0
+
+    @property
+    def decides(self) -> bool:
+        return True
 
 
-class System:
+def configured_cells(source: Source) -> tuple[str, ...]:
+    """Return the cells whose databases the source names, in order of names; cell0, if named, is the last."""
+    prefix = section_of("")
+    names = sorted(group.removeprefix(prefix) for group in groups_in(source) if group.startswith(prefix))
+    return tuple(name for name in (*names, CELL0) if _connection(source, name) is not None)
+
+
+def read_system_options(source: Source, configured: tuple[str, ...] = (), **others: object) -> SystemOptions:
+    """Read the options of a system from a source.
+
+    ``configured``: the cells whose databases the source names; ``others``: further options. Raises
+    `OperatorError` for a file or value that cannot be used.
+    """
+    return SystemOptions(
+        **structs.asdict(read_conducting_options(source)),
+        configured=frozenset(configured),
+        **others,  # type: ignore[arg-type]
+    )
+
+
+class System(Process[SystemOptions]):
     """Placement, scheduler, conductors, cells and simulated hosts in one process.
 
-    They are the same parts that the separate programs open. Databases are SQLite files in one directory,
-    unless the options name others. A cell whose database is away is opened later, and its hosts join then.
-    Open with `System.open`, which resumes the work that an earlier process left unfinished.
+    Databases are SQLite files in one directory, unless the options name others. A cell whose database is away
+    is opened later, and its hosts join then. Open with `System.open`, which resumes the work that an earlier
+    process left unfinished.
     """
 
     api: Database
     ledger: Ledger
-    placement: PlacementService
-    asked: ConductorServices
-    aggregates: HostAggregates
-    conducting: Conducting
     gateway: TimedGateway
-    deciding: Deciding
-    cells: OpenCells
 
     def __init__(
-        self,
-        directory: Path,
-        layout: SystemLayout,
-        records: RecordQueue,
-        options: SystemOptions,
-        clock: Callable[[], float],
+        self, directory: Path, layout: SystemLayout, options: SystemOptions, clock: Callable[[], float]
     ) -> None:
+        super().__init__(options, COMMANDS["up"].parts, AsyncExitStack(), clock)
         self.directory = directory
         self.layout = layout
-        self.records = records
-        self.options = options
-        self._stack = AsyncExitStack()
-        self._runtime = Runtime(clock, self._end)
+        self.seeds = seeds_from(random.Random(options.seed))
         self._broken: BaseException | None = None
 
     @classmethod
@@ -112,57 +96,33 @@ class System:
         cls,
         directory: Path,
         layout: SystemLayout,
-        records: RecordQueue,
         options: SystemOptions,
         clock: Callable[[], float] = time.time,
     ) -> "System":
-        """Set up or resume the system in ``directory`` and start it. ``records`` is closed with it.
+        """Set up or resume the system in ``directory``, with all parts but the APIs.
 
         ``clock``: seconds since 1970, for all parts of the system.
 
         Raises `OperatorError` naming the directory or database that cannot be used.
         """
-        system = cls(directory, layout, records, options, clock)
+        system = cls(directory, layout, options, clock)
         try:
-            await system._open()
+            keep_layout(directory, layout)
+            await open_parts(system, COMMANDS["up"].parts - APIS)
         except BaseException:
             await system.close()
             raise
         return system
 
     @property
-    def super_conductor(self) -> SuperConductor:
-        """The super conductor."""
-        return self.conducting.conductor
-
-    @property
-    def requests(self) -> Requests:
-        """The accepted requests."""
-        return self.conducting.requests
-
-    @property
-    def groups(self) -> ServerGroups:
-        """The server groups."""
-        return self.conducting.groups
-
-    @property
-    def scheduler(self) -> Scheduler:
-        """The scheduler that all conductors call."""
-        return self.deciding.scheduler
-
-    @property
     def table(self) -> NodeTable:
         """The scheduler's node table."""
-        return self.deciding.hosts.table
-
-    @property
-    def databases(self) -> list[Database]:
-        """All databases that are open."""
-        return [self.api, self.ledger.database, *(cell.database for cell in self.cells.values())]
+        assert self.hosts is not None
+        return self.hosts.table
 
     async def close(self) -> None:
         """Stop all parts. The next start resumes unfinished work."""
-        await self._stack.aclose()
+        await self.stack.aclose()
 
     async def settle(self) -> None:
         """Wait until no part has work to do. Raises if a part of the system has died."""
@@ -187,146 +147,45 @@ class System:
             await asyncio.sleep(0.2)
         return self._broken
 
-    async def _open(self) -> None:
-        stack, options, runtime = self._stack, self.options, self._runtime
-        assert options.api_database is not None and options.database is not None
-        keep_records(stack, self.records, self.options.trim_records_seconds, runtime.clock)
-        keep_layout(self.directory, self.layout)
-        self.api = api = open_database(stack, options.api_database, options)
-        # One database object for both: two writers on one SQLite file would wait for each other.
-        shared = options.database == options.api_database
-        placement_database = api if shared else open_database(stack, options.database, options)
-        self.ledger = await open_ledger(stack, placement_database, runtime.clock)
-        self.placement = PlacementService(self.ledger)
-        CONDUCTOR.prepare(api)
-        await self._map_cells()
-        self.cells = await open_cells(stack, options, api, self.records, runtime)
-        there = [name for name in (CELL0, *self.layout.cells) if await self._is_there(name)]
-        for name in self.layout.cells:
-            fleet = self._open_hosts(name)
-            if name in there:
-                # Cell after cell, so that the providers of equal replays are made in the same order.
-                await fleet.started()
-        self.aggregates, mirror = open_aggregates(api, self.cells, self.placement)
-        await self._make_aggregates()
-        await mirror.heal()
-        self.deciding = await open_deciding(
-            stack,
-            options,
-            self.ledger,
-            self.records,
-            self.cells.values(),
-            api,
-            runtime=runtime,
-            around=self._timed,
-            seeds=seeds_from(random.Random(self.options.seed)),
-        )
-        run_for_ever(stack, "aggregates", mirror.run(), runtime)
-        self.asked = ConductorServices(self.placement, self.deciding.scheduler, self.ledger, None)
-        for name in (CELL0, *self.layout.cells):
-            cell = self.cells[name]
-            open_cell_conductor(
-                stack, options, cell, self.asked, self.records, runtime, alone=self._owns(cell.database)
-            )
-        run_beside(stack, keep_trimming(self.ledger, options.retention, runtime.clock))
-        self.conducting = await open_super_conductor(
-            stack,
-            options,
-            api,
-            self.cells,
-            self.asked,
-            self.records,
-            self.aggregates,
-            runtime,
-            alone=self._owns(api),
-        )
+    def report(self) -> ProcessReport:
+        """Return the report of this process, which runs the system in the running event loop."""
 
-    async def _map_cells(self) -> None:
-        """Write the mappings of the layout's cells and of cell0 into the API database."""
-        known = await self.api.read(mapped_cells)
-        directory = self.directory.resolve()
-        wanted = []
-        for name in (CELL0, *self.layout.cells):
-            if name in self.options.configured:
-                wanted.append(CellMapping(name, section_of(name)))
-            elif name not in known or known[name].section is None:
-                wanted.append(CellMapping(name, database_url=f"sqlite:///{directory / name}.db"))
-        await self.api.write(MapCells(tuple(wanted)))
+        def describe() -> Mapping[str, object]:
+            return {
+                "directory": str(self.directory),
+                "cells": {name: str(cell.database) for name, cell in sorted(self.cells.items())},
+                "hosts": self.layout.hosts,
+                **structs.asdict(self.ledger.status()),
+            }
 
-    async def _is_there(self, name: str) -> bool:
-        """Return whether the database of a cell answers.
+        options = self.options
+        return ProcessReport(asyncio.get_running_loop(), lambda: shown_options(options), {"system": describe})
 
-        Raises:
-            OperatorError: it is not configured, or its tables are of another revision.
+    def open_database(self, url: DatabaseUrl | str) -> Database:
+        """Open a database, or return it if it is open.
+
+        Two writers on one SQLite file would wait for each other.
         """
-        if name not in self.cells:
-            raise OperatorError(
-                f"cell {name} has no database: set connection in [{section_of(name)}] to its URL"
-            )
-        try:
-            await self.cells[name].database.read(_look)
-        except DatabaseUnavailable as error:
-            _log.warning("a cell is down; it joins when its database answers", cell=name, error=str(error))
-            return False
-        return True
+        if url == self.options.api_database and self.api is not None:
+            return self.api
+        return super().open_database(url)
 
-    def _owns(self, database: Database) -> bool:
+    def owns(self, database: Database) -> bool:
         """Return whether a database is in the data directory, whose lock keeps other processes away."""
         if not database.is_sqlite or database.url.database is None:
             return False
         return Path(database.url.database).resolve().parent == self.directory.resolve()
 
-    async def _make_aggregates(self) -> None:
-        """Create the aggregates of the layout, unless there have been aggregates before."""
-        if await self.aggregates.store.changes(0) is None:
-            await self.aggregates.add(self.layout.aggregates())
-
-    def _open_hosts(self, name: str) -> HostedAgents:
-        """Open the agents of a cell's hosts; they run as soon as the cell's database answers."""
-        seconds, cell = self.options.heartbeat_seconds, self.cells[name]
-        agents = open_agents(
-            self._stack,
-            self.options,
-            cell,
-            self.placement,
-            self.records,
-            self._runtime,
-            api=self.api,
-            poll_seconds=seconds,
-        )
-        fleet = HostedAgents(
-            [
-                (there.host.name, agents, SimulatedDriver(there.host, self.options.script), None)
-                for there in self.layout.cells[name]
-            ],
-            times=AgentTimes(poll=seconds, health=seconds, token=float("inf")),
-        )
-        if not self._owns(cell.database):
-            self._stack.push_async_callback(fleet.leave)
-        if self.layout.cells[name]:
-            run_for_ever(self._stack, f"hosts of {name}", self._run_hosts(cell, agents, fleet), self._runtime)
-        return fleet
-
-    async def _run_hosts(self, cell: Cell, agents: AgentService, fleet: HostedAgents) -> None:
-        while True:
-            try:
-                if self._owns(cell.database):
-                    await agents.free_sessions()
-                else:
-                    await cell.database.read(_look)
-                break
-            except StorageError as error:
-                _log.debug("the hosts of a cell wait for it", cell=cell.name, error=str(error))
-            await asyncio.sleep(JOIN_SECONDS)
-        await fleet.run()
-
-    def _timed(self, gateway: Gateway) -> Gateway:
+    def around(self, gateway: Gateway) -> Gateway:
         self.gateway = TimedGateway(gateway)
         return self.gateway
 
-    def _end(self, error: BaseException | None) -> None:
+    def died(self, error: BaseException | None) -> None:
+        """Note that a part has died, so that the system ends."""
         self._broken = error or RuntimeError("a part of the system ended by itself")
 
 
-def _look(connection: sa.Connection) -> None:
-    connection.scalar(sa.select(1))
+def _connection(source: Source, cell: str) -> str | None:
+    conf = source.open()
+    source.register(conf, cell_options(section_of(cell)))
+    return conf[section_of(cell)].connection  # type: ignore[no-any-return]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from sqlalchemy.engine import Connection
 
+from roost.server.all_in_one.data_directory import API_DB
 from roost.server.all_in_one.layout import FILE as LAYOUT
-from roost.server.all_in_one.system import API_DB
 from roost.server.backup.creation import BackupSource, Made, make_backup
 from roost.server.backup.errors import BackupError
 from roost.server.backup.manifest import Progress, check_file, read_manifest, sync

@@ -1,56 +1,39 @@
-"""The program `roost neighbours`."""
+"""The part of the process of `roost neighbours`."""
 
-from contextlib import AsyncExitStack
+from collections.abc import Sequence
 from functools import partial
 
 import sqlalchemy as sa
 
 from roost.placement.access import open_authenticator
-from roost.placement.readiness import keystone_checks
-from roost.process import tracing
-from roost.process.option_source import Source
 from roost.server.neighbours.app import create_app, default_rules
 from roost.server.neighbours.handlers import NeighbourService
-from roost.server.neighbours.options import NeighbourOptions, read_neighbour_options, shown_options
+from roost.server.neighbours.options import NeighbourOptions
 from roost.server.neighbours.tables import SCHEMA
-from roost.server.placement.edge import with_edge
-from roost.server.placement.server import prepare_database
-from roost.server.scheduler.program import ProgramKind
-from roost.server.workers.worker import ServedApplication
+from roost.server.process import Api, Process, ProcessPart, prepare_database
 from roost.storage import Database
 from roost.web.auth.rules import PolicyRules
-from roost.web.health import Health, HealthCheck, NoAnswer
+from roost.web.health import HealthCheck, NoAnswer
 
 
-def neighbours_kind(database: str | None) -> ProgramKind[NeighbourOptions]:
-    """Return the program of the service. ``database``: the URL of the command line."""
+class NeighboursPart(ProcessPart[NeighbourOptions]):
+    """The database of ports and accelerators, and their API."""
 
-    def read(source: Source) -> NeighbourOptions:
-        return read_neighbour_options(source, database)
+    def check(self, options: NeighbourOptions) -> None:
+        _rules(options)
 
-    return ProgramKind(read, _check, _prepare, shown_options, _open)
+    def prepare(self, options: NeighbourOptions) -> None:
+        prepare_database(options.database, options.upgrade_database, SCHEMA)
 
+    async def open(self, process: Process[NeighbourOptions]) -> None:
+        options = process.options
+        service = NeighbourService(process.open_database(options.database))
+        application = create_app(service, open_authenticator(options), _rules(options), options)
+        process.apis.append(Api(application))
 
-def _check(options: NeighbourOptions) -> None:
-    open_authenticator(options)
-    _rules(options)
-    tracing.check(options.tracing)
-
-
-def _prepare(options: NeighbourOptions) -> None:
-    prepare_database(options.database, options.upgrade_database, SCHEMA)
-
-
-async def _open(options: NeighbourOptions, stack: AsyncExitStack) -> ServedApplication:
-    database = Database(options.database, answer_seconds=options.answer_seconds)
-    stack.push_async_callback(database.close)
-    application = create_app(
-        NeighbourService(database), open_authenticator(options), _rules(options), options
-    )
-    checks = (HealthCheck("database", partial(_look, database), _judge), *keystone_checks(options))
-    health = Health(checks, options.health)
-    edge = with_edge(application, None, options, health)
-    return ServedApplication(edge, health, sections={}, databases=(database,))
+    def readiness(self, process: Process[NeighbourOptions]) -> Sequence[HealthCheck]:
+        [database] = process.databases
+        return (HealthCheck("database", partial(_look, database), _judge),)
 
 
 def _rules(options: NeighbourOptions) -> PolicyRules:

@@ -4,8 +4,7 @@ import asyncio
 import os
 import signal
 import socket
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -58,9 +57,10 @@ class ServedApplication:
     stop: Sequence[Callable[[], object]] = ()
 
 
-class Worker(ABC):
+class Worker:
     """An ASGI application that opens its service at lifespan startup and closes it at shutdown.
 
+    ``open_``: opens the service; the stack closes it. Raises `OperatorError` if it cannot be served.
     ``tracing_options``: tracing of the process. ``options``: returns the options for the report of the
     process. ``report``: called once, with None when the worker can serve, or with the reason why it cannot;
     then the worker ends. ``metrics``: the folder that the worker publishes its metrics to; None: it counts
@@ -71,6 +71,7 @@ class Worker(ABC):
 
     def __init__(
         self,
+        open_: Callable[[AsyncExitStack], Awaitable[ServedApplication]],
         tracing_options: TracingOptions,
         options: Describe,
         report: Callable[[str | None], None] = lambda _: None,
@@ -79,6 +80,7 @@ class Worker(ABC):
         drain_seconds: float = 10.0,
         waiting: DatabaseWait | None = None,
     ) -> None:
+        self._open = open_
         self._waiting = waiting
         self._waits = False
         self._tracing = tracing_options
@@ -88,10 +90,6 @@ class Worker(ABC):
         self._cause = cause
         self._drain_seconds = drain_seconds
         self._app: Application | None = None
-
-    @abstractmethod
-    async def open(self, stack: AsyncExitStack) -> ServedApplication:
-        """Open the service; ``stack`` closes it. Raises `OperatorError` if it cannot be served."""
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -143,7 +141,7 @@ class Worker(ABC):
         """Open the service once its databases answer; None if the server is told to end before."""
         waiting = self._waiting
         if waiting is None:
-            return await self.open(stack)
+            return await self._open(stack)
 
         async def away(error: OperatorError) -> None:
             # Requests are answered from now on, with 503: health says why.
@@ -156,7 +154,7 @@ class Worker(ABC):
         async def open_(tried: AsyncExitStack) -> ServedApplication:
             if self._waits:
                 await asyncio.to_thread(waiting.prepare)
-            return await self.open(tried)
+            return await self._open(tried)
 
         opening = asyncio.create_task(open_when_there(stack, open_, away))
         await asyncio.wait((opening, shutdown), return_when=asyncio.FIRST_COMPLETED)

@@ -6,8 +6,8 @@ import pytest
 
 from roost.bench.loopback import free_port
 from roost.process.option_source import Source
-from roost.server.conductor.options import read_conducting_options
-from roost.server.conductor.programs import prepare
+from roost.server.conductor_options import read_conducting_options
+from roost.server.programs import prepare
 from roost.storage import DatabaseUnavailable
 from support.processes import run_roost
 from support.programs import Program, write_config
@@ -44,10 +44,10 @@ def test_cell_conductor_with_a_scheduler_over_http_needs_no_api_database(tmp_pat
         f"[cell_a]\nconnection = sqlite:///{tmp_path}/a.db\n"
         "[conductor]\nuse_scheduler_service = true\n"
     )
-    prepare(read_conducting_options(Source((str(config),)), "a"))
+    prepare("cell-conductor", read_conducting_options(Source((str(config),)), "a"))
     assert (tmp_path / "a.db").exists()
     with pytest.raises(DatabaseUnavailable, match="unable to open"):
-        prepare(read_conducting_options(Source((str(config),))))
+        prepare("conductor", read_conducting_options(Source((str(config),))))
 
 
 @pytest.mark.parametrize(

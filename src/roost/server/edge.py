@@ -1,6 +1,6 @@
 """The edge of every service (access log, tokens, limits), composed for all programs in the same way."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection
 
 from roost.ledger import Ledger
 from roost.placement.options import PlacementOptions
@@ -8,8 +8,6 @@ from roost.process import tracing
 from roost.process.loop_watch import running_watch
 from roost.process.metrics import catalogue as metrics
 from roost.process.metrics.instruments import counting
-from roost.server.workers.database_wait import DatabaseWait, on_servers
-from roost.storage import DatabaseUrl
 from roost.web.access_log import AccessLines, RequestLines
 from roost.web.admission import Admission
 from roost.web.connections import Cutter
@@ -20,16 +18,13 @@ from roost.web.health_app import health_paths
 from roost.web.request_metrics import RequestMetrics
 from roost.web.request_spans import RequestSpans
 
-CHANGES = "/v1/changes"
-"""The path of streams and long polls, which wait for commits and have a limit of their own."""
-
 
 def with_edge(
     application: Application,
     ledger: Ledger | None,
     options: PlacementOptions,
     health: Health,
-    uncounted: Collection[str] = (CHANGES,),
+    uncounted: Collection[str] = (),
 ) -> Edge:
     """Put the edge around the application of a service. Parts that ``options`` turn off are left out.
 
@@ -50,22 +45,6 @@ def with_edge(
         if ledger is not None:
             _follow_ledger(ledger)
     return edge
-
-
-def waiting_for(
-    urls: Iterable[DatabaseUrl | str | None], prepare: Callable[[], None], options: PlacementOptions
-) -> DatabaseWait | None:
-    """Return the wait of a worker process for its databases; None if none of them is on a server.
-
-    ``prepare``: creates the tables, or checks them.
-    """
-    if not on_servers(urls):
-        return None
-
-    def edge(application: Application, health: Health) -> Application:
-        return with_edge(application, None, options, health)
-
-    return DatabaseWait(prepare, edge, options.health)
 
 
 def _follow(edge: Edge, admission: Admission) -> None:

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from roost.bench.loopback import free_port
-from roost.server.placement.server import prepare_database
+from roost.server.process import prepare_database
 from support.forked import Forked, run_forked
 from support.placement_api import allocation, uuid_of
 from support.waiting import Deadline

@@ -41,6 +41,16 @@ class SchedulingOptions(PlacementOptions, frozen=True, kw_only=True, group="sche
     )
 
     @property
+    def decides(self) -> bool:
+        """True if the scheduler runs in this process; else it is another service, called over HTTP."""
+        return True
+
+    @property
+    def needed_api_database(self) -> DatabaseUrl | str | None:
+        """The URL of the API database; None if the process needs none."""
+        return self.api_database
+
+    @property
     def databases(self) -> dict[str, DatabaseUrl | str | None]:
         return {**super().databases, "[api_database] connection": self.api_database}
 

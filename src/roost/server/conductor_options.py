@@ -11,8 +11,8 @@ from roost.model.errors import OperatorError
 from roost.process.option_source import Source
 from roost.process.options import option, options_of_group
 from roost.process.report import masked_options
-from roost.server.scheduler.options import SchedulingOptions, read_scheduling_options
-from roost.server.scheduler.options import shown_options as shown_scheduling
+from roost.server.scheduler_options import SchedulingOptions, read_scheduling_options
+from roost.server.scheduler_options import shown_options as shown_scheduling
 from roost.state.api_database.cell_mappings import CellMapping, cell_options, section_of, url_of
 from roost.storage import DatabaseUrl
 
@@ -47,12 +47,13 @@ class ConductingOptions(SchedulingOptions, frozen=True, kw_only=True, group="con
     cell_database: DatabaseUrl | str | None = None
 
     @property
-    def needed_api_database(self) -> DatabaseUrl | str | None:
-        """The URL of the API database; None if the process needs none.
+    def decides(self) -> bool:
+        return not self.uses_service
 
-        The conductor of a cell needs it only for a scheduler of its own.
-        """
-        return None if self.cell is not None and self.uses_service else self.api_database
+    @property
+    def needed_api_database(self) -> DatabaseUrl | str | None:
+        # The conductor of a cell needs it only for a scheduler of its own.
+        return self.api_database if self.cell is None or self.decides else None
 
     @property
     def databases(self) -> dict[str, DatabaseUrl | str | None]:

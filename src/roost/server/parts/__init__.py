@@ -1,0 +1,8 @@
+"""The parts of processes: each checks its options, prepares its databases, opens, and tells when it is ready.
+
+placement   a ledger or a placement service over HTTP, and the Placement API
+databases   the records, the API database, and the databases of cells
+scheduler   the hosts, the scheduler and its API
+conductors  the conductors of cells, the super conductor with its aggregates, and its API
+agents      the endpoint of a cell's agents
+"""
