@@ -10,12 +10,15 @@ from msgspec.structs import replace
 
 from roost.fleet import Fleet
 from roost.ledger import Ledger
+from roost.model.inventory import Inventory
 from roost.model.reasons import Reasons, Relaxation
 from roost.model.spec import RequestSpec, ServerGroup
 from roost.scheduler import Scheduler, SchedulerOptions
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.explain.fleet_snapshot import FleetSnapshot
 from roost.scheduler.gateways.http import HttpGateway
+from roost.scheduler.gateways.local import LocalGateway
+from roost.scheduler.options import DEFAULT_FILTERS
 from roost.scheduler.request.query import placement_queries
 from roost.scheduler.request.request_filters import FilterFacts
 from roost.scheduler.request.scheduling_request import HostRequest, SchedulingRequest
@@ -36,6 +39,7 @@ from support.clouds import (
     uuid_of,
 )
 from support.explaining import applied
+from support.numa_hosts import two_cells
 from support.offering import by_metrics
 
 FAST = {"trait:CUSTOM_FAST": "required"}
@@ -122,6 +126,37 @@ def test_instances_that_fill_the_hosts_are_a_stage_of_their_own(tmp_path: Path) 
     room = "none of 2 hosts has room beside the other instances"
     assert reasons.sentence.startswith(f"only 2 of 3 instances fit: {room}")
     assert [(each.kind, each.hosts) for each in reasons.stages if each.hosts] == [("candidate", 2)]
+
+
+def test_instances_beside_one_another_are_assigned_different_cpus(tmp_path: Path) -> None:
+    made = flat(2, vcpus=64)
+    made.reports = [replace(each, numa_topology=two_cells()) for each in made.reports]
+    options = SchedulerOptions(filters=(*DEFAULT_FILTERS, "NUMATopologyFilter"))
+    wanted = spec(4, extra_specs={"hw:numa_nodes": "1", "hw:cpu_policy": "dedicated"})
+    for provider in made.providers:
+        provider.inventories["PCPU"] = Inventory(64)
+    reasons = explain(tmp_path, wanted, 6, of=made, options=options)
+    assert reasons.placed == 4
+    assert "2 hosts has room in NUMA cells for the guest" in reasons.sentence
+    assert {each.kind: each.after for each in reasons.relaxations}["count"] == 4
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_what_answers_tell_is_told_in_the_words_of_a_ledger(tmp_path: Path, number: int) -> None:
+    down = flat(3)
+    down.reports = [replace(each, enabled=False) for each in down.reports]
+    down.reports[0] = replace(down.reports[0], enabled=True)
+    wanted = replace(spec(2), ignore_hosts=frozenset({"host0"}))
+
+    async def by_the_ledger() -> Reasons | None:
+        async with filled(tmp_path / "ledger.db", down) as ledger:
+            gateway = LocalGateway(ledger, HostPools(down.table()))
+            return await Scheduler(gateway, Kept(), clock=lambda: NOW).explain(wanted, number)
+
+    here, there = asyncio.run(by_the_ledger()), explain(tmp_path, wanted, number, of=down)
+    assert here is not None
+    for name in ("sentence", "public", "placed", "misses", "relaxations", "left"):
+        assert getattr(here, name) == getattr(there, name), name
 
 
 def test_a_full_server_group_is_told_with_the_limit_that_helps(tmp_path: Path) -> None:

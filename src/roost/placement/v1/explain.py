@@ -167,7 +167,7 @@ def _describe_miss(fleet: Fleet, miss: NearMiss) -> ShownMiss:
 
 
 def _amount(constraint: Constraint) -> int | None:
-    return constraint.amount if constraint.kind in (RESOURCES, SPLIT_RESOURCES) else None
+    return constraint.amount if constraint.is_amount else None
 
 
 def _describe_provider(fleet: Fleet, uuid: str) -> ProviderName:

@@ -34,7 +34,6 @@ from roost.scheduler.gateways.running_selection import claimed
 from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.pool.group_members import progress_at_start
-from roost.scheduler.pool.host_pool import HostPool
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 from roost.scheduler.selection.claim_result import ClaimResult
 from roost.scheduler.selection.host_pools import HostPools
@@ -83,9 +82,6 @@ class FleetSnapshot(Snapshot):
     def _aggregates_of(self, segment: str) -> frozenset[str]:
         fleet = self.fleet
         return frozenset(fleet.aggregates_of(fleet.row(segment)) if segment in fleet else ())
-
-    def _cached_pool(self, request: SchedulingRequest) -> HostPool | None:
-        return self.pools.of_fleet(self.fleet, request)
 
 
 class FleetSurvey(QuerySurvey):

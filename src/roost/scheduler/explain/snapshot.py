@@ -195,18 +195,17 @@ class Snapshot(ABC):
         request: SchedulingRequest,
         filters: Sequence[Filter] | None = None,
         only: int | None = None,
-        *,
-        cached: bool = False,
+        pool: HostPool | None = None,
     ) -> Outcome:
         """Choose hosts and claim them; the claims of a refused run stay as well.
 
         ``filters``: in place of those of the plugins. ``only``: the index of the one host to include.
-        ``cached``: use the equivalence cache, which pays for runs of many instances.
+        ``pool``: the hosts to choose from, by default all of the snapshot.
 
         Raises: `SchedulerError`.
         """
         request = without_limits(request)
-        pool = (self._cached_pool(request) if cached else None) or self.pool(request, filters, only)
+        pool = self.pool(request, filters, only) if pool is None else pool
         running = RunningSelection(choose(request, self.table, pool, RandomDraw(request.seed)))
         while (claim := running.claim) is not None:
             result = self._claim(request, claim)
@@ -271,9 +270,6 @@ class Snapshot(ABC):
     def with_spec(self, request: SchedulingRequest, spec: RequestSpec) -> SchedulingRequest:
         """Return the scheduling request with another spec. Raises: `SchedulerError`."""
         return request.with_spec(spec, self.queries(spec, request.options))
-
-    def _cached_pool(self, request: SchedulingRequest) -> HostPool | None:
-        return None
 
     def _count_again(self, request: SchedulingRequest) -> None:
         memory_mb, disk_mb = taken_by(request.spec)

@@ -145,7 +145,9 @@ def what_if(
     with snapshot.trying():
         while fits < supposed.limit and not refused and not time_limit.over():
             number = min(BATCH, supposed.limit - fits)
-            placed = snapshot.decide(_next(request, number), cached=True).destinations
+            some = _next(request, number)
+            # Cached results pay for so many instances.
+            placed = snapshot.decide(some, pool=pools.of_fleet(fleet, some)).destinations
             request = _with_members(request, [each.selected.host for each in placed])
             fits += len(placed)
             refused = len(placed) < number

@@ -69,13 +69,18 @@ class HttpExplanations:
         candidates = AskedCandidates(self._placement, job.request, self._pools.table, CachedAnswers())
         time_limit = TimeLimit(SECONDS_READING)
         snapshot = await self._snapshot(job, candidates)
-        while not snapshot.serves(job.request) and not time_limit.over() and await candidates.read_on():
+        complete = True
+        while not snapshot.serves(job.request):
+            complete = not time_limit.over()
+            if not complete or not await candidates.read_on():
+                break
             snapshot = await self._snapshot(job, candidates)
         await asyncio.sleep(self._pacing.wait(time.monotonic(), SHARE))
         answered = partial(_explained, snapshot, job)
         reasons = decode_reasons(await run_forked(answered, SECONDS, MORE_BYTES, self._forked))
         if reasons is None or reasons.placed == len(job.request.instances):
             return reasons
+        reasons = replace(reasons, complete=complete and reasons.complete)
         if not candidates.known:
             missing, nodes = await nodes_without_provider(self._placement, self._pools.table)
             if missing:
