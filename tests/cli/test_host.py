@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 from roost.cli.cell import cell
 from roost.cli.connection import ServiceConnection
-from roost.cli.host import host, node
+from roost.cli.host import host
+from roost.cli.node import node
 from roost.cli.service_client import ServiceClient
 from roost.model.errors import OperatorError
 

@@ -7,8 +7,8 @@ import click
 import pytest
 
 from roost.cli.main import roost_command
-from roost.cli.moments import TimeParameter
 from roost.cli.numbers import Number, WholeNumber
+from roost.cli.records import TimeParameter
 from support.processes import run_roost
 
 

@@ -15,7 +15,7 @@ import pytest
 from ledger.format_reader import REVISION, Reader, State, Unreadable
 from roost.fleet import Fleet
 from roost.ledger import SCHEMA, Command, Held, findings
-from roost.ledger.audit_snapshot import assigned_in, members_in, used_in
+from roost.ledger.facts import assigned_in, members_in, used_in
 from roost.ledger.holdings import held_by_all
 from roost.ledger.past_fleet import HistoryMissing, PastFleet
 from roost.ledger.tables import metadata

@@ -25,7 +25,7 @@ from roost.web.auth import NoAuth
 from roost.web.auth.caller import Caller
 from roost.web.auth.credentials import FixedCredentials
 from roost.web.edge import Edge
-from roost.web.request_spans import RequestSpans
+from roost.web.watches import RequestSpans
 from support.conducting import conducting, request
 from support.ledgers import opened
 from support.serving import Serving

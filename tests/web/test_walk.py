@@ -26,7 +26,7 @@ from roost.web.auth import NoAuth
 from roost.web.dispatch import Application, dispatch
 from roost.web.edge import Edge
 from roost.web.health import Health, HealthOptions
-from roost.web.health_app import health_paths
+from roost.web.health_operations import health_paths
 from roost.web.operation import OPEN, Operation
 from roost.web.policy import Rule
 from support import scheduling_api

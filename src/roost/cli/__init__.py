@@ -15,7 +15,7 @@ agent, up                                     agents, the whole system in one pr
 
 Commands that call services:
 
-host, cell, aggregate                         hosts with their nodes, cells, host aggregates
+host, node, cell, drain, aggregate            hosts, their nodes, cells, drains of them, host aggregates
 instance, server_group                        instances, server groups
 ask                                           requests to the scheduler for hosts
 service, events, audit                        processes, events, the audit of conductors
@@ -33,7 +33,7 @@ Shared parts:
 connection, profiles, keystone_token          address and token of a service
 service_client                                the HTTP client of services
 workers, listen_options                       options of commands that serve
-options, numbers, moments, watch_option       options and parameter types
+options, numbers, watch_option                options and parameter types
 configuration, placement_config, read_groups  options of configuration files
 databases, record_sources                     the databases and records that commands read
 output, tables, progress                      printed results, tables as text, progress

@@ -1,14 +1,14 @@
-"""``roost host`` and ``roost node``: the hosts of a running cloud, and their nodes."""
+"""``roost host``: the hosts of a running cloud."""
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from roost.cli.command_group import CommandGroup
+from roost.cli.drain import WAIT_SECONDS, drain_options, tell_left
 from roost.cli.numbers import WholeNumber
 from roost.cli.output import action_as_json, as_json, note, print_facts, print_json, print_table
 from roost.cli.service_client import RequestRefused, ServiceClient, part_of_path, with_conductor
@@ -17,8 +17,6 @@ from roost.model.errors import OperatorError
 
 CONFLICT = 409
 STATES = ("up", "down", "unknown")
-WAIT_SECONDS = 2.0
-"""Seconds between two checks of a condition that a command waits for."""
 
 of_cell = click.option("--cell", help="The cell, if several have a host of this name.")
 token_file = click.option(
@@ -26,16 +24,6 @@ token_file = click.option(
     type=click.Path(path_type=Path, dir_okay=False),
     help="Append host and token to this file, which only its owner may read, and print nothing.",
 )
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def drain_options(command: F) -> F:
-    """Add the options of a drain to a command."""
-    reason = click.option("--reason", default="it is drained", show_default=True, help="Why.")
-    wait = click.option("--wait", is_flag=True, help="Wait until no instance is left.")
-    return reason(wait(command))
 
 
 @click.group(cls=CommandGroup)
@@ -220,7 +208,7 @@ def remove(
             if not force or error.status != CONFLICT or time.monotonic() > until:
                 raise
             time.sleep(WAIT_SECONDS)
-    _print_removed(answer, as_json)
+    print_removed(answer, as_json)
 
 
 @host.command("renew-token", epilog="Example: roost host renew-token rack1-01")
@@ -259,100 +247,6 @@ def accept(conductor: ServiceClient, name: str, cell: str | None, as_json: bool)
         print_json(accepted or {"host": name})
 
 
-@click.group(cls=CommandGroup)
-def node() -> None:
-    """List, disable, drain and remove the nodes of hosts.
-
-    Exit status: 0 done, 1 refused, 2 could not run.
-    """
-
-
-@node.command("list", epilog="Example: roost node list rack1-01")
-@click.argument("name", metavar="HOST")
-@of_cell
-@as_json
-@with_conductor
-def list_nodes(conductor: ServiceClient, name: str, cell: str | None, as_json: bool) -> None:
-    """List the nodes of a host."""
-    answer = conductor.ask("GET", f"/v1/hosts/{part_of_path(name)}/nodes", query={"cell": cell})
-    if as_json:
-        print_json(answer)
-        return
-    rows = [
-        (each["node"], each["nodename"], told_of(each), str(each["instances"])) for each in answer["nodes"]
-    ]
-    print_table(("node", "name", "new instances", "instances"), rows, 1)
-
-
-@node.command("enable", epilog="Example: roost node enable rack1-01 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
-@click.argument("name", metavar="HOST")
-@click.argument("node", metavar="NODE")
-@of_cell
-@action_as_json
-@with_conductor
-def enable_node(conductor: ServiceClient, name: str, node: str, cell: str | None, as_json: bool) -> None:
-    """Place new instances on a node again, if its host and its cell are enabled."""
-    changed = conductor.ask("PUT", _path_of_node(name, node), {"enabled": True}, {"cell": cell})
-    if as_json:
-        print_json(changed)
-
-
-@node.command("disable", epilog="Example: roost node disable rack1-01 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
-@click.argument("name", metavar="HOST")
-@click.argument("node", metavar="NODE")
-@of_cell
-@click.option("--reason", help="Why, for those who read the list of nodes.")
-@action_as_json
-@with_conductor
-def disable_node(
-    conductor: ServiceClient, name: str, node: str, cell: str | None, reason: str | None, as_json: bool
-) -> None:
-    """Place no new instances on a node. Those that are there stay."""
-    body = {"enabled": False, "reason": reason}
-    changed = conductor.ask("PUT", _path_of_node(name, node), body, {"cell": cell})
-    if as_json:
-        print_json(changed)
-
-
-@node.command(
-    "drain", epilog="Example: roost node drain rack1-01 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11 --wait"
-)
-@click.argument("name", metavar="HOST")
-@click.argument("node", metavar="NODE")
-@of_cell
-@drain_options
-@action_as_json
-@with_conductor
-def drain_node(
-    conductor: ServiceClient,
-    name: str,
-    node: str,
-    cell: str | None,
-    reason: str,
-    wait: bool,
-    as_json: bool,
-) -> None:
-    """Disable a node and list the instances that are still there. Their users delete or rebuild them.
-
-    Exit status 1: instances are left.
-    """
-    found = conductor.ask("GET", f"/v1/hosts/{part_of_path(name)}", query={"cell": cell})
-    there = {"cell": found["cell"]}
-    conductor.ask("PUT", _path_of_node(name, node), {"enabled": False, "reason": reason}, there)
-    tell_left(conductor, {"host": name, **there}, wait, as_json, {"host": name, "node": node}, node)
-
-
-@node.command("remove", epilog="Example: roost node remove rack1-01 4f1c4f0e-5c26-4c6a-9d1b-2f6b1c1c8f11")
-@click.argument("name", metavar="HOST")
-@click.argument("node", metavar="NODE")
-@of_cell
-@action_as_json
-@with_conductor
-def remove_node(conductor: ServiceClient, name: str, node: str, cell: str | None, as_json: bool) -> None:
-    """Remove a node without instances, and its providers from placement."""
-    _print_removed(conductor.ask("DELETE", _path_of_node(name, node), query={"cell": cell}), as_json)
-
-
 def _change(
     conductor: ServiceClient,
     hosts: tuple[str, ...],
@@ -365,42 +259,6 @@ def _change(
     changed = [conductor.ask("PUT", path.format(part_of_path(name)), body, {"cell": cell}) for name in hosts]
     if as_json:
         print_json({"hosts": changed})
-
-
-def tell_left(
-    conductor: ServiceClient,
-    where: dict[str, str],
-    wait: bool,
-    as_json: bool,
-    drained: dict[str, str],
-    node: str | None = None,
-) -> None:
-    """Print the instances that are left at a drained place; with ``wait`` first wait until they are gone.
-
-    ``where``: the query of the list of instances. ``drained``: names the place in JSON. ``node``: only
-    instances on this node. Exits with status 1 if instances are left.
-    """
-    while True:
-        left = [
-            each
-            for page in conductor.pages("/v1/instances", "instances", {**where, "all_projects": True})
-            for each in page["instances"]
-            if each["state"] != "error" and node in (None, each["node"])
-        ]
-        if not (wait and left):
-            break
-        time.sleep(WAIT_SECONDS)
-    if as_json:
-        print_json({**drained, "instances": left})
-    elif left:
-        rows = [(each["uuid"], each["state"], each["host"] or "?", each["project_id"]) for each in left]
-        print_table(("uuid", "state", "host", "project"), rows)
-    if left:
-        raise SystemExit(1)
-
-
-def _path_of_node(host: str, node: str) -> str:
-    return f"/v1/hosts/{part_of_path(host)}/nodes/{part_of_path(node)}"
 
 
 def warn_of_cells(down: set[str]) -> None:
@@ -427,7 +285,8 @@ def _give_tokens(added: list[dict[str, Any]], file: Path | None, as_json: bool) 
             click.echo(f"{each['host']} {each['token']}")
 
 
-def _print_removed(answer: dict[str, Any], as_json: bool) -> None:
+def print_removed(answer: dict[str, Any], as_json: bool) -> None:
+    """Print the answer to the removal of a host or node: the providers that stay."""
     if as_json:
         print_json(answer)
         return

@@ -38,7 +38,7 @@ COMMANDS = {
     "man": "roost.cli.man:man",
     "metrics": "roost.cli.metrics:metrics",
     "neighbours": "roost.cli.programs:neighbours",
-    "node": "roost.cli.host:node",
+    "node": "roost.cli.node:node",
     "records": "roost.cli.records:records",
     "redfish": "roost.cli.redfish:redfish",
     "replay": "roost.bench.replay.command:replay",

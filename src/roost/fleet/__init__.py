@@ -24,8 +24,7 @@ Data
     hardware           NUMA and PCI: the host cells, CPUs, pages and devices that guests get
     utilisation        capacity and use of each resource class, and the fullest providers
     rowset             a set of rows, sparse or dense
-    columns            array types, and columns that grow in place
-    distinct           the distinct values of a column
+    columns            array types, columns that grow in place, and their distinct values
     invalidation_log   the rows that have changed, for caches
     fits               the rule that decides whether an amount fits an inventory
     reach              the trees that each provider may serve; whether candidates have one provider only

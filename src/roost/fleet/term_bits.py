@@ -17,9 +17,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from roost.fleet.columns import Bools, Rows
+from roost.fleet.columns import Bools, Rows, distinct
 from roost.fleet.demanded_amounts import DemandedAmounts
-from roost.fleet.distinct import distinct
 from roost.fleet.fleet import Fleet
 from roost.fleet.match import in_any
 from roost.fleet.position_bits import WORD, PositionBits

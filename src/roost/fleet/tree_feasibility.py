@@ -19,8 +19,7 @@ import numpy as np
 
 from roost.fleet.assignments import Assignment
 from roost.fleet.choices import Choice, Need, candidate_of, takes_from_tree
-from roost.fleet.columns import Bools, Int32, Rows, grown
-from roost.fleet.distinct import distinct
+from roost.fleet.columns import Bools, Int32, Rows, distinct, grown
 from roost.fleet.errors import TooMuchWork
 from roost.fleet.fleet import Fleet
 from roost.fleet.invalidation_log import InvalidationLog

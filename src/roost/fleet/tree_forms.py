@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roost.fleet.columns import Int32, Rows, grown
-from roost.fleet.distinct import distinct
+from roost.fleet.columns import Int32, Rows, distinct, grown
 from roost.fleet.fleet import Fleet
 from roost.fleet.invalidation_log import InvalidationLog
 from roost.fleet.pools import SharingPools

@@ -18,8 +18,7 @@ Commits:
     step_metrics     counts and times the steps of the protocol
 
 Replicas:
-    replica          a fleet at a position, with the tentative changes of a draft
-    commit_tap       the commits that a replica moves by, for a copy of its fleet
+    replica          a fleet at a position, with a draft's changes; a tap of the commits that it moves by
     past_fleet       a fleet that is moved to any version whose commits are kept
     follower         keeps the replica at the head
     delta            the head, and the commits that a replica lacks
@@ -33,15 +32,14 @@ Replicas:
 
 Tables:
     tables           the commits, and the relational state that they add up to
-    holdings         consumers and their allocations, read from the tables
-    assignment_text  assignments as the text of a column
+    holdings         consumers, their allocations and assignments, read from the tables
     errors           errors of the ledger
 
 Verification:
-    verify           compares commits, tables and a loaded fleet
-    audit_snapshot   the tables as plain facts, and rows that make no sense
+    verify           compares commits, tables and a loaded fleet; hardware that two consumers have
+    facts            the state as plain facts: of a fleet, and before and after each change
+    audit_snapshot   the facts of the tables, and rows that make no sense
     breaches         allocations that their inventories do not allow
-    assigned_twice   CPUs and PCI devices that several consumers have to themselves
     history          the commits, undone to the oldest one and applied again
     findings         the differences that verification reports, and their kinds
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import msgspec
 
 from roost.fleet.fits import has_room, meets_units
-from roost.ledger.audit_snapshot import CONSUMER, INVENTORIES, AuditSnapshot
+from roost.ledger.audit_snapshot import AuditSnapshot
+from roost.ledger.facts import CONSUMER, INVENTORIES
 from roost.ledger.findings import NO_INVENTORY, OVER_CAPACITY, UNIT_VIOLATED, Finding
 from roost.model.change import AllocationsChanged, Change, InventoryChanged
 from roost.model.inventory import Inventory

@@ -14,10 +14,11 @@ from sqlalchemy.engine import Connection
 
 from roost.fleet import Fleet
 from roost.fleet.errors import FleetError
-from roost.ledger.audit_snapshot import (
+from roost.ledger.audit_snapshot import AuditSnapshot
+from roost.ledger.breaches import Breaches
+from roost.ledger.facts import (
     FLEET_KINDS,
     KINDS,
-    AuditSnapshot,
     Facts,
     assigned_in,
     differences,
@@ -28,7 +29,6 @@ from roost.ledger.audit_snapshot import (
     sides,
     used_in,
 )
-from roost.ledger.breaches import Breaches
 from roost.ledger.feed import decode_changes
 from roost.ledger.findings import (
     COMMIT_GAP,

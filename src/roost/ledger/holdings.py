@@ -3,15 +3,35 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Connection
 
-from roost.ledger.assignment_text import assignment_from_text
+from roost.ledger.errors import Damaged
 from roost.ledger.state import Held
 from roost.ledger.tables import UUID, allocations, consumers, resource_classes, resource_providers
 from roost.model.allocation import Consumer
+from roost.model.assignment import Assignment
 from roost.storage import in_batches, one_of
+
+_decoder = msgspec.json.Decoder(Assignment)
+
+
+def assignment_text(assignment: Assignment | None) -> str | None:
+    """Encode an assignment."""
+    return None if assignment is None else msgspec.json.encode(assignment).decode()
+
+
+def assignment_from_text(consumer: str, text: str | None) -> Assignment | None:
+    """Decode the assignment of a consumer. Raises: `Damaged` if the text is not one of an assignment."""
+    try:
+        return None if text is None else _decoder.decode(text)
+    except msgspec.MsgspecError as error:
+        raise Damaged(
+            f"the assignment of consumer {consumer} cannot be read: {error}; 'roost db verify' tells all "
+            "that is wrong"
+        ) from error
 
 
 class Holdings(NamedTuple):

@@ -8,11 +8,10 @@ from typing import TypeVar
 from roost.fleet import Fleet
 from roost.ledger.commit_states import DEFAULT_LIMITS, CommitLimits
 from roost.ledger.commit_steps import Position
-from roost.ledger.commit_tap import CommitTap
 from roost.ledger.delta import newest
 from roost.ledger.follower import Follower
 from roost.ledger.load import load
-from roost.ledger.replica import Replica
+from roost.ledger.replica import CommitTap, Replica
 from roost.ledger.state import Command
 from roost.ledger.status import LedgerStatus, status_of
 from roost.ledger.tables import SCHEMA

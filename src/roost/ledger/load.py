@@ -18,8 +18,8 @@ from roost.fleet.inverted_index import NameSets
 from roost.fleet.owner_usages import Owner, OwnerUsages
 from roost.fleet.provider_forest import ProviderColumns
 from roost.ledger import tables
-from roost.ledger.assignment_text import assignment_from_text
 from roost.ledger.errors import Damaged
+from roost.ledger.holdings import assignment_from_text
 from roost.model.assignment import Assignment
 
 _AT_ONCE = 20_000

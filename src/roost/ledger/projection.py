@@ -13,8 +13,8 @@ import sqlalchemy as sa
 
 from roost.fleet import Fleet
 from roost.ledger import tables
-from roost.ledger.assignment_text import assignment_text
 from roost.ledger.bulk import Bulk, Row, bulk_delete, bulk_insert, bulk_update
+from roost.ledger.holdings import assignment_text
 from roost.model.change import (
     AggregatesChanged,
     AllocationsChanged,

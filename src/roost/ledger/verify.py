@@ -2,7 +2,6 @@
 
     audit_snapshot  the tables as plain facts; rows that make no sense
     breaches        allocations that their inventories do not allow
-    assigned_twice  CPUs and PCI devices that several consumers have to themselves
     history         the commits, undone to the oldest one and applied again
 
 The code is independent of the writer's projection. It shares `roost.ledger.load` and the fleet, which are
@@ -14,20 +13,20 @@ from sqlalchemy.engine import Connection
 
 from roost.fleet import Fleet
 from roost.fleet.errors import FleetError
-from roost.ledger.assigned_twice import assigned_twice
-from roost.ledger.audit_snapshot import (
+from roost.ledger.audit_snapshot import AuditSnapshot, read_audit_snapshot
+from roost.ledger.breaches import Breaches
+from roost.ledger.errors import Damaged
+from roost.ledger.facts import (
     FLEET_KINDS,
-    AuditSnapshot,
+    Assignments,
     assigned_in,
     differences,
     facts_of,
     members_in,
-    read_audit_snapshot,
     used_in,
 )
-from roost.ledger.breaches import Breaches
-from roost.ledger.errors import Damaged
 from roost.ledger.findings import (
+    ASSIGNED_TWICE,
     ASSIGNMENT_UNREADABLE,
     BROKEN_REFERENCE,
     FLEET_DIFFERS,
@@ -39,6 +38,7 @@ from roost.ledger.findings import (
 from roost.ledger.history import Progress, no_progress, replay
 from roost.ledger.load import load
 from roost.ledger.tables import allocations, resource_classes, resource_providers
+from roost.model.assignment import Assigned, clashes
 
 _UNLOADABLE = (BROKEN_REFERENCE, OUT_OF_RANGE, PARENT_LOOP, ASSIGNMENT_UNREADABLE)
 
@@ -134,3 +134,18 @@ def _check_use(connection: Connection, snapshot: AuditSnapshot) -> list[Finding]
         for uuid, name in sorted(snapshot.used.keys() | summed.keys())
         if snapshot.used[uuid, name] != summed.get((uuid, name), 0)
     ]
+
+
+def assigned_twice(assigned: Assignments) -> list[Finding]:
+    """Return a finding for each pair of consumers with the same part of a node's hardware."""
+    return [finding for node in sorted(assigned) for finding in _on(node, assigned[node])]
+
+
+def _on(node: str, assigned: Assigned) -> list[Finding]:
+    findings = []
+    for consumer in sorted(assigned):
+        others = {name: each for name, each in assigned.items() if name < consumer}
+        for other, parts in clashes(assigned[consumer], others).items():
+            detail = f"consumers {other} and {consumer} both have {parts}"
+            findings.append(Finding(ASSIGNED_TWICE, f"node {node}", detail))
+    return findings

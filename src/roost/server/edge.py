@@ -8,15 +8,13 @@ from roost.process import tracing
 from roost.process.loop_watch import running_watch
 from roost.process.metrics import catalogue as metrics
 from roost.process.metrics.instruments import counting
-from roost.web.access_log import AccessLines, RequestLines
 from roost.web.admission import Admission
 from roost.web.connections import Cutter
 from roost.web.dispatch import Application
 from roost.web.edge import Edge, Watch
 from roost.web.health import Health
-from roost.web.health_app import health_paths
-from roost.web.request_metrics import RequestMetrics
-from roost.web.request_spans import RequestSpans
+from roost.web.health_operations import health_paths
+from roost.web.watches import AccessLines, RequestLines, RequestMetrics, RequestSpans
 
 
 def with_edge(

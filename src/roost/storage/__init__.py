@@ -9,8 +9,7 @@ engine              opening and set-up of connections, and their time limits
 psycopg_connection  PostgreSQL connections that close when the server does not answer in time
 membership          conditions that a column has one of several values
 statements          long lists of names in several statements; several statements in one round trip
-row_inserts         inserts of many rows, several in one statement
-missing_rows        inserts of rows that were found missing and that other transactions may insert too
+row_inserts         inserts of many rows, and of rows that other transactions may insert too
 driver_errors       the meaning of a driver's error for its transaction
 schema              one room's tables in a database: created and upgraded by Alembic, checked at start
 identity            the uuid of a database, and its incarnation, which a restore raises
@@ -36,9 +35,8 @@ from roost.storage.errors import (
 )
 from roost.storage.identity import DatabaseIdentity, identity_table, read_identity
 from roost.storage.membership import one_of, one_of_constants
-from roost.storage.missing_rows import insert_missing
 from roost.storage.refused_writes import check_writes, make_room
-from roost.storage.row_inserts import insert_rows
+from roost.storage.row_inserts import insert_missing, insert_rows
 from roost.storage.schema import EXACT, Schema
 from roost.storage.statements import NAMES_PER_STATEMENT, deferred_exists, in_batches, pipelined
 

@@ -6,13 +6,17 @@ each return interrupts that thread. One statement for many rows releases the loc
 them while the other thread goes on. PostgreSQL gets one message instead of one for each row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
+
+from roost.storage.driver_errors import is_duplicate_key
+from roost.storage.errors import ConflictRolledBack
 
 PARAMETERS_PER_STATEMENT = 900
 """Values in one statement. Old versions of SQLite take up to 999."""
@@ -50,3 +54,20 @@ def insert_text(table: sa.Table, columns: tuple[str, ...], rows: int, dialect: s
     mark = "?" if dialect.paramstyle == "qmark" else "%s"
     row = f"({', '.join([mark] * len(columns))})"
     return f"INSERT INTO {prepared.format_table(table)} ({names}) VALUES {', '.join([row] * rows)}"
+
+
+def insert_missing(
+    connection: Connection, insert: sa.Insert, rows: Mapping[str, Any] | Sequence[Mapping[str, Any]]
+) -> None:
+    """Insert rows that the transaction has found missing.
+
+    Raises:
+        ConflictRolledBack: another transaction has inserted one of them meanwhile. The work is run again, and
+            finds it.
+    """
+    try:
+        connection.execute(insert, rows)
+    except IntegrityError as error:
+        if not is_duplicate_key(error):
+            raise
+        raise ConflictRolledBack(f"another transaction made a row of {insert.table.name}") from error

@@ -15,15 +15,15 @@
     forwarded            requests that come through a proxy
     cors                 cross-origin requests
     openapi              the OpenAPI document of operations
-    health               checks that a service can serve requests, and the report on them
-    health_operations, health_app, health_metrics  /healthz, /readyz and /healthcheck; the report as metrics
+    health               checks that a service can serve requests, and the report on them, also as metrics
+    health_operations    /healthz, /readyz and /healthcheck
     limits               the limits of a process, as options
     admission            serves a request, or refuses it at once with 503
     heads                the size of a request's head
     patient_sender       sends long responses in parts, within time limits
     connections          settings of the server against slow clients; cutting connections
     dispatch             several applications behind one server
-    access_log, request_metrics, request_spans  parts of the edge: log lines, metrics and spans of requests
+    watches              parts of the edge: log lines, metrics and spans of requests
 
 A handler is a coroutine function ``handler(service, req, resp, **path_parameters)``. It returns the value
 that becomes the JSON body of the response, or None if it has filled in the response itself. It neither

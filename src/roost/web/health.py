@@ -15,6 +15,8 @@ import msgspec
 import structlog
 
 from roost.model.errors import OperatorError
+from roost.process.metrics import catalogue as metrics
+from roost.process.metrics.instruments import counting
 from roost.process.options import OptionStruct, option
 
 CACHE_SECONDS = 1.0
@@ -214,3 +216,21 @@ class _Asked:
         """Cancel the run under way."""
         if self._task is not None:
             self._task.cancel()
+
+
+CHECK_SECONDS = 5.0
+"""Seconds between two reports."""
+
+
+async def keep_checking(health: Health) -> None:
+    """Set the metrics of readiness until cancelled; return at once if metrics are not counted."""
+    while counting():
+        report = await health.readiness()
+        passed: dict[str, bool] = {}
+        for check in report.checks:
+            # The label is the first word: `cell NAME` has one for all names, `api database` is `api`.
+            kind = check.name.partition(" ")[0]
+            passed[kind] = passed.get(kind, True) and check.passed
+        for kind, value in passed.items():
+            metrics.HEALTH_CHECKS.labels(kind).set(value)
+        await asyncio.sleep(CHECK_SECONDS)

@@ -11,8 +11,13 @@ from typing import Final
 import falcon
 import msgspec
 
+from roost.web.app import Kernel, create_app
+from roost.web.auth import NoAuth
+from roost.web.auth.rules import PolicyRules
+from roost.web.dispatch import Application
 from roost.web.health import CheckResult, Health, Readiness
 from roost.web.operation import JSON, OPEN, Operation
+from roost.web.policy import Policy
 from roost.web.request import Request, Response
 
 _TYPES = (falcon.MEDIA_TEXT, falcon.MEDIA_HTML, falcon.MEDIA_JSON)
@@ -81,3 +86,9 @@ OPERATIONS: Final = tuple(
 
 DOCUMENTED: Final = tuple(operation for operation in OPERATIONS if operation.method == "GET")
 """The operations that the OpenAPI document describes. HEAD is GET without the body."""
+
+
+def health_paths(health: Health) -> dict[str, Application]:
+    """Return the application by each of its paths. All are open, so it authenticates no requests."""
+    app: Application = create_app(OPERATIONS, Kernel(health, NoAuth(), Policy(PolicyRules((), None, True))))
+    return {operation.path: app for operation in OPERATIONS}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from roost.ledger.audit_snapshot import facts_of, used_in
+from roost.ledger.facts import facts_of, used_in
 from support.databases import Servers
 from support.exchange.asking import Upstream
 from support.exchange.exchanging import (

@@ -6,8 +6,8 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from roost.process.logs import RequestIds, current_requests
-from roost.web.access_log import RequestLines
 from roost.web.edge import Edge
+from roost.web.watches import RequestLines
 from support.placement_api import Api
 
 

@@ -3,10 +3,9 @@
 Modules of Roost log with ``structlog.get_logger()``: a constant text, the event, and values by key. Libraries
 log with the standard library. `configure_logs` sends the records of both to the same handlers.
 
-configuration  the handlers, levels and formats of a process
+configuration  the handlers, levels and formats of a process, and the access lines
 options        the options of logging, named as oslo.log names them
 format         one line for each record, as text or as JSON
-access         the access lines, one for each request
 request_ids    the ids of the requests that the current task works for
 outages        a line at the beginning and the end of an outage, and one a minute in between
 """

@@ -2,11 +2,10 @@
 
     instruments  counters, gauges and histograms, in the memory of one process
     catalogue    every metric of Roost, as a row: name, help, labels, and the advice to operators
-    publisher    publishes the values of one process once a second
+    publisher    publishes the values of one process, and of the process itself, once a second
     folder       the folder that the processes of a service publish to
     endpoint     the address at which Prometheus gets the values of all processes together
     switch       metrics on or off
-    process      the metrics of the process itself
     page         the page that lists all metrics
 
 A room counts at its border, in the thread of the event loop: ``metrics.COMMITS.inc()``, with ``from

@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 import os
+import platform
 import struct
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +15,35 @@ from prometheus_client.multiprocess import mark_process_dead
 from prometheus_client.utils import floatToGoString
 from prometheus_client.values import MultiProcessValue
 
+import roost
+from roost.process.metrics import catalogue as metrics
 from roost.process.metrics.catalogue import CATALOGUE, AnyMetric
 from roost.process.metrics.folder import ProcessNumber
 from roost.process.metrics.instruments import Gauge, Histogram, start_counting, stop_counting
-from roost.process.metrics.process import ProcessMetrics
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class ProcessMetrics:
+    """Sets the metrics of this process. ``number``: its number in the service."""
+
+    def __init__(self, number: int) -> None:
+        process = str(number)
+        self._memory = metrics.RESIDENT_MEMORY.labels(process)
+        self._files = metrics.OPEN_FDS.labels(process)
+        self._cpu = metrics.CPU.labels(process)
+        self._counted = 0.0
+        metrics.START_TIME.labels(process).set(time.time())
+        metrics.BUILD_INFO.labels(roost.__version__, platform.python_version()).set(1)
+
+    def sample(self) -> None:
+        """Set the metrics to the present values from /proc."""
+        self._memory.set(int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE)
+        self._files.set(sum(1 for _ in Path("/proc/self/fd").iterdir()))
+        used = time.process_time()
+        self._cpu.inc(used - self._counted)
+        self._counted = used
+
 
 PUBLISH_SECONDS = 1.0
 """Seconds between two publications. What a killed process has counted since the last one is lost."""

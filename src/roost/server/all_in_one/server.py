@@ -12,7 +12,7 @@ from roost.server.workers.notify import Notifier
 from roost.server.workers.tls import Tls
 from roost.server.workers.worker import STOP_SECONDS, ServedApplication
 from roost.web.connections import cut_clients_that_do_not_read, server_settings
-from roost.web.health_metrics import keep_checking
+from roost.web.health import keep_checking
 
 
 async def serve(

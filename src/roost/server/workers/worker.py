@@ -30,8 +30,7 @@ from roost.server.workers.watched import WatchedApplication
 from roost.storage import Database
 from roost.web.connections import cut_clients_that_do_not_read, server_settings
 from roost.web.dispatch import Application, Message, Receive, Send
-from roost.web.health import Health
-from roost.web.health_metrics import keep_checking
+from roost.web.health import Health, keep_checking
 from roost.web.limits import Limits
 
 STOP_SECONDS = 1.0
