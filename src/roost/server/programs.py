@@ -52,7 +52,7 @@ PARTS: Final = {
     "cell_conductors": f"{_HERE}.conductors:CellConductorsPart",
     "trimming": f"{_HERE}.placement:TrimmingPart",
     "super_conductor": f"{_HERE}.conductors:SuperConductorPart",
-    "neighbours": "roost.server.neighbours.program:NeighboursPart",
+    "neighbours": f"{_HERE}.neighbours:NeighboursPart",
     "agents_api": f"{_HERE}.agents:AgentsApiPart",
     "conductor_api": f"{_HERE}.conductors:ConductorApiPart",
     "scheduler_api": f"{_HERE}.scheduler:SchedulerApiPart",

@@ -4,7 +4,6 @@ It has the parts of Neutron's and Cyborg's APIs that a build needs, in their for
 addresses, ports, device profiles, accelerator requests. It configures no switch and no device: it records
 which port has which address and which request has which device, and the driver of the host does the rest.
 
-program       the program `roost neighbours`
 options       its options
 app           the ASGI application
 handlers      the handlers of operations over HTTP
@@ -12,6 +11,5 @@ networks      networks, subnets and ports
 accelerators  device profiles and accelerator requests
 store         reads and writes of resources in a transaction
 tables        the tables
-
 errors        the errors that the API answers with
 """

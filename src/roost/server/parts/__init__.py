@@ -5,4 +5,5 @@ databases   the records, the API database, and the databases of cells
 scheduler   the hosts, the scheduler and its API
 conductors  the conductors of cells, the super conductor with its aggregates, and its API
 agents      the endpoint of a cell's agents
+neighbours  the small service of ports and accelerators
 """

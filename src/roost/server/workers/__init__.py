@@ -3,15 +3,12 @@
 supervision    the decisions of the parent, as a state machine without I/O
 supervisor     the parent process, which performs these decisions: processes, signals, timers
 listeners      the listening sockets
-socket_choice  the choice of the kernel among the sockets of one port
 worker         a worker process: an ASGI application that opens the service when the server starts
 granian        the HTTP server of a worker, on one of these sockets
 tls            the files of TLS
 database_wait  the wait for databases that are away at the start
 beats          the signs of life of a worker, and the clock that judges their absence
-watched        the watch over a worker's event loop, which raises the beats
-retirement     the end of a worker that another one replaces
-parent         the end of a worker when its parent has ended
+retirement     the end of a worker: when another one replaces it, and with its parent
 processors     the number of processors that a process may use
 notify         messages to systemd
 """

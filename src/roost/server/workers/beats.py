@@ -6,11 +6,16 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from roost.process.loop_watch import watching
+from roost.web.dispatch import Application, Message, Receive, Send
+
 LOOK_SECONDS: Final = 1.0
 """Seconds after which the parent reads the beats of its workers again."""
 
 LONGEST_STEP_SECONDS: Final = 2.0
 """Seconds that `RunClock` counts between two readings at most; a longer step is a standstill."""
+
+STARTED: Final = "lifespan.startup.complete"
 
 _COUNT: Final = struct.Struct("Q")
 
@@ -58,3 +63,28 @@ class RunClock:
         self._now += min(read_at - self._read_at, LONGEST_STEP_SECONDS)
         self._read_at = read_at
         return self._now
+
+
+class WatchedApplication:
+    """Wraps an ASGI application and watches the event loop from the start of its lifespan to the end.
+
+    ``beat``: called while the loop turns. Times in which the loop is blocked are counted once requests are
+    served.
+    """
+
+    def __init__(self, application: Application, beat: Callable[[], object]) -> None:
+        self._application = application
+        self._beat = beat
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            await self._application(scope, receive, send)
+            return
+        with watching(self._beat) as watch:
+
+            async def send_on(message: Message) -> None:
+                await send(message)
+                if message["type"] == STARTED:
+                    watch.begin()
+
+            await self._application(scope, receive, send_on)

@@ -5,11 +5,17 @@ connections; workers that shared one socket would get very unequal numbers of co
 the sockets open: when a worker is killed, its successor serves the connections that wait. Meanwhile `steer`
 keeps new connections away from the empty slot. A UNIX socket is shared by all slots, because the kernel
 cannot distribute its connections.
+
+The kernel chooses a socket of a port by a hash of the addresses, even one whose worker is gone. With a filter
+program, each new connection goes to one of the given sockets at random. Source: SO_ATTACH_REUSEPORT_CBPF in
+socket(7).
 """
 
+import ctypes
 import os
 import socket
 import stat
+import struct
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from contextlib import closing
@@ -20,12 +26,19 @@ from typing import Final, NamedTuple
 import structlog
 
 from roost.model.errors import OperatorError
-from roost.server.workers.socket_choice import attach, detach
 
 _LOG = structlog.get_logger()
 
 BACKLOG: Final = 1024
 """Connections that may wait for a worker. The kernel drops further ones, and their clients retry."""
+
+_ATTACH: Final = 51  # SO_ATTACH_REUSEPORT_CBPF
+_DETACH: Final = 68  # SO_DETACH_REUSEPORT_BPF
+_LOAD_ABSOLUTE_WORD: Final = 0x20
+_MODULO: Final = 0x94
+_JUMP_IF_EQUAL: Final = 0x15
+_RETURN: Final = 0x06
+_RANDOM: Final = 0xFFFFF000 + 56  # SKF_AD_OFF + SKF_AD_RANDOM
 
 
 class Address(NamedTuple):
@@ -96,10 +109,10 @@ class PortListeners(Listeners):
         try:
             if len(slots) == len(self.sockets):
                 if self._steered:
-                    detach(self.sockets[0])
+                    _detach(self.sockets[0])
                 self._steered = False
             else:
-                attach(self.sockets[0], sorted(slots))
+                _attach(self.sockets[0], sorted(slots))
                 self._steered = True
         except OSError as error:
             # Connections of the empty slots wait for the next workers.
@@ -169,3 +182,21 @@ def _remove_stale(path: Path) -> None:
             path.unlink()
             return
     raise OperatorError(f"cannot listen on {path}: another process does")
+
+
+def _attach(member: socket.socket, indices: Sequence[int]) -> None:
+    """Direct new connections to the sockets of a port with these indices, in the order in which they listen.
+
+    ``member``: any socket of the port. Raises `OSError` if the kernel refuses it.
+    """
+    program = [(_LOAD_ABSOLUTE_WORD, 0, 0, _RANDOM), (_MODULO, 0, 0, len(indices))]
+    for number, index in enumerate(indices[:-1]):
+        program += [(_JUMP_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, index)]
+    program.append((_RETURN, 0, 0, indices[-1]))
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in program))
+    member.setsockopt(socket.SOL_SOCKET, _ATTACH, struct.pack("HP", len(program), ctypes.addressof(code)))
+
+
+def _detach(member: socket.socket) -> None:
+    """Let the kernel choose among all sockets of a port again. Raises `OSError` if it refuses."""
+    member.setsockopt(socket.SOL_SOCKET, _DETACH, 0)

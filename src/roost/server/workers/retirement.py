@@ -1,6 +1,7 @@
-"""The end of a worker that another one replaces: its clients are told to reconnect between two requests."""
+"""The end of a worker: when another one replaces it, and when its parent has ended, even by SIGKILL."""
 
 import asyncio
+import ctypes
 import os
 import signal
 import socket
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from roost.web.dispatch import Application, Message, Receive, Send
+
+_SET_PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 CLOSING: Final = (b"connection", b"close")
 
@@ -60,6 +63,16 @@ def stop_accepting() -> None:
         unused.setblocking(False)
         for descriptor in replaced:
             os.dup2(unused.fileno(), descriptor, inheritable=False)
+
+
+def end_with_parent(parent: int) -> None:
+    """Have the kernel send this process SIGTERM when its parent ends.
+
+    ``parent``: the process id of the parent, read before the fork.
+    """
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _listening() -> list[int]:

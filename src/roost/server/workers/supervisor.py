@@ -27,7 +27,7 @@ from roost.model.errors import OperatorError
 from roost.server.workers.beats import LOOK_SECONDS, Beats, RunClock
 from roost.server.workers.listeners import Listeners
 from roost.server.workers.notify import Notifier
-from roost.server.workers.parent import end_with_parent
+from roost.server.workers.retirement import end_with_parent
 from roost.server.workers.supervision import (
     Cause,
     Effect,

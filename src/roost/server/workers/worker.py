@@ -19,14 +19,13 @@ from roost.process.metrics.catalogue import WORKER_STARTS
 from roost.process.metrics.switch import counted
 from roost.process.report import Describe, ProcessReport
 from roost.process.tracing import TracingOptions
-from roost.server.workers.beats import Beats
+from roost.server.workers.beats import Beats, WatchedApplication
 from roost.server.workers.database_wait import DatabaseWait, open_when_there, tell_away
 from roost.server.workers.granian import WorkerServer
 from roost.server.workers.retirement import Retiring
 from roost.server.workers.supervision import Cause, SupervisionRules
 from roost.server.workers.supervisor import Report as ReportStart
 from roost.server.workers.tls import Tls
-from roost.server.workers.watched import WatchedApplication
 from roost.storage import Database
 from roost.web.connections import cut_clients_that_do_not_read, server_settings
 from roost.web.dispatch import Application, Message, Receive, Send

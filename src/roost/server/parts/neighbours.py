@@ -1,4 +1,4 @@
-"""The part of the process of `roost neighbours`."""
+"""The small service of ports and accelerators: its database and its API."""
 
 from collections.abc import Sequence
 from functools import partial
