@@ -19,8 +19,7 @@ from roost.scheduler.explain.snapshot import Condition, Snapshot
 from roost.scheduler.explain.survey import Survey, TimeLimit
 from roost.scheduler.filters.numa_topology import NUMATopologyFilter
 from roost.scheduler.filters.pci_passthrough import PciPassthroughFilter
-from roost.scheduler.request.demand.guest_topology import wanted_topology
-from roost.scheduler.request.demand.pci import ALIAS, pci_requests
+from roost.scheduler.request.demand.pci import ALIAS
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 
 MOST_HOSTS = 3
@@ -36,7 +35,7 @@ def lowered(
     """Yield changes of the requested hardware, on hosts that lack nothing else."""
     hardware = [each for each in survey.conditions if each.is_of(NUMATopologyFilter, PciPassthroughFilter)]
     hosts: Sequence[int | None] = [survey.index.item(each) for each in _lacking_only(survey, hardware)]
-    requests = pci_requests(request.spec, request.options)
+    requests = request.demand.devices
     # With the devices in the query, each in a group of its own, no host is known to lack just them.
     if hosts or (requests and request.options.pci.in_placement):
         hosts = snapshot.to_try(request, hosts)
@@ -51,7 +50,7 @@ def lowered(
         for found, host in _largest(snapshot, request, hosts, range(1, count), fewer, time_limit):
             text = f"{found} PCI {'device' if found == 1 else 'devices'} of alias {alias} instead of {count}"
             yield _proposal(snapshot, "devices", alias, text, (count, found), request, fewer(found), host)
-    guest = wanted_topology(request.spec)
+    guest = request.demand.guest
     if guest is None or not any(each.is_of(NUMATopologyFilter) for each in hardware):
         return
     flavor = request.spec.flavor

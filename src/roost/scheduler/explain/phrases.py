@@ -48,7 +48,7 @@ def met_filter(name: str, request: SchedulingRequest) -> str:
     if name == "AvailabilityZoneFilter":
         return f"are in the availability zone {request.spec.availability_zone}"
     if name in WORDS:
-        return WORDS[name](request.spec, request.options)
+        return WORDS[name](request)
     return _FILTERS.get(name, f"pass {name}")
 
 

@@ -25,9 +25,7 @@ from roost.scheduler.nodes.pci_near_cells import DevicesNearCells
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugins import Lack
-from roost.scheduler.request.demand.guest_topology import wanted_topology
 from roost.scheduler.request.demand.numa_groups import NUMA_ROOT, is_of_tree
-from roost.scheduler.request.demand.pci import pci_requests
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
@@ -199,13 +197,13 @@ def _wanted(request: SchedulingRequest) -> _Wanted | None:
     """Return the demands of a request on reported topologies, None without any. Raises: `BadRequestSpec`."""
     spec = request.spec
     trees_alone = request.options.request_filters.numa_model == "trees"
-    guest = None if trees_alone else wanted_topology(spec)
+    guest = None if trees_alone else request.demand.guest
     if guest is None:
         return None
     network = spec.network_metadata
     if network is not None and not (network.physnets or network.tunneled):
         network = None
-    return _Wanted(guest, network, pci_requests(spec, request.options))
+    return _Wanted(guest, network, request.demand.devices)
 
 
 PLUGIN = NUMATopologyFilter

@@ -15,7 +15,6 @@ from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.nodes.pci_columns import PciColumns, names_cards
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugins import Lack
-from roost.scheduler.request.demand.pci import pci_requests
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 
@@ -28,11 +27,11 @@ class PciPassthroughFilter:
     depends_on_claims = True
 
     def key(self, request: SchedulingRequest) -> Hashable | None:
-        requests = pci_requests(request.spec, request.options)
+        requests = request.demand.devices
         return wanted_of(requests) if requests else None
 
     def mask(self, hosts: HostView, request: SchedulingRequest, progress: GroupPlacement) -> Bools | None:
-        requests = pci_requests(request.spec, request.options)
+        requests = request.demand.devices
         if not requests:
             return None
         pci = hosts.table.pci
@@ -53,7 +52,7 @@ class PciPassthroughFilter:
     def narrow(
         self, host: OneHost, candidates: Sequence[Candidate], request: SchedulingRequest
     ) -> Sequence[Candidate]:
-        requests = pci_requests(request.spec, request.options)
+        requests = request.demand.devices
         if not requests:
             return candidates
         pools = free_pools(host)
@@ -77,7 +76,7 @@ class PciPassthroughFilter:
         return left
 
     def lack(self, host: OneHost, request: SchedulingRequest, progress: GroupPlacement) -> Lack | None:
-        requests = pci_requests(request.spec, request.options)
+        requests = request.demand.devices
         if not requests:
             return None
         pools = free_pools(host)

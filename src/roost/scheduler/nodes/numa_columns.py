@@ -30,7 +30,7 @@ find the nodes where it may fit."""
 N = TypeVar("N", bound=np.generic)
 
 
-class Demand(NamedTuple):
+class CellDemand(NamedTuple):
     """The demand of one guest cell: shared and dedicated vCPUs, host CPUs for emulator threads, MiB."""
 
     shared: int
@@ -138,7 +138,7 @@ class NumaColumns:
             {physnet: close[index].T for physnet, close in self._physnets.items()},
         )
 
-    def _serve(self, guest: GuestTopology, demand: Demand, index: Indexes) -> Bools:
+    def _serve(self, guest: GuestTopology, demand: CellDemand, index: Indexes) -> Bools:
         """Return the host cells that serve one demand: bool[len(index), cells]."""
         column = dict(zip(FIELDS, self._cells[:, index], strict=True))
         serve: Bools = column["exists"] > 0
@@ -153,7 +153,7 @@ class NumaColumns:
         return serve
 
     def _enough_memory(
-        self, guest: GuestTopology, demand: Demand, column: dict[str, Int64], index: Indexes
+        self, guest: GuestTopology, demand: CellDemand, column: dict[str, Int64], index: Indexes
     ) -> Bools:
         memory_kb = demand.memory_mb * 1024
         smallest = column["smallest_page_kb"]
@@ -198,10 +198,10 @@ class NumaColumns:
         self._ratios = ratios
 
 
-def demands_of(guest: GuestTopology) -> Counter[Demand]:
+def demands_of(guest: GuestTopology) -> Counter[CellDemand]:
     """Return the demands of a guest's cells, and how many cells have each."""
     return Counter(
-        Demand(cell.shared, cell.pinned, guest.reserved(number), cell.memory_mb)
+        CellDemand(cell.shared, cell.pinned, guest.reserved(number), cell.memory_mb)
         for number, cell in enumerate(guest.cells)
     )
 
@@ -211,7 +211,7 @@ def is_exact(guest: GuestTopology) -> bool:
     return len(demands_of(guest)) <= MOST_DEMANDS
 
 
-def _enough_cpus(guest: GuestTopology, demand: Demand, column: dict[str, Int64]) -> Bools:
+def _enough_cpus(guest: GuestTopology, demand: CellDemand, column: dict[str, Int64]) -> Bools:
     """As `roost.fleet.hardware.pinning.pin`."""
     count, reserved = demand.pinned, demand.reserved
     enough: Bools = column["free_cpus"] >= count + reserved

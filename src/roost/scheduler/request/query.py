@@ -6,21 +6,16 @@ narrow the query by the node table and the options.
 
 from typing import get_args
 
-import msgspec
-
 from roost.model.allocation import GroupPolicy
-from roost.model.pci import PciRequest
 from roost.model.request import CandidateQuery, RequestGroup
 from roost.model.spec import RequestSpec, ServerGroup
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.request.demand.accelerators import with_accelerator_groups
-from roost.scheduler.request.demand.groups import queries_of
+from roost.scheduler.request.demand.demand import Demand
 from roost.scheduler.request.demand.moves import check_move
-from roost.scheduler.request.demand.pci import pci_requests, with_pci_groups
 from roost.scheduler.request.places import RequestedPlace, places_of, target_of
-from roost.scheduler.request.request_filters import SPEC_FILTERS, TABLE_FILTERS, FilterFacts
+from roost.scheduler.request.request_filters import TABLE_FILTERS, FilterFacts
 from roost.scheduler.request.scheduling_request import PlacementQueries
 
 GROUP_POLICIES: tuple[str, ...] = get_args(GroupPolicy)
@@ -29,12 +24,6 @@ GROUP_POLICIES: tuple[str, ...] = get_args(GroupPolicy)
 _UNLIMITED_HINTS = frozenset(("group", "same_host", "different_host"))
 """Hints that name hosts. A limit of candidates could cut these hosts off, so that it is not applied. Source:
 Nova, ``resources_from_request_spec``."""
-
-_KNOWN: dict[bytes, tuple[CandidateQuery, ...]] = {}
-"""Cache of queries before the filters that look at the node table, by flavor and the like: requests ask for
-the same few again and again."""
-_MOST_KNOWN = 1_000
-_encode = msgspec.msgpack.Encoder().encode
 
 
 def candidate_query(spec: RequestSpec, table: NodeTable, options: SchedulerOptions) -> CandidateQuery:
@@ -49,18 +38,17 @@ def placement_queries(spec: RequestSpec, facts: FilterFacts) -> PlacementQueries
         BadRequestSpec: the spec cannot be turned into a query, or a filter leaves no place for it.
     """
     _check_server_group(spec.group)
+    demand = Demand(spec, facts.options)
     if spec.operation != "create":
-        check_move(spec, pci_requests(spec, facts.options), facts.table)
-    spec = with_accelerator_groups(with_pci_groups(spec, facts.options), facts.options)
-    devices = pci_requests(spec, facts.options) if facts.options.pci.in_placement else ()
-    queries = _known(spec, facts.options, tuple(each for each in devices if each.alias is not None))
+        check_move(spec, demand.devices, facts.table)
+    spec, queries = demand.spec, demand.queries
     if facts.options.request_filters.enable_isolated_aggregate_filtering:
         facts = facts.with_traits_of(queries[0])
     query, *fallbacks = [_narrowed(each, spec, facts) for each in queries]
     places = tuple(places_of(spec, facts.table))
     if all(group.granular for group in query.groups):
         places += _place_by_aggregates(spec, facts)
-    return PlacementQueries(query, tuple(fallbacks), _limit(spec, facts), places)
+    return PlacementQueries(query, tuple(fallbacks), _limit(spec, facts), places, demand)
 
 
 def _narrowed(query: CandidateQuery, spec: RequestSpec, facts: FilterFacts) -> CandidateQuery:
@@ -76,44 +64,6 @@ def _place_by_aggregates(spec: RequestSpec, facts: FilterFacts) -> tuple[Request
         return ()
     nodes = facts.table.in_aggregates(group.member_of, group.forbidden_aggregates)
     return (RequestedPlace("aggregates", nodes, True),)
-
-
-def _known(
-    spec: RequestSpec, options: SchedulerOptions, devices: tuple[PciRequest, ...]
-) -> tuple[CandidateQuery, ...]:
-    """Return the queries before the filters that look at the node table. ``devices``: see `queries_of`."""
-    image = spec.image
-    key = _encode(
-        (
-            spec.flavor,
-            spec.volume_backed,
-            None if image is None else (image.disk_format, image.properties),
-            spec.requested_resources,
-            spec.required_traits,
-            spec.forbidden_traits,
-            spec.root_required,
-            spec.root_forbidden,
-            spec.same_subtree,
-            spec.requested_networks,
-            options.request_filters,
-            options.workarounds,
-            [(each.id, each.count, each.numa_policy) for each in devices],
-        )
-    )
-    found = _KNOWN.get(key)
-    if found is None:
-        found = queries_of(
-            spec,
-            options.request_filters.numa_model,
-            vcpu_for_pcpu=not options.workarounds.disable_fallback_pcpu_query,
-            devices=devices,
-        )
-        for spec_filter in SPEC_FILTERS:
-            found = tuple(spec_filter(query, spec, options) for query in found)
-        if len(_KNOWN) == _MOST_KNOWN:
-            _KNOWN.clear()
-        _KNOWN[key] = found
-    return found
 
 
 def _limit(spec: RequestSpec, facts: FilterFacts) -> int | None:

@@ -6,6 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -18,6 +19,7 @@ from roost.scheduler.errors import NewerWord
 from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.nodes.operator_words import TakenWords
 from roost.scheduler.options import SchedulerOptions
+from roost.scheduler.request.demand.demand import Demand
 from roost.scheduler.request.places import RequestedPlace
 
 
@@ -76,16 +78,17 @@ class PlacementQueries(msgspec.Struct, frozen=True):
     Candidates of the ``fallbacks`` serve as well and are tried after those of ``query``: one fallback asks
     for VCPU where ``query`` asks for PCPU, others ask for other page sizes. ``limit``: the most candidates
     to ask for over HTTP, None for all. ``places``: nodes that the request allows or excludes, beside the
-    queries.
+    queries. ``demand``: what the queries were made from; None for recorded queries.
     """
 
     query: CandidateQuery
     fallbacks: tuple[CandidateQuery, ...] = ()
     limit: int | None = None
     places: tuple[RequestedPlace, ...] = ()
+    demand: Demand | None = None
 
 
-class SchedulingRequest(HostRequest, frozen=True, kw_only=True):
+class SchedulingRequest(HostRequest, frozen=True, kw_only=True, dict=True):
     """A request of a caller, with all that one run of the scheduler derives from it or adds.
 
     - ``query``, ``fallbacks``, ``limit``, ``places``: see `PlacementQueries`.
@@ -125,7 +128,7 @@ class SchedulingRequest(HostRequest, frozen=True, kw_only=True):
     ) -> "SchedulingRequest":
         """Return the scheduling request of a caller's request. ``run``, ``generations``: in place of the
         caller's."""
-        return cls(
+        found = cls(
             request.spec,
             request.instances,
             request.num_alternates,
@@ -147,6 +150,9 @@ class SchedulingRequest(HostRequest, frozen=True, kw_only=True):
             monotonic=monotonic,
             word=word,
         )
+        if queries.demand is not None:
+            found.__dict__["demand"] = queries.demand
+        return found
 
     def with_spec(self, spec: RequestSpec, queries: PlacementQueries) -> "SchedulingRequest":
         """Return the same request for another spec."""
@@ -158,6 +164,11 @@ class SchedulingRequest(HostRequest, frozen=True, kw_only=True):
             limit=queries.limit,
             places=queries.places,
         )
+
+    @cached_property
+    def demand(self) -> Demand:
+        """The demand of one instance, derived once."""
+        return Demand(self.spec, self.options)
 
     def check_word(self, announced: int) -> None:
         """Raise `NewerWord` if the ledger's state has another announcement of words than the request."""

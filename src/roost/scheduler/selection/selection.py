@@ -223,8 +223,7 @@ class _Run:
             reason = _EMPTY.get(cause, f"no host left after {cause}")
             if cause in WORDS:
                 # An explanation may come too late, or not at all; the amounts need none.
-                spec, options = self._request.spec, self._request.options
-                reason += f": hosts that pass it {WORDS[cause](spec, options)}"
+                reason += f": hosts that pass it {WORDS[cause](self._request)}"
         if not placed:
             return reason
         return f"only {placed} of {len(self._request.instances)} instances fit: {reason}"

@@ -1,5 +1,6 @@
 """Turns flavor, image and the rest of a request spec into request groups.
 
+demand           all that one instance needs: queries, NUMA topology and PCI devices, each derived once
 groups           the request groups and queries of a request spec, from the parts below
 flavor_image     values that flavor and image give for one setting, and conflicts between them
 extra_specs      ``resources[S]:CLASS``, ``trait[S]:NAME`` and ``group_policy`` of a flavor

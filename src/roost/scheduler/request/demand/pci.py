@@ -6,6 +6,7 @@ Source: ``get_pci_requests_from_flavor`` of ``nova/pci/request.py``, and ``creat
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final, cast, get_args
 
 import msgspec
@@ -16,17 +17,12 @@ from roost.model.pci import NumaPolicy, PciRequest
 from roost.model.spec import RequestSpec
 from roost.scheduler.errors import BadRequestSpec
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.plugins.pci_options import PciOptions
 from roost.scheduler.request.demand.flavor_image import FlavorImage
 
 ALIAS: Final = "pci_passthrough:alias"
 NUMA_POLICIES: Final[tuple[str, ...]] = get_args(NumaPolicy)
 _ID: Final = re.compile("[a-zA-Z0-9_-]{1,56}")
 _MOST_DEVICES: Final = 1_000
-
-
-_LAST: tuple[RequestSpec, PciOptions, tuple[PciRequest, ...]] | None = None
-"""The spec of the last call, its options, and its PCI requests: one decision calls several times."""
 
 
 def pci_requests(spec: RequestSpec, options: SchedulerOptions) -> tuple[PciRequest, ...]:
@@ -38,14 +34,10 @@ def pci_requests(spec: RequestSpec, options: SchedulerOptions) -> tuple[PciReque
         BadRequestSpec: the flavor names an alias that is unknown, flavor and image contradict each other, or
             a request is invalid.
     """
-    global _LAST
     given = spec.pci_requests
     text = spec.flavor.extra_specs.get(ALIAS)
     if not given and not text:
         return ()
-    last = _LAST
-    if last is not None and last[0] is spec and last[1] is options.pci:
-        return last[2]
     asked = FlavorImage(spec.flavor, spec.image)
     policy = cast(NumaPolicy | None, asked.agreed("pci_numa_affinity_policy", NUMA_POLICIES))
     requests = tuple(
@@ -58,16 +50,16 @@ def pci_requests(spec: RequestSpec, options: SchedulerOptions) -> tuple[PciReque
         except ValueError as error:
             raise BadRequestSpec(f"flavor {spec.flavor.name}: {ALIAS}={text!r}: {error}") from error
     _check(requests)
-    _LAST = spec, options.pci, requests
     return requests
 
 
-def with_pci_groups(spec: RequestSpec, options: SchedulerOptions) -> RequestSpec:
+def with_pci_groups(
+    spec: RequestSpec, requests: Sequence[PciRequest], options: SchedulerOptions
+) -> RequestSpec:
     """Return the spec with request groups for the PCI devices of aliases, by the option ``pci_in_placement``.
 
-    Raises: `BadRequestSpec`.
+    ``requests``: those of `pci_requests`. Raises: `BadRequestSpec`.
     """
-    requests = pci_requests(spec, options)
     if not requests or not options.pci.in_placement:
         return spec
     try:

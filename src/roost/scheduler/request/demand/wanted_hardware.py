@@ -2,15 +2,12 @@
 
 from collections.abc import Sequence
 
-from roost.model.spec import RequestSpec
-from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.request.demand.guest_topology import wanted_topology
-from roost.scheduler.request.demand.pci import pci_requests
+from roost.scheduler.request.scheduling_request import SchedulingRequest
 
 
-def room_in_cells(spec: RequestSpec, options: SchedulerOptions) -> str:
+def room_in_cells(request: SchedulingRequest) -> str:
     """Return a phrase for hosts with room: ``have room in NUMA cells for the guest (1 cell, …)``."""
-    guest = wanted_topology(spec)
+    guest = request.demand.guest
     if guest is None:
         return "have room in NUMA cells"
     cells = "1 cell" if len(guest.cells) == 1 else f"{len(guest.cells)} cells"
@@ -19,19 +16,19 @@ def room_in_cells(spec: RequestSpec, options: SchedulerOptions) -> str:
     memory = sum(cell.memory_mb for cell in guest.cells)
     amounts = [f"{pinned} dedicated"] * bool(pinned) + [f"{shared} shared"] * bool(shared)
     wanted = f"{cells}, {listed(amounts)} vCPUs, {memory} MiB" if amounts else f"{cells}, {memory} MiB"
-    near = " near its PCI devices" if pci_requests(spec, options) else ""
-    networks = spec.network_metadata
+    near = " near its PCI devices" if request.demand.devices else ""
+    networks = request.spec.network_metadata
     if networks is not None and (networks.physnets or networks.tunneled):
         near = f"{near} and networks" if near else " near its networks"
     return f"have room in NUMA cells for the guest ({wanted}){near}"
 
 
-def enough_devices(spec: RequestSpec, options: SchedulerOptions) -> str:
+def enough_devices(request: SchedulingRequest) -> str:
     """Return a phrase for hosts with the PCI devices: ``have enough PCI devices free (2 for alias gpu)``."""
     wanted = [
         f"{each.count} for "
         + (f"port {each.requester_id or each.id}" if each.alias is None else f"alias {each.alias}")
-        for each in pci_requests(spec, options)
+        for each in request.demand.devices
     ]
     return f"have enough PCI devices free ({listed(wanted)})" if wanted else "have PCI devices free"
 
