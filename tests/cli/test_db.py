@@ -23,7 +23,7 @@ from roost.state.api_database.requests import Requests
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR
 from roost.state.cell_database import SCHEMA as CELL
 from roost.state.cell_database import Cell
-from roost.storage import Database
+from roost.storage import Database, Schema
 from support.ledgers import claim, host, opened, run
 
 ROLE_OF = {"conductor": "api"}
@@ -320,16 +320,21 @@ def test_upgrade_keeps_a_cell_a_cell(roost, tmp_path):
     ]
 
 
-def test_version_says_whether_an_upgrade_is_rolling_and_upgrade_can_insist_on_it(roost, tmp_path):
+def test_version_says_whether_an_upgrade_is_rolling_and_upgrade_can_insist_on_it(
+    roost, tmp_path, monkeypatch
+):
     path = tmp_path / "cell.db"
     assert roost("db", "upgrade", "--database", url(path), "--role", "cell").status == 0
     works_from = CELL.works_from(CELL.newest)
-    before = max(each for each in CELL.revisions if each < works_from)
+    before = CELL.revisions[-2]
     spoil(path, f"UPDATE cell_schema SET version_num = '{before}'")
-    answer = roost("db", "version", "--database", url(path))
-    assert answer.status == 1
-    assert re.search(rf"cell\W+{before}\W+{CELL.newest}\W+no", answer.out)
-    answer = roost("db", "upgrade", "--database", url(path), "--rolling")
+    with monkeypatch.context() as patched:
+        # As if the newest revision left no earlier program working.
+        patched.setattr(Schema, "works_from", lambda schema, revision: revision)
+        answer = roost("db", "version", "--database", url(path))
+        assert answer.status == 1
+        assert re.search(rf"cell\W+{before}\W+{CELL.newest}\W+no", answer.out)
+        answer = roost("db", "upgrade", "--database", url(path), "--rolling")
     assert (answer.status, answer.out) == (2, "")
     assert f"processes that work with cell revision {before} do not work with {CELL.newest}" in answer.err
     spoil(path, f"UPDATE cell_schema SET version_num = '{works_from}'")
@@ -347,6 +352,17 @@ def test_a_newer_database_is_left_alone(roost, placement, command):
     assert answer.err == (
         f"roost: database {url(placement)} is at ledger revision 9999, newer than this program, "
         f"which knows up to {LEDGER.newest}: run a newer Roost\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["upgrade", "verify", "trim"])
+def test_a_database_of_before_the_first_revision_is_left_alone(roost, placement, command):
+    spoil(placement, "UPDATE ledger_schema SET version_num = '0006'")
+    answer = roost("db", command, "--database", url(placement))
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err == (
+        f"roost: database {url(placement)} is at ledger revision 0006, and this program upgrades from "
+        f"{LEDGER.oldest} on: upgrade it first by 'roost db upgrade' of the Roost of commit 39efe71\n"
     )
 
 

@@ -36,7 +36,7 @@ def test_an_upgrade_that_was_cut_off_before_the_row_draws_it(database: Database)
     database.write_now(lambda connection: connection.execute(sa.text(f"DELETE FROM {TABLE}")))
     with pytest.raises(DatabaseDamaged, match="database_identity is empty"):
         database.read_now(read_identity)
-    old = sa.text("UPDATE ledger_schema SET version_num = '0004'")
+    old = sa.text("DELETE FROM ledger_schema")
     database.write_now(lambda connection: connection.execute(old))
     LEDGER.upgrade(database)
     assert database.read_now(read_identity).incarnation == 1

@@ -6,28 +6,15 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from alembic.operations import Operations
 from alembic.script import ScriptDirectory
-from sqlalchemy.exc import IntegrityError
 
 from roost.ledger import SCHEMA as LEDGER
-from roost.ledger import Ledger
-from roost.ledger.feed import commits_after, decode_changes
-from roost.ledger.holdings import held_by_all
-from roost.ledger.tables import commits
-from roost.ledger.verify import verify
-from roost.model.allocation import GroupClaim
-from roost.model.assignment import AssignedCell, Assignment
-from roost.model.change import AllocationsChanged
-from roost.placement.commands.allocations import ConsumerWrite, FreeConsumers, WriteAllocations
 from roost.storage import Database, Schema, SchemaTooNew, SchemaTooOld
-from support.ledgers import claim, host, run, whole
 from support.preparing import SCHEMAS, prepare
 
 by_name = pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.name)
@@ -101,166 +88,15 @@ def test_check_names_the_command_that_makes_missing_tables(database):
 
 def test_a_database_that_is_behind_is_upgraded_only_if_asked(database):
     LEDGER.upgrade(database)
-    # What 0002 brought.
-    database.write_now(lambda connection: connection.exec_driver_sql("DROP TABLE waiting_writers"))
-    set_revision(database, LEDGER, "0001")
-    needed = f"is at ledger revision 0001, this program needs {LEDGER.revisions[-1]}"
+    # What 0008 brought.
+    database.write_now(lambda connection: connection.exec_driver_sql("DROP TABLE operator_word"))
+    set_revision(database, LEDGER, "0007")
+    needed = f"is at ledger revision 0007, this program needs {LEDGER.newest}"
     with pytest.raises(SchemaTooOld, match=needed):
         LEDGER.prepare(database)
     LEDGER.upgrade(database)
     LEDGER.check(database)
-    assert "waiting_writers" in database.read_now(lambda connection: sa.inspect(connection).get_table_names())
-
-
-def test_commits_outlive_the_change_of_their_key(database):
-    LEDGER.upgrade(database)
-    rows = [(seq, "writer", seq / 10, "[]") for seq in (1, 2, 2**40)]
-
-    def age(connection: sa.Connection) -> None:
-        if database.is_sqlite:  # as 0002 had it
-            connection.exec_driver_sql("DROP TABLE commits")
-            connection.exec_driver_sql(
-                "CREATE TABLE commits (seq BIGINT NOT NULL, writer VARCHAR(36) NOT NULL, "
-                "committed_at DOUBLE NOT NULL, changes TEXT NOT NULL, PRIMARY KEY (seq))"
-            )
-        names = [column.name for column in commits.columns]
-        connection.execute(sa.insert(commits), [dict(zip(names, row, strict=True)) for row in rows])
-
-    database.write_now(age)
-    set_revision(database, LEDGER, "0002")
-    LEDGER.upgrade(database)
-    kept = database.read_now(lambda connection: connection.execute(sa.select(commits)).all())
-    assert [tuple(row) for row in kept] == rows
-    if database.is_sqlite:
-        plan = "EXPLAIN QUERY PLAN SELECT * FROM commits WHERE seq >= 2 ORDER BY seq"
-        how = database.read_now(lambda connection: connection.exec_driver_sql(plan).all())
-        assert [step.detail for step in how] == ["SEARCH commits USING INTEGER PRIMARY KEY (rowid>?)"]
-
-
-def upgrade_to(database: Database, schema: Schema, revision: str) -> None:
-    scripts = ScriptDirectory(str(schema.scripts))
-
-    def run(connection: sa.Connection) -> None:
-        steps = {"fn": lambda at, _: scripts._upgrade_revs(revision, at)}
-        context = MigrationContext.configure(
-            connection, opts={"version_table": f"{schema.name}_schema", **steps}
-        )
-        with Operations.context(context):
-            context.run_migrations()
-
-    database.write_now(run)
-
-
-@pytest.mark.parametrize("cut_off", ["", "before the swap", "after the swap"])
-def test_consumers_keep_what_they_hold_when_they_get_ids(database, cut_off):
-    upgrade_to(database, LEDGER, "0003")
-    before = [
-        "INSERT INTO resource_classes VALUES (0, 'VCPU'), (1, 'DISK_GB')",
-        "INSERT INTO resource_providers VALUES (0, 'p', 'p', NULL, 1, 0.0), (1, 'q', 'q', NULL, 1, 0.0)",
-        "INSERT INTO consumers VALUES ('b', 'project', 'user', 'INSTANCE', 3, 0.5)",
-        "INSERT INTO consumers VALUES ('a', 'project', 'user', 'MIGRATION', 1, 0.0)",
-        "INSERT INTO allocations VALUES ('b', 0, 0, 2), ('b', 1, 1, 5), ('a', 0, 0, 1)",
-    ]
-    if cut_off == "before the swap":
-        before.append("CREATE TABLE new_consumers (id INTEGER)")
-    run_all(database, before)
-    if cut_off == "after the swap":
-        upgrade_to(database, LEDGER, "0004")
-        run_all(database, ["CREATE TABLE old_allocations (id INTEGER)"])
-        set_revision(database, LEDGER, "0003")
-    LEDGER.upgrade(database)
-    held = database.read_now(held_by_all)
-    assert {each: (held[each].consumer.generation, held[each].allocations) for each in held} == {
-        "a": (1, {"p": {"VCPU": 1}}),
-        "b": (3, {"p": {"VCPU": 2}, "q": {"DISK_GB": 5}}),
-    }
-    names = database.read_now(lambda connection: sa.inspect(connection).get_table_names())
-    assert not [name for name in names if name.startswith(("old_", "new_"))]
-    indexes = database.read_now(lambda connection: sa.inspect(connection).get_indexes("allocations"))
-    assert "allocations_by_provider" in {index["name"] for index in indexes}
-    for refused in ("(1, 0, 1, 0)", "(1, 0, 0, 2)"):  # nothing used, and once more the same
-        with pytest.raises(IntegrityError):
-            run_all(database, [f"INSERT INTO allocations VALUES {refused}"])
-    differences = database.read_now(
-        lambda connection: compare_metadata(MigrationContext.configure(connection), LEDGER.metadata)
-    )
-    assert [each for each in differences if "ledger_schema" not in str(each)] == []
-
-
-def test_a_filled_database_gets_server_groups_and_assignments(database):
-    """Consumers, commits and their history stay; members can join at once."""
-    LEDGER.upgrade(database)
-
-    async def fill() -> dict[str, Any]:
-        ledger = await Ledger.open(database)
-        await run(ledger, *host("a", VCPU=8), *host("b", VCPU=8))
-        await run(ledger, claim("x", "a", VCPU=1), claim("y", "b", VCPU=2), FreeConsumers(("y",)))
-        before = whole(await ledger.current())
-        await ledger.close()
-        return before
-
-    before = asyncio.run(fill())
-
-    def age(connection: sa.Connection) -> None:
-        for seq, text in connection.execute(sa.select(commits.c.seq, commits.c.changes)).all():
-            old = text.replace(',"group":null', "").replace(',"assignment":null', "")
-            connection.execute(sa.update(commits).where(commits.c.seq == seq).values(changes=old))
-
-    database.write_now(age)
-    on = "" if database.is_sqlite or "postgresql" in str(database.url) else " ON consumers"
-    run_all(
-        database,
-        [
-            f"DROP INDEX consumers_by_group{on}",
-            "ALTER TABLE consumers DROP COLUMN server_group",
-            "ALTER TABLE consumers DROP COLUMN assignment",
-        ],
-    )
-    set_revision(database, LEDGER, "0005")
-    texts = database.read_now(
-        lambda connection: connection.execute(sa.select(commits.c.changes)).scalars().all()
-    )
-    assert any("generation" in text for text in texts)
-    assert not any("group" in text or "assignment" in text for text in texts)
-    LEDGER.upgrade(database)
-
-    assignment = Assignment("b", (AssignedCell(0, 1, pinned=((0, 4),)),))
-
-    async def use() -> None:
-        ledger = await Ledger.open(database)
-        assert whole(await ledger.current()) == before
-        changes = await ledger.database.read(lambda connection: commits_after(connection, 0, 100, 2**20))
-        consumers = [
-            each.after
-            for commit in changes.commits
-            for each in decode_changes(commit.changes)
-            if isinstance(each, AllocationsChanged)
-        ]
-        assert [each and each.group for each in consumers] == [None] * 3
-        assert [each and each.assignment for each in consumers] == [None] * 3
-        member = ConsumerWrite(
-            consumer="x",
-            allocations={"b": {"VCPU": 1}},
-            project_id="p",
-            user_id="u",
-            group=GroupClaim("g", "anti-affinity"),
-            assignment=assignment,
-        )
-        await ledger.execute(WriteAllocations((member,)))
-        await ledger.close()
-
-    asyncio.run(use())
-    assert database.read_now(verify) == []
-    owner = database.read_now(held_by_all)["x"].consumer
-    assert (owner.group, owner.assignment) == ("g", assignment)
-
-
-def run_all(database: Database, statements: list[str]) -> None:
-    def work(connection: sa.Connection) -> None:
-        for statement in statements:
-            connection.exec_driver_sql(statement)
-
-    database.write_now(work)
+    assert "operator_word" in database.read_now(lambda connection: sa.inspect(connection).get_table_names())
 
 
 @pytest.mark.parametrize("use", [Schema.prepare, Schema.check, Schema.upgrade])
@@ -274,6 +110,24 @@ def test_a_database_of_a_newer_program_is_left_alone(database, use: Callable[[Sc
         f"{LEDGER.newest}: run a newer Roost"
     )
     assert LEDGER.revision(database) == "9999"
+
+
+@by_name
+@pytest.mark.parametrize("use", [Schema.prepare, Schema.check, Schema.upgrade])
+def test_a_database_of_before_the_first_revision_is_left_alone(
+    database, schema: Schema, use: Callable[[Schema, Database], None]
+):
+    schema.upgrade(database)
+    # Its programs said that they work with the tables of yet earlier ones.
+    age = sa.text(f"UPDATE {schema.name}_schema SET version_num = '0000', works_from = '0000 0000'")
+    database.write_now(lambda connection: connection.execute(age))
+    with pytest.raises(SchemaTooOld) as caught:
+        use(schema, database)
+    assert str(caught.value) == (
+        f"database {database} is at {schema.name} revision 0000, and this program upgrades from "
+        f"{schema.oldest} on: upgrade it first by 'roost db upgrade' of the Roost of commit 39efe71"
+    )
+    assert schema.revision(database) == "0000"
 
 
 def test_only_a_sqlite_file_is_prepared_unasked(database):

@@ -3,6 +3,8 @@
 Several rooms may have tables in one database (the ledger and the conductor share the API database), so each
 has its own sequence of revisions and its own version table.
 
+The first revision of a sequence makes all tables. Databases of before it are refused.
+
 A revision may leave programs of earlier revisions working. It then states ``works_from``, the oldest of these
 revisions, which is stored beside the revision of the tables for programs that do not know the new one. So a
 database can be upgraded while processes run, and the processes are upgraded, or rolled back, one by one.
@@ -23,6 +25,9 @@ from roost.storage.engine import WHOLE_TABLE_PLANS
 from roost.storage.errors import SchemaTooNew, SchemaTooOld
 
 _WORKS_FROM = "works_from"
+
+OLDER = "upgrade it first by 'roost db upgrade' of the Roost of commit 39efe71"
+"""The advice for tables of before the first revisions."""
 
 _UPGRADE_LOCK_SECONDS = 600
 """Seconds that an upgrade waits on MariaDB for an upgrade by another process."""
@@ -83,9 +88,9 @@ class Schema:
         if revision == head:
             return
         if revision is not None and revision not in self.revisions:
-            if works_from is not None and works_from <= head:
+            if revision > head and works_from is not None and works_from <= head:
                 return
-            raise self._too_new(database, revision)
+            raise self.unknown(database, revision)
         if revision is None:
             raise SchemaTooOld(
                 f"database {database} has no {self.name} tables: run {database.given.upgrade()}"
@@ -101,7 +106,7 @@ class Schema:
         ``applied`` is called with each revision after its changes were made.
 
         Raises:
-            SchemaTooNew: the revision of the tables is unknown.
+            SchemaTooOld, SchemaTooNew: as `known_revision`.
             DatabaseUnavailable: the database cannot be written.
         """
         # Imported here because every start checks the tables but few upgrade them.
@@ -161,12 +166,25 @@ class Schema:
         """Like `revision`, but only a revision of this program.
 
         Raises:
-            SchemaTooNew: this program does not have the revision.
+            SchemaTooOld: the revision is older than those of this program.
+            SchemaTooNew: it is newer.
         """
         revision = self.revision(database)
         if revision is not None and revision not in self.revisions:
-            raise self._too_new(database, revision)
+            raise self.unknown(database, revision)
         return revision
+
+    def unknown(self, database: Database, revision: str) -> SchemaTooOld | SchemaTooNew:
+        """Return the error for tables at a revision that this program does not have."""
+        if revision < self.oldest:
+            return SchemaTooOld(
+                f"database {database} is at {self.name} revision {revision}, and this program upgrades from "
+                f"{self.oldest} on: {OLDER}"
+            )
+        return SchemaTooNew(
+            f"database {database} is at {self.name} revision {revision}, newer than this program, "
+            f"which knows up to {self.newest}: run a newer Roost"
+        )
 
     @property
     def revisions(self) -> Sequence[str]:
@@ -180,6 +198,11 @@ class Schema:
     def leaves_working(self, revision: str | None) -> bool:
         """Return whether programs of a revision work with the tables after an upgrade from it."""
         return revision is None or self.works_from(self.newest) <= revision
+
+    @property
+    def oldest(self) -> str:
+        """The first revision in this program, which makes all tables."""
+        return self.revisions[0]
 
     @property
     def newest(self) -> str:
@@ -219,12 +242,6 @@ class Schema:
             connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {_WORKS_FROM} VARCHAR(80)")
         said = f"{self.newest} {self.works_from(self.newest)}"
         connection.execute(sa.update(self._version).values({_WORKS_FROM: said}))
-
-    def _too_new(self, database: Database, revision: str) -> SchemaTooNew:
-        return SchemaTooNew(
-            f"database {database} is at {self.name} revision {revision}, newer than this program, "
-            f"which knows up to {self.newest}: run a newer Roost"
-        )
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from roost.server.backup.data_directory import back_up_directory
 from roost.server.backup.errors import (
     BackupError,
     BackupTooNew,
+    BackupTooOld,
     BackupUnreadable,
     TargetNotEmpty,
     ToolMissing,
@@ -155,6 +156,14 @@ def test_a_backup_of_a_newer_program_is_refused(folder: Path, tmp_path: Path) ->
     assert not list(tmp_path.glob("*new.db*"))
 
 
+def test_a_backup_from_which_nothing_upgrades_is_refused(folder: Path, tmp_path: Path) -> None:
+    manifest = msgspec.json.decode((folder / FILE).read_bytes(), type=Manifest)
+    rewrite(folder, databases=(msgspec.structs.replace(manifest.databases[0], revisions={"ledger": "0006"}),))
+    with pytest.raises(BackupTooOld, match=f"upgrades from {LEDGER.oldest} on: restore it by the Roost that"):
+        restored(folder, f"sqlite:///{tmp_path / 'new.db'}")
+    assert not list(tmp_path.glob("*new.db*"))
+
+
 def test_a_backup_goes_into_a_database_of_its_kind(folder: Path) -> None:
     with pytest.raises(BackupError, match=r"cannot be restored into postgresql://\*\*\*@host/name"):
         restored(folder, "postgresql://user:secret@host/name")
@@ -173,13 +182,11 @@ def test_a_missing_program_is_named(
 
 
 def test_tables_of_an_older_revision_are_upgraded(place: Place, folder: Path, tmp_path: Path) -> None:
-    # As revision 0004 had it.
-    execute(place.url, f"DROP TABLE {TABLE}", "UPDATE ledger_schema SET version_num = '0004'")
+    # As revision 0007 had it.
+    execute(place.url, "DROP TABLE operator_word", "UPDATE ledger_schema SET version_num = '0007'")
     made = backed_up(place.url, tmp_path / "old")
-    assert made.manifest.databases[0].identity is None
     assert made.behind == ["database"]
-    identity = restored(tmp_path / "old", f"sqlite:///{tmp_path / 'new.db'}")
-    assert identity is not None and identity.incarnation == 1
+    restored(tmp_path / "old", f"sqlite:///{tmp_path / 'new.db'}")
     database = Database(f"sqlite:///{tmp_path / 'new.db'}")
     LEDGER.check(database)
 

@@ -9,7 +9,6 @@ import pytest
 import sqlalchemy as sa
 
 from roost.model.instance import BuildRequest
-from roost.model.spec import Image, RequestedDestination
 from roost.state.api_database.build_requests import (
     PAGE,
     AcceptRequest,
@@ -33,7 +32,7 @@ from roost.state.api_database.mappings import (
     TakeOverMappings,
 )
 from roost.state.api_database.requests import Requests
-from roost.state.api_database.tables import SCHEMA, build_requests, instance_mappings
+from roost.state.api_database.tables import instance_mappings
 from roost.state.leases import AcquireLease, VacateLeases
 from roost.storage import Database
 from support.conducting import request
@@ -218,43 +217,6 @@ def test_cell_that_moved_has_its_new_place(tmp_path) -> None:
             assert tuple(database.read_now(mapped_cells).values()) == at_urls(
                 {"cell0": "sqlite:///0", "cell1": "sqlite:///moved", "cell2": "sqlite:///2"}
             )
-
-    asyncio.run(run())
-
-
-def test_request_stored_before_hints_were_lists_is_read_after_the_upgrade(tmp_path) -> None:
-    async def run() -> None:
-        async with requests(tmp_path) as (kept, database):
-            wanted = request(
-                1,
-                scheduler_hints={"query": ("[]",), "same_host": ("i7",)},
-                image=Image(properties={"hw_disk_bus": "sc\u00f6si"}),
-                requested_destination=RequestedDestination(host="a"),
-            )
-            await kept.accept(wanted)
-            old = msgspec.to_builtins(wanted)
-            for name in ("image", "requested_destination"):
-                del old["spec"][name]
-            old["spec"] |= {
-                "scheduler_hints": {"query": "[]", "same_host": "i7"},
-                "image_properties": {"hw_disk_bus": "sc\u00f6si"},
-                "requested_host": "a",
-            }
-
-            def revert(connection: sa.Connection) -> None:
-                connection.execute(
-                    sa.update(build_requests).values(request=msgspec.json.encode(old).decode())
-                )
-                connection.execute(
-                    sa.insert(build_requests).values(
-                        request_id="bad", request="{}", accepted_at=9.0, owner_epoch=0
-                    )
-                )
-                connection.execute(sa.text("UPDATE conductor_schema SET version_num = '0003'"))
-
-            await database.write(revert)
-            SCHEMA.upgrade(database)
-            assert [each async for each in kept.waiting()] == [wanted]
 
     asyncio.run(run())
 

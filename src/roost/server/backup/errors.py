@@ -4,6 +4,7 @@ BackupError
 ├── ToolMissing        a program of the database's client package is not installed
 ├── ToolFailed         such a program ended with an error
 ├── BackupUnreadable   a folder is not a backup, or its files have changed
+├── BackupTooOld       the backup was made by a Roost from which this one cannot upgrade
 ├── BackupTooNew       the backup was made by a newer Roost
 └── TargetNotEmpty     the database or folder to restore into is not empty
 """
@@ -25,6 +26,10 @@ class ToolFailed(BackupError):
 
 class BackupUnreadable(BackupError):
     """A folder is not a backup, or its files are not as they were written."""
+
+
+class BackupTooOld(BackupError):
+    """The tables of a backup are older than those that this program upgrades."""
 
 
 class BackupTooNew(BackupError):

@@ -9,7 +9,7 @@ from roost.ledger import SCHEMA as LEDGER
 from roost.ledger.load import head
 from roost.server.backup.errors import BackupError
 from roost.server.backup.roles import SCHEMAS
-from roost.storage import Database, DatabaseIdentity, SchemaTooNew, read_identity
+from roost.storage import Database, DatabaseIdentity, read_identity
 from roost.storage.identity import has_identity
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ def in_snapshots(databases: Sequence[Database], work: Callable[[Sequence[BackupS
     """Run ``work`` with one snapshot of each database, taken one right after the other in this order.
 
     Raises:
-        StorageError: a database cannot be read, or its tables are those of a newer Roost.
+        StorageError: a database cannot be read, or its tables are at a revision that this program lacks.
         BackupError: a database has no tables of Roost.
     """
 
@@ -71,10 +71,7 @@ def _facts(database: Database, connection: Connection) -> DatabaseFacts:
         raise BackupError(f"database {database} has no tables of Roost")
     for name, revision in revisions.items():
         if revision not in SCHEMAS[name].revisions:
-            raise SchemaTooNew(
-                f"database {database} is at {name} revision {revision}, newer than this program, which "
-                f"knows up to {SCHEMAS[name].newest}: run a newer Roost"
-            )
+            raise SCHEMAS[name].unknown(database, revision)
     return DatabaseFacts(
         revisions,
         read_identity(connection) if has_identity(connection) else None,

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from roost.server.backup.errors import BackupTooNew, BackupUnreadable
+from roost.server.backup.errors import BackupTooNew, BackupTooOld, BackupUnreadable
 from roost.server.backup.roles import SCHEMAS
+from roost.storage.schema import OLDER
 
 FILE = "manifest.json"
 FORM = 1
@@ -97,6 +98,11 @@ def read_manifest(folder: Path) -> Manifest:
 def _check_revisions(folder: Path, database: SavedDatabase) -> None:
     for name, revision in database.revisions.items():
         schema = SCHEMAS.get(name)
+        if schema is not None and revision < schema.oldest:
+            raise BackupTooOld(
+                f"database {database.name} of backup {folder} is at {name} revision {revision}, and this "
+                f"program upgrades from {schema.oldest} on: restore it by the Roost that made it, and {OLDER}"
+            )
         if schema is None or revision not in schema.revisions:
             newest = "no such tables" if schema is None else f"up to {schema.newest}"
             raise BackupTooNew(
