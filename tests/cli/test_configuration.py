@@ -12,14 +12,12 @@ from roost.cli.config import all_groups, describe_options, keystone_groups, mark
 from roost.cli.configuration import SYSTEM_GROUPS, options_without_effect
 from roost.cli.read_groups import READ_GROUPS, unread
 from roost.model.errors import OperatorError
-from roost.placement.options import read_options, shown_options
+from roost.placement.options import read_options
 from roost.process.option_source import Setting, Source
-from roost.server import conductor_options, scheduler_options
 from roost.server.all_in_one.data_directory import in_directory
-from roost.server.conductor_options import read_conducting_options
-from roost.server.neighbours import options as neighbour_options
+from roost.server.neighbours.options import read_neighbour_options
+from roost.server.options import read_conducting_options, read_scheduling_options
 from roost.server.programs import check_options
-from roost.server.scheduler_options import read_scheduling_options
 from support.processes import free_port, run_roost
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -155,18 +153,17 @@ def test_a_command_reads_no_other_groups_than_it_says(
     source = in_directory(
         Source((), (Setting("cell_a", "connection", f"sqlite:///{tmp_path}/a.db"),)), tmp_path
     )
-    conducting = conductor_options.shown_options
-    read, shown = {
-        "serve": (read_options, shown_options),
-        "scheduler": (read_scheduling_options, scheduler_options.shown_options),
-        "neighbours": (neighbour_options.read_neighbour_options, neighbour_options.shown_options),
-        "conductor": (read_conducting_options, conducting),
-        "cell-conductor": (partial(read_conducting_options, cell="a"), conducting),
-        "up": (read_conducting_options, conducting),
+    read: Any = {
+        "serve": read_options,
+        "scheduler": read_scheduling_options,
+        "neighbours": read_neighbour_options,
+        "conductor": read_conducting_options,
+        "cell-conductor": partial(read_conducting_options, cell="a"),
+        "up": read_conducting_options,
     }[command]
-    options: Any = read(source)
+    options = read(source)
     check_options(command, options)
-    assert shown(options)
+    assert options.shown()
     assert len(registered) > 5
     assert [group for group in registered if unread(command, group)] == []
 

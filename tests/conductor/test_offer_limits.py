@@ -12,7 +12,7 @@ from roost.model.errors import OperatorError
 from roost.model.inventory import Inventory
 from roost.model.node import NodeReport
 from roost.process.option_source import Source
-from roost.server.conductor_options import read_conducting_options
+from roost.server.options import read_conducting_options
 from support.conducting import conducting
 
 LIMITS = OfferLimits(ratio=16.0, totals={"VCPU": 64, "CUSTOM_GPU": 4})

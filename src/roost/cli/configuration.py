@@ -17,12 +17,12 @@ from roost.process.options import options_of_group
 SYSTEM_GROUPS = {
     "agent": "roost.agent.options:AgentOptions",
     "api_database": "roost.state.api_database.api_database:ApiDatabaseOptions",
-    "conductor": "roost.server.conductor_options:ConductingOptions",
+    "conductor": "roost.server.options:ConductingOptions",
     "libvirt": "roost.agent.drivers.libvirt.options:LibvirtOptions",
     "neighbours": "roost.server.neighbours.options:NeighbourOptions",
     "records": "roost.records.options:RecordOptions",
     "redfish": "roost.agent.drivers.redfish.options:RedfishOptions",
-    "scheduler": "roost.server.scheduler_options:SchedulingOptions",
+    "scheduler": "roost.server.options:SchedulingOptions",
     "simulated": "roost.agent.drivers.simulated_options:SimulatedOptions",
 }
 """The groups of options that the Placement API does not use: group -> module and struct of its options.

@@ -21,7 +21,7 @@ from roost.cli.options import (
 from roost.cli.placement_config import placement_source
 from roost.cli.workers import MIB, with_workers
 from roost.model.errors import OperatorError
-from roost.placement.options import PlacementOptions, proxy_warnings, read_options, shown_options
+from roost.placement.options import PlacementOptions, proxy_warnings, read_options
 from roost.process.logs import configure_logs
 from roost.process.metrics.switch import exposed
 from roost.process.option_source import Source
@@ -111,7 +111,7 @@ def serve(serving: ServingOptions, database: str | None) -> None:
     both.
     """
     tell_options(serving.source, "serve")
-    _serve("serve", read_options, shown_options, serving, "Placement API", database)
+    _serve("serve", read_options, serving, "Placement API", database)
 
 
 @click.command(epilog="Example: roost scheduler --database sqlite:///placement.db --config-file roost.conf")
@@ -124,10 +124,10 @@ def scheduler(serving: ServingOptions, database: str | None) -> None:
     or OpenStack's own, by the options of keystoneauth1 in [placement]. Options come from configuration files;
     the environment (OS_<GROUP>__<OPTION>) overrides files, and --set overrides both.
     """
-    from roost.server.scheduler_options import read_scheduling_options, shown_options
+    from roost.server.options import read_scheduling_options
 
     tell_options(serving.source, "scheduler", schedules=True)
-    _serve("scheduler", read_scheduling_options, shown_options, serving, "scheduler", database)
+    _serve("scheduler", read_scheduling_options, serving, "scheduler", database)
 
 
 @click.command(epilog="Example: roost conductor --config-file roost.conf")
@@ -141,10 +141,10 @@ def conductor(serving: ServingOptions) -> None:
     Any number may run at once. Options come from configuration files; the environment (OS_<GROUP>__<OPTION>)
     overrides files, and --set overrides both.
     """
-    from roost.server.conductor_options import read_conducting_options, shown_options
+    from roost.server.options import read_conducting_options
 
     tell_options(serving.source, "conductor", schedules=True)
-    _serve("conductor", read_conducting_options, shown_options, serving, "conductor")
+    _serve("conductor", read_conducting_options, serving, "conductor")
 
 
 @click.command(epilog="Example: roost cell-conductor rack1 --config-file roost.conf")
@@ -158,11 +158,11 @@ def cell_conductor(name: str, serving: ServingOptions) -> None:
     Any number may run at once. Options come from configuration files; the environment (OS_<GROUP>__<OPTION>)
     overrides files, and --set overrides both.
     """
-    from roost.server.conductor_options import read_conducting_options, shown_options
+    from roost.server.options import read_conducting_options
 
     tell_options(serving.source, "cell-conductor", schedules=True)
     read = partial(read_conducting_options, cell=name)
-    _serve("cell-conductor", read, shown_options, serving, f"cell conductor of {name}")
+    _serve("cell-conductor", read, serving, f"cell conductor of {name}")
 
 
 @click.command(epilog="Example: roost neighbours --database sqlite:///neighbours.db --config-file roost.conf")
@@ -175,23 +175,22 @@ def neighbours(serving: ServingOptions, database: str | None) -> None:
     device profiles and accelerator requests below /v2. Agents use it, or the real ones, by [neutron] and
     [cyborg] of their configuration. It keeps the books and switches nothing.
     """
-    from roost.server.neighbours.options import read_neighbour_options, shown_options
+    from roost.server.neighbours.options import read_neighbour_options
 
     tell_options(serving.source, "neighbours", schedules=True)
-    _serve("neighbours", read_neighbour_options, shown_options, serving, "neighbours", database)
+    _serve("neighbours", read_neighbour_options, serving, "neighbours", database)
 
 
 def _serve(
     command: str,
     read: Callable[[Source], Options],
-    shown: Callable[[Options], dict[str, object]],
     serving: ServingOptions,
     name: str,
     database: str | None = None,
 ) -> None:
     """Serve a program until SIGTERM or SIGINT. Raises `OperatorError`.
 
-    ``read`` and ``shown``: as of `Program`. ``name``: the announced name. ``database``: the URL on the
+    ``read``: as of `Program`. ``name``: the announced name. ``database``: the URL on the
     command line.
     """
     listening, rules = serving.listening, serving.rules
@@ -203,7 +202,7 @@ def _serve(
             "no database: give --database, or set connection in [placement_database] of a configuration file"
         )
     program = Program(
-        command, read, shown, configured, options, serving.insecure, rules, listening.host, listening.tls
+        command, read, configured, options, serving.insecure, rules, listening.host, listening.tls
     )
     program.check()
     listeners = listen(listening.address, rules.workers)

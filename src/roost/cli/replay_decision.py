@@ -27,7 +27,7 @@ from roost.records.backend import open_sql_records
 from roost.scheduler.replay import DecisionDifference, DecisionReplay, NotReproducible, Replayed, in_order
 from roost.scheduler.replay.changed import Changes
 from roost.scheduler.replay.flavors import flavor_from
-from roost.server.scheduler_options import read_scheduling_options
+from roost.server.options import read_scheduling_options
 from roost.state.api_database.node_journal import NodeJournals
 from roost.storage import COMMAND_ANSWER_SECONDS, Database, DatabaseUrl
 

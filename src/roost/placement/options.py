@@ -135,6 +135,18 @@ class PlacementOptions(OptionStruct, frozen=True):
         """The URLs of databases, by the name of the option; they change only with a restart."""
         return {"[placement_database] connection": self.database}
 
+    def shown(self) -> dict[str, object]:
+        """Return all options with their values, secrets masked, for the report of a process."""
+        source = self.source or Source()
+        conf = source.open()
+        groups: dict[str, Sequence[cfg.Opt]] = dict(GROUPS)
+        if self.auth_strategy == "keystone":
+            from roost.web.auth.token_check import known_options
+
+            groups |= known_options(conf, source)
+        source.register(conf, groups)
+        return masked_options(conf, groups)
+
     @property
     def proxies(self) -> Proxies | None:
         """The proxies whose headers are believed; None ignores the headers.
@@ -188,19 +200,6 @@ def unsupported_options(
         return describe_unsupported(source, supported, {})
     reason = None if auth_strategy is None else "auth_strategy is not keystone"
     return describe_unsupported(source, supported, {"keystone_authtoken": reason})
-
-
-def shown_options(options: PlacementOptions) -> dict[str, object]:
-    """Return all options with their values, secrets masked, for a report of a process."""
-    source = options.source or Source()
-    conf = source.open()
-    groups: dict[str, Sequence[cfg.Opt]] = dict(GROUPS)
-    if options.auth_strategy == "keystone":
-        from roost.web.auth.token_check import known_options
-
-        groups |= known_options(conf, source)
-    source.register(conf, groups)
-    return masked_options(conf, groups)
 
 
 def proxy_warnings(options: PlacementOptions) -> list[str]:

@@ -162,7 +162,6 @@ class Program(Generic[Options]):
     """A command with its configuration; each of its worker processes opens the parts of the command.
 
     - ``read``: reads the options from a source. Raises `OperatorError`.
-    - ``shown``: returns the options for a report, secrets masked.
     - ``configured``: the options of the source. ``options``: the same with the databases that are in use, of
       the command line and of the start.
     - ``insecure``: the operator allows other machines to be served without authentication.
@@ -172,7 +171,6 @@ class Program(Generic[Options]):
 
     command: str
     read: Callable[[Source], Options]
-    shown: Callable[[Options], dict[str, object]]
     configured: Options
     options: Options
     insecure: bool
@@ -195,7 +193,7 @@ class Program(Generic[Options]):
             return Worker(
                 self.open,
                 options.tracing,
-                partial(self.shown, options),
+                options.shown,
                 report,
                 self.metrics,
                 cause,
@@ -263,7 +261,7 @@ def serve(listeners: Listeners, program: Program[Options], on_ready: Callable[[]
     ``on_ready`` is called once all workers can serve. Raises `OperatorError` if one cannot.
     """
     configure_logs(program.options.logs)
-    state = ProcessReport(options=lambda: program.shown(program.options))
+    state = ProcessReport(options=program.options.shown)
     Supervisor(listeners, program, program.rules, Hooks(on_ready, on_report=state.log)).run()
 
 

@@ -20,8 +20,8 @@ from roost.placement.errors import PlacementError
 from roost.process.option_source import refused_value
 from roost.records.options import RecordOptions
 from roost.records.tables import SCHEMA as RECORDS_SCHEMA
+from roost.server.options import SchedulingOptions, read_scheduling_options
 from roost.server.programs import check_options
-from roost.server.scheduler_options import SchedulingOptions, read_scheduling_options
 from roost.state.api_database.cell_mappings import CELL0, CellMapping, url_of
 from roost.state.api_database.requests import Requests
 from roost.state.api_database.tables import SCHEMA as CONDUCTOR_SCHEMA

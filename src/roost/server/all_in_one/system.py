@@ -22,7 +22,7 @@ from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.scheduler import seeds_from
 from roost.server.all_in_one.layout import SystemLayout, keep_layout
-from roost.server.conductor_options import ConductingOptions, read_conducting_options, shown_options
+from roost.server.options import ConductingOptions, read_conducting_options
 from roost.server.process import Process
 from roost.server.programs import COMMANDS, open_parts
 from roost.state.api_database.cell_mappings import CELL0, cell_options, section_of
@@ -186,8 +186,7 @@ class System(Process[SystemOptions]):
                 **structs.asdict(self.ledger.status()),
             }
 
-        options = self.options
-        return ProcessReport(asyncio.get_running_loop(), lambda: shown_options(options), {"system": describe})
+        return ProcessReport(asyncio.get_running_loop(), self.options.shown, {"system": describe})
 
     def open_database(self, url: DatabaseUrl | str) -> Database:
         """Open a database, or return it if it is open.

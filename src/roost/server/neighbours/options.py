@@ -3,7 +3,6 @@
 from msgspec import structs
 
 from roost.placement.options import PlacementOptions, read_options
-from roost.placement.options import shown_options as shown_http_options
 from roost.process.option_source import Source
 from roost.process.options import option, options_of_group
 from roost.process.report import masked_options
@@ -25,6 +24,12 @@ class NeighbourOptions(PlacementOptions, frozen=True, kw_only=True, group="neigh
     def databases(self) -> dict[str, DatabaseUrl | str | None]:
         return {"[neighbours] connection": self.database}
 
+    def shown(self) -> dict[str, object]:
+        conf = self.source.open()
+        own = options_of_group(NeighbourOptions)
+        self.source.register(conf, own)
+        return {**super().shown(), **masked_options(conf, own)}
+
 
 def read_neighbour_options(source: Source, database: str | None = None) -> NeighbourOptions:
     """Read the options. ``database``: the URL of the command line. Raises `OperatorError`."""
@@ -34,11 +39,3 @@ def read_neighbour_options(source: Source, database: str | None = None) -> Neigh
     url = database or configured_url(options.database, source, NeighbourOptions.group)
     assert url is not None  # the option has a default
     return structs.replace(options, database=url)
-
-
-def shown_options(options: NeighbourOptions) -> dict[str, object]:
-    """Return all options with their values, secrets masked, for the report of a process."""
-    conf = options.source.open()
-    own = options_of_group(NeighbourOptions)
-    options.source.register(conf, own)
-    return {**shown_http_options(options), **masked_options(conf, own)}

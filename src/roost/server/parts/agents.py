@@ -7,7 +7,7 @@ from roost.conductor.agent_endpoint.endpoint import EndpointTimes
 from roost.conductor.agent_endpoint.http import create_app, default_rules
 from roost.conductor.agent_endpoint.service import AgentService
 from roost.conductor.agent_endpoint.tokens import HostTokens
-from roost.server.conductor_options import ConductingOptions
+from roost.server.options import ConductingOptions
 from roost.server.process import Api, Process, ProcessPart
 from roost.state.cell_database import Cell
 from roost.web.auth.rules import PolicyRules

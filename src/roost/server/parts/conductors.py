@@ -9,7 +9,7 @@ from roost.conductor.super_conductor import SuperConductor
 from roost.conductor.words.words import Words
 from roost.placement.access import open_authenticator
 from roost.process.metrics import catalogue as metrics
-from roost.server.conductor_options import ConductingOptions
+from roost.server.options import ConductingOptions
 from roost.server.process import Api, Process, ProcessPart
 from roost.state.api_database.aggregates.store import AggregateStore
 from roost.state.api_database.requests import Requests

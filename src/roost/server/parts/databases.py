@@ -11,9 +11,8 @@ from roost.model.errors import OperatorError
 from roost.placement.readiness import database_verdict
 from roost.process.metrics import catalogue as metrics
 from roost.records import RecordQueue, RecordsError, open_records
-from roost.server.conductor_options import ConductingOptions
+from roost.server.options import ConductingOptions, SchedulingOptions, open_conf
 from roost.server.process import Process, ProcessPart, prepare_database
-from roost.server.scheduler_options import SchedulingOptions, open_conf
 from roost.state.api_database.cell_mappings import (
     CELL0,
     CellMapping,

@@ -23,9 +23,9 @@ from roost.scheduler.nodes.roots import HttpRoots, LedgerRoots, RootSource
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.nodes.zones import zones
 from roost.scheduler.selection.host_pools import HostPools
+from roost.server.options import SchedulingOptions
 from roost.server.parts.placement import describe_ledger, prepare_feasibility
 from roost.server.process import Api, Process, ProcessPart
-from roost.server.scheduler_options import SchedulingOptions
 from roost.state.api_database.operator_words import WordStore
 from roost.state.api_database.server_groups import ServerGroups
 from roost.web.auth.rules import PolicyRules

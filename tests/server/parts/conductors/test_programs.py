@@ -6,7 +6,7 @@ import pytest
 
 from roost.bench.loopback import free_port
 from roost.process.option_source import Source
-from roost.server.conductor_options import read_conducting_options
+from roost.server.options import read_conducting_options
 from roost.server.programs import prepare
 from roost.storage import DatabaseUnavailable
 from support.processes import run_roost

@@ -1,12 +1,16 @@
-"""The options of `roost scheduler`."""
+"""The options of the scheduler's and the conductors' programs, with those of all that they are made of."""
+
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 from oslo_config import cfg
 
+from roost.conductor.agent_endpoint.offer_limits import NO_LIMITS, OfferLimits
+from roost.conductor.audit.rounds import AuditOptions
+from roost.conductor.time_limits import TimeLimits
 from roost.model.errors import OperatorError
 from roost.placement.options import PlacementOptions, read_options
-from roost.placement.options import shown_options as shown_http_options
 from roost.process.option_source import Source, refused_value
 from roost.process.options import option, options_by_group, options_of_group, read_struct
 from roost.process.report import masked_options
@@ -15,7 +19,10 @@ from roost.scheduler import SchedulerOptions
 from roost.scheduler.options import all_options as scheduler_options
 from roost.scheduler.options import options_from
 from roost.state.api_database.api_database import ApiDatabaseOptions
+from roost.state.api_database.cell_mappings import CellMapping, cell_options, section_of, url_of
 from roost.storage import DatabaseUrl, configured_url
+
+_NO_API_DATABASE: Final = "no database of the conductors: set connection in [api_database]"
 
 
 class SchedulingOptions(PlacementOptions, frozen=True, kw_only=True, group="scheduler"):
@@ -53,6 +60,9 @@ class SchedulingOptions(PlacementOptions, frozen=True, kw_only=True, group="sche
     @property
     def databases(self) -> dict[str, DatabaseUrl | str | None]:
         return {**super().databases, "[api_database] connection": self.api_database}
+
+    def shown(self) -> dict[str, object]:
+        return {**super().shown(), **masked_options(open_conf(self.source), _groups())}
 
 
 def open_conf(source: Source) -> cfg.ConfigOpts:
@@ -97,6 +107,69 @@ def read_scheduling_options(
     return options
 
 
-def shown_options(options: SchedulingOptions) -> dict[str, object]:
-    """Return all options with their values, secrets masked, for the report of a process."""
-    return {**shown_http_options(options), **masked_options(open_conf(options.source), _groups())}
+class ConductingOptions(SchedulingOptions, frozen=True, kw_only=True, group="conductor"):
+    """The configuration of a conductor, with the options of placement, the API database and the scheduler.
+
+    ``offers``: limits of the inventories that agents may report. ``cell``: the cell of a cell's conductor,
+    and ``cell_database`` the URL of its database; None: these are options of the super conductor.
+    """
+
+    uses_service: bool = option(
+        False,
+        name="use_scheduler_service",
+        help="Conductors ask a scheduler over HTTP, by the options of keystoneauth1 in [scheduler_service]. "
+        "Without it each has a scheduler of its own.",
+    )
+    max_attempts: int = option(
+        3, min=1, help="An instance is tried on at most this many hosts, the first included."
+    )
+    time_limits: TimeLimits = TimeLimits()
+    sharing_providers: tuple[str, ...] = option(
+        (),
+        help="Names of sharing providers, such as pools of storage, that the agents of this cell's hosts may "
+        "make and change. A host that may do so can change them for all hosts that they serve.",
+    )
+    offers: OfferLimits = NO_LIMITS
+    audits: AuditOptions = AuditOptions()
+    cell: str | None = None
+    cell_database: DatabaseUrl | str | None = None
+
+    @property
+    def decides(self) -> bool:
+        return not self.uses_service
+
+    @property
+    def needed_api_database(self) -> DatabaseUrl | str | None:
+        # The conductor of a cell needs it only for a scheduler of its own.
+        return self.api_database if self.cell is None or self.decides else None
+
+    @property
+    def databases(self) -> dict[str, DatabaseUrl | str | None]:
+        urls = super().databases
+        if self.cell is not None:
+            urls[f"[{section_of(self.cell)}] connection"] = self.cell_database
+        return urls
+
+    def shown(self) -> dict[str, object]:
+        conf = self.source.open()
+        groups = options_of_group(ConductingOptions)
+        if self.cell is not None:
+            groups |= cell_options(section_of(self.cell))
+        self.source.register(conf, groups)
+        return {**super().shown(), **masked_options(conf, groups)}
+
+
+def read_conducting_options(source: Source, cell: str | None = None) -> ConductingOptions:
+    """Read the options of the super conductor, or of the conductor of a cell.
+
+    Raises `OperatorError` for a file that cannot be read, for a wrong value, and for a database that is not
+    configured.
+    """
+    scheduling = read_scheduling_options(source, hosts_needed=False)
+    options = source.read(ConductingOptions, **msgspec.structs.asdict(scheduling), cell=cell)
+    if options.api_database is None and (cell is None or not options.uses_service):
+        raise OperatorError(_NO_API_DATABASE)
+    if cell is None:
+        return options
+    url = url_of(CellMapping(cell, section_of(cell)), source)
+    return msgspec.structs.replace(options, cell_database=url)
