@@ -22,24 +22,24 @@ settings.register_profile("each change", settings(), deadline=None, max_examples
 settings.load_profile("each change")
 
 FIRST = (
-    "auth/test_keystone.py",  # it installs Keystone, for which others wait
+    "web/auth/test_keystone.py",  # it installs Keystone, for which others wait
     "guides/test_guides.py",
     "chaos/test_chaos.py",
     "chaos/test_rolling_upgrade.py",
-    "system/test_kill.py",
+    "server/all_in_one/test_kill.py",
     "bench/test_commands.py",
-    "exchange/test_there_and_back.py",
-    "exchange/test_interrupted.py",
-    "backup/test_killed.py",
-    "backup/test_serving.py",
-    "backup/test_data_directory.py",
+    "placement/exchange/test_there_and_back.py",
+    "placement/exchange/test_interrupted.py",
+    "server/backup/test_killed.py",
+    "server/backup/test_serving.py",
+    "server/backup/test_data_directory.py",
     "differential/test_differential.py",
     "conductor/test_super_conductor.py",
     "ledger/test_kill.py",
     "ledger/test_replicas.py",
     "monitoring/test_prometheus.py",
     "scheduler/gateways/test_same_answers.py",
-    "scheduler/kept/test_same_as_offered.py",
+    "scheduler/cache/test_same_as_offered.py",
     "install/test_containerfile.py",
     "test_seeds.py",
 )
@@ -67,6 +67,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the files of a parallel run: `FIRST`, then those with the most tests."""
     folder = Path(__file__).parent
     first = {folder / name: place for place, name in enumerate(FIRST)}
+    if gone := [str(path) for path in first if not path.exists()]:
+        raise pytest.UsageError(f"FIRST names files that do not exist: {', '.join(gone)}")
     tests = Counter(item.path for item in items)
     items.sort(key=lambda item: (first.get(item.path, len(first)), -tests[item.path], item.path))
 
