@@ -9,6 +9,7 @@ import msgspec
 
 from roost.fleet.errors import TooMuchWork
 from roost.fleet.fleet import Fleet
+from roost.fleet.reach import is_flat
 from roost.fleet.tree_feasibility import Feasibility
 from roost.fleet.tree_forms import TreeForms
 from roost.fleet.work import WorkBudget
@@ -57,6 +58,8 @@ class Feasibilities:
         When the cache is full, a client's new query is the first one to be dropped: it replaces the new query
         before it. So clients that never repeat a query drop none that the scheduler needs.
         """
+        if is_flat(self._fleet, query):
+            return None
         key = _encode(query)
         known = key in self._of
         if not known and self._current_forms().scattered > _MOST_SCATTERED:

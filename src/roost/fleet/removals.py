@@ -17,9 +17,8 @@ from roost.fleet.constraint import (
     constraints_of,
 )
 from roost.fleet.constraint_mask import constraint_mask
-from roost.fleet.feasibility import feasibilities
 from roost.fleet.fleet import Fleet
-from roost.fleet.reach import Reach, is_flat
+from roost.fleet.reach import Reach
 from roost.model.request import CandidateQuery
 
 MAX_SEARCHED_TERMS = 1000
@@ -76,9 +75,8 @@ class ServedTrees:
     def __init__(
         self, fleet: Fleet, query: CandidateQuery, among: Bools | None = None, *, kept: bool = False
     ) -> None:
-        if kept and not is_flat(fleet, query):
-            feasibility = feasibilities(fleet).of(query)
-            self.served: Rows = CandidateSearch(fleet, query, feasibility=feasibility).anchors
+        if kept:
+            self.served: Rows = CandidateSearch.cached(fleet, query).anchors
             self.unknown: Rows = self.served[:0]
             return
         search = CandidateSearch(fleet, query)

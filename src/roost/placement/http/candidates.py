@@ -9,7 +9,6 @@ from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
 from roost.fleet.choices import Choice
 from roost.fleet.feasibility import feasibilities
-from roost.fleet.reach import is_flat
 from roost.placement.http.answers import answer_text
 from roost.placement.http.service import PlacementApi
 from roost.placement.known_names import check_query
@@ -52,9 +51,7 @@ async def list_candidates(service: PlacementApi, req: PlacementRequest, resp: Re
         check_query(fleet, wanted.query)
 
     def compute(fleet: Fleet) -> bytes:
-        # Without trees nothing is cached: finding a host takes no longer than reading it from the cache.
-        flat = is_flat(fleet, wanted.query)
-        kept = None if flat else feasibilities(fleet).for_answer(wanted.query)
+        kept = feasibilities(fleet).for_answer(wanted.query)
         search = CandidateSearch(fleet, wanted.query, feasibility=kept)
         found = _find(fleet, search, wanted.limit, req.version, options)
         metrics.CANDIDATES.observe(len(found))

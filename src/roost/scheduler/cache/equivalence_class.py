@@ -50,7 +50,7 @@ class EquivalenceClass:
             if plugin.key is not None:
                 self._own_masks[plugin.name] = ask_filter(plugin, view, request, GroupPlacement())
         self._of_trees = any(each.looks_at_trees for each in self._cached_filters if each.key is not None)
-        served = self.feasibility.all(
+        served = self.feasibility.serving(
             host_index.fleet, host_index.totals, host_index.place_at_row, host_index.homeless
         )
         self.stage: Stages = served.view(np.uint8)

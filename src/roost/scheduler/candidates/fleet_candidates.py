@@ -7,8 +7,6 @@ import numpy as np
 from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
 from roost.fleet.columns import Bools, Int64
-from roost.fleet.feasibility import feasibilities
-from roost.fleet.reach import is_flat
 from roost.model.allocation import Candidate
 from roost.model.assignment import Assigned
 from roost.model.request import CandidateQuery
@@ -27,8 +25,7 @@ class FleetCandidates(CandidateSource):
         self, fleet: Fleet, query: CandidateQuery, table: NodeTable, only: int | None = None
     ) -> None:
         self._fleet = fleet
-        cached = None if is_flat(fleet, query) else feasibilities(fleet).of(query)
-        self._search = CandidateSearch(fleet, query, feasibility=cached)
+        self._search = CandidateSearch.cached(fleet, query)
         rows = self._search.local_anchors()
         index = table.indexes_of_rows(fleet, rows)
         if len(index) and int(index.min()) < 0:

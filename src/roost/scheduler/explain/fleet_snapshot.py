@@ -9,10 +9,9 @@ from roost.fleet import Fleet
 from roost.fleet.candidates import CandidateSearch
 from roost.fleet.columns import Bools, Rows
 from roost.fleet.constraint import SPLIT_RESOURCES, TOGETHER, Constraint, constraints_of
-from roost.fleet.feasibility import feasibilities
 from roost.fleet.fits import largest_part
 from roost.fleet.near_misses import NearMiss, nearest_of, relaxed_queries
-from roost.fleet.reach import is_flat, reach_of
+from roost.fleet.reach import reach_of
 from roost.fleet.removals import Removal, removals
 from roost.fleet.splitting import parts_by_tree
 from roost.ledger import State
@@ -230,9 +229,8 @@ class FleetSurvey(QuerySurvey):
 
 def _served(fleet: Fleet, query: CandidateQuery) -> Bools:
     """Return the trees that can serve a query: bool[n_rows]."""
-    cached = None if is_flat(fleet, query) else feasibilities(fleet).of(query)
     marks = np.zeros(fleet.n_rows, dtype=np.bool_)
-    marks[CandidateSearch(fleet, query, feasibility=cached).local_anchors()] = True
+    marks[CandidateSearch.cached(fleet, query).local_anchors()] = True
     return marks
 
 

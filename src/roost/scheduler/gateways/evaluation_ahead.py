@@ -13,7 +13,6 @@ from typing import Final
 from roost.fleet.feasibility import feasibilities
 from roost.ledger import Ledger
 from roost.model.request import CandidateQuery
-from roost.scheduler.cache.feasibility import by_roots_alone
 
 UNITS: Final = 20_000
 """Units of work of one part: some 10 ms."""
@@ -42,8 +41,7 @@ class EvaluationAhead:
                     await self._in_parts(query)
 
     def _is_done(self, query: CandidateQuery) -> bool:
-        fleet = self._ledger.tentative()
-        return feasibilities(fleet).is_evaluated(query) or by_roots_alone(fleet, query)
+        return feasibilities(self._ledger.tentative()).is_evaluated(query)
 
     async def _in_parts(self, query: CandidateQuery) -> None:
         units, reached = min(UNITS, MOST_UNITS), -1
