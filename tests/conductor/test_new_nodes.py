@@ -35,10 +35,10 @@ def judged(
 
 def test_the_database_is_read_until_the_nodes_are_known_to_be_the_sessions_own() -> None:
     judge = NewNodesJudge(SteppedContext(), "cell/a")
-    assert judged(judge, SESSION, ["n1"], {}) == ["read", "ask"], "not stored yet"
+    assert judged(judge, SESSION, ["n1"], {}) == ["read", "providers.find"], "not stored yet"
     assert judged(judge, SESSION, ["n1"], {"n1": "host1"}) == ["read"]
     assert judged(judge, SESSION, ["n1"], {}) == []
-    assert judged(judge, SESSION, ["n1", "n2"], {}) == ["read", "ask"]
+    assert judged(judge, SESSION, ["n1", "n2"], {}) == ["read", "providers.find"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from roost.agent.protocol.errors import EndpointUnavailable
-from roost.conductor.agent_endpoint.relay import FindProvider, ProviderRelay
+from roost.conductor.agent_endpoint.relay import ProviderRelay
 from roost.placement.client.http import HttpPlacement
 from roost.web.auth.credentials import FixedCredentials
 
@@ -35,10 +35,10 @@ def test_placement_that_is_away_is_told_once_with_what_is_wrong_and_once_that_it
                 is_there = round_
                 for _ in range(3):
                     if is_there:
-                        assert await relay.ask(FindProvider(UUID)) is None
+                        assert await relay.find(UUID) is None
                     else:
                         with pytest.raises(EndpointUnavailable, match="placement"):
-                            await relay.ask(FindProvider(UUID))
+                            await relay.find(UUID)
 
     with capture_logs() as logs:
         asyncio.run(run())

@@ -19,7 +19,7 @@ The conductor of one cell:
 
 Both:
 
-    questions          calls to the scheduler and placement, and the services that answer them
+    context            the contexts of conductors: a process with placement and a scheduler
     claim_release      the release of an instance's claim
     backoff            the number of attempts of work that failed, and the pauses between them
     together           concurrent execution of several works, each to its end

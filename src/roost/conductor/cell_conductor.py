@@ -14,18 +14,11 @@ import structlog
 
 from roost.conductor.backoff import Backoff
 from roost.conductor.cell_work import CellQueue, warn, work_through
-from roost.conductor.questions import (
-    PLACEMENT,
-    SCHEDULER,
-    AlternateScheduler,
-    alternates_service,
-    placement_service,
-)
+from roost.conductor.context import AlternateScheduler, AsyncioConductorContext, CellConductorContext
 from roost.conductor.time_limits import TimeLimits, limit_builds, limit_deletions, trim_past
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
-from roost.process.asyncio_context import AsyncioContext
-from roost.process.context import Context, Routine, lasting
+from roost.process.context import Routine, lasting
 from roost.state.cell_database import Cell
 from roost.state.cell_database.ownership import work_topic
 from roost.state.leases import ReleaseLease, Tenure, VacateAll, keep_lease, renew, watch_leases
@@ -47,7 +40,7 @@ def tenure_of(name: str | None = None) -> Tenure:
     return Tenure(f"{KIND}/{host}/{name or f'{os.getpid()}-{uuid.uuid4().hex[:8]}'}", KIND, host)
 
 
-async def keep_working(context: Context, work: CellQueue, poll_seconds: float) -> None:
+async def keep_working(context: CellConductorContext, work: CellQueue, poll_seconds: float) -> None:
     """Do all due work, whenever the cell's topic is woken or ``poll_seconds`` have passed, for ever."""
     wakes = context.listen(work_topic(work.cell))
     failures = 0
@@ -63,7 +56,7 @@ async def keep_working(context: Context, work: CellQueue, poll_seconds: float) -
         await wakes.wait(pause)
 
 
-async def free_work_of_all(context: Context, database: str) -> None:
+async def free_work_of_all(context: CellConductorContext, database: str) -> None:
     """Free the work that earlier processes owned, which are dead. Waits for the database."""
     while True:
         try:
@@ -75,7 +68,7 @@ async def free_work_of_all(context: Context, database: str) -> None:
 
 
 def routines_of(
-    context: Context, work: CellQueue, limits: TimeLimits, poll_seconds: float
+    context: CellConductorContext, work: CellQueue, limits: TimeLimits, poll_seconds: float
 ) -> list[Routine[None]]:
     """Return the coroutines that a process runs as a conductor of a cell."""
     return [
@@ -119,9 +112,10 @@ class CellConductor:
         self._limits = limits
         self._alone = alone
         self.work = CellQueue(cell.name, tenure_of(name), backoff)
-        self._context = AsyncioContext(
+        self._context = AsyncioConductorContext(
             lambda _: cell,
-            {SCHEDULER: alternates_service(alternates), PLACEMENT: placement_service(placement)},
+            placement,
+            alternates,
             records=records,
             wakes=cell.wakes,
             clock=clock,

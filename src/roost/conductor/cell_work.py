@@ -12,15 +12,15 @@ import msgspec
 
 from roost.conductor.backoff import Backoff
 from roost.conductor.claim_release import free
+from roost.conductor.context import CellConductorContext
 from roost.conductor.failed_instance import all_reasons, claimed_by, spec_of
 from roost.conductor.newer_claim import follow_claim
-from roost.conductor.questions import SCHEDULER, ClaimAlternate
 from roost.ledger import LedgerError
 from roost.model.instance import ABANDONED, DESTROYED, FAILED, Instance
 from roost.model.record import FAILED as BUILD_FAILED
 from roost.model.record import end_of
 from roost.placement.errors import PlacementError
-from roost.process.context import Context
+from roost.process.logs import RequestIds, serving
 from roost.process.metrics import catalogue as metrics
 from roost.scheduler.errors import NoAlternate, SchedulerError, StaleClaim
 from roost.scheduler.selection.claim_result import ClaimVerdict, is_outage, one_line, result_of
@@ -115,7 +115,7 @@ class CellQueue:
         return postponed.reason
 
 
-async def work_through(context: Context, work: CellQueue) -> None:
+async def work_through(context: CellConductorContext, work: CellQueue) -> None:
     """Do all work that is due now. Raises `StorageError` and what placement raises."""
     while True:
         holder = work.tenure.holder
@@ -136,7 +136,7 @@ async def work_through(context: Context, work: CellQueue) -> None:
             return
 
 
-async def _finish(context: Context, work: CellQueue) -> None:
+async def _finish(context: CellConductorContext, work: CellQueue) -> None:
     """Free the claims of ended instances, and finish them.
 
     Raises what placement raises if it refuses all of one kind.
@@ -157,7 +157,7 @@ async def _finish(context: Context, work: CellQueue) -> None:
         raise refusal
 
 
-async def _look_again(context: Context, work: CellQueue) -> None:
+async def _look_again(context: CellConductorContext, work: CellQueue) -> None:
     """Read instances again whose moves were postponed: others may own them now, or they are deleted."""
     now = context.monotonic()
     due = {
@@ -170,7 +170,7 @@ async def _look_again(context: Context, work: CellQueue) -> None:
         work.drop([uuid for uuid, each in due.items() if there.get(uuid) != each])
 
 
-async def _move(context: Context, work: CellQueue, instance: Instance) -> None:
+async def _move(context: CellConductorContext, work: CellQueue, instance: Instance) -> None:
     """Move a failed instance to an alternate, give it up, or postpone the decision.
 
     An error concerns this instance alone, unless a database fails. Raises `StorageError`, `LedgerError`.
@@ -187,24 +187,22 @@ async def _move(context: Context, work: CellQueue, instance: Instance) -> None:
         warn(context, "an instance could not be moved", error, failures, **values)
 
 
-async def _move_now(context: Context, work: CellQueue, instance: Instance) -> None:
+async def _move_now(context: CellConductorContext, work: CellQueue, instance: Instance) -> None:
     hopeless = work.hopeless(instance.uuid)
     if hopeless is not None:
         await _give_up(context, work, instance, [hopeless], recorded=False)
         return None
     try:
-        found = await context.ask(
-            SCHEDULER,
-            ClaimAlternate(
-                spec=spec_of(instance),
-                instance=instance.uuid,
-                failed=claimed_by(instance, work.cell),
-                reason=instance.reason or "",
-                alternates=instance.alternates,
+        with serving(RequestIds(instance.request_id)):
+            found = await context.scheduler.use_alternate(
+                spec_of(instance),
+                instance.uuid,
+                claimed_by(instance, work.cell),
+                instance.reason or "",
+                instance.alternates,
                 run=instance.run,
                 request_id=instance.request_id,
-            ),
-        )
+            )
     except NoAlternate as none:
         metrics.MOVES.labels("refused").inc(len(none.tries))
         refusals = [f"alternate {each.host}: {each.refusal}" for each in none.tries]
@@ -236,7 +234,12 @@ async def _move_now(context: Context, work: CellQueue, instance: Instance) -> No
 
 
 async def _give_up(
-    context: Context, work: CellQueue, instance: Instance, refusals: Sequence[str], *, recorded: bool = True
+    context: CellConductorContext,
+    work: CellQueue,
+    instance: Instance,
+    refusals: Sequence[str],
+    *,
+    recorded: bool = True,
 ) -> None:
     """Make no further attempt: free the instance's claim and put it in error, with all reasons.
 
@@ -261,7 +264,9 @@ async def _give_up(
     await _end_in_error(context, work, [instance])
 
 
-async def _end_in_error(context: Context, work: CellQueue, abandoned: Sequence[Instance]) -> None:
+async def _end_in_error(
+    context: CellConductorContext, work: CellQueue, abandoned: Sequence[Instance]
+) -> None:
     """Free the claims of instances for which no further attempt is made, then put them in error."""
     # If the write that frees fails, they are still abandoned at the next look.
     work.own(work.tenure.holder, [msgspec.structs.replace(each, state=ABANDONED) for each in abandoned])
@@ -270,14 +275,14 @@ async def _end_in_error(context: Context, work: CellQueue, abandoned: Sequence[I
     work.drop(uuids)
 
 
-async def _forget(context: Context, work: CellQueue, destroyed: Sequence[Instance]) -> None:
+async def _forget(context: CellConductorContext, work: CellQueue, destroyed: Sequence[Instance]) -> None:
     """Free the claims of instances that are destroyed, then forget them."""
     uuids = tuple(each.uuid for each in await free(context, destroyed))
     await context.write(work.database, Forget(uuids, context.clock()))
     work.drop(uuids)
 
 
-def _moved_on(context: Context, work: CellQueue, instance: Instance) -> None:
+def _moved_on(context: CellConductorContext, work: CellQueue, instance: Instance) -> None:
     values = {"cell": work.cell, "instance": instance.uuid, "attempt": instance.attempt}
     context.log("an instance is another conductor's now, or is being deleted", values)
 
@@ -287,7 +292,7 @@ def _ownership(instance: Instance) -> Ownership:
     return Ownership(instance.owner, instance.owner_epoch)
 
 
-def _record_failure(context: Context, work: CellQueue, instance: Instance) -> None:
+def _record_failure(context: CellConductorContext, work: CellQueue, instance: Instance) -> None:
     """Record the end of an attempt that no other process records."""
     attempt = end_of(
         claimed_by(instance, work.cell),
@@ -301,7 +306,7 @@ def _record_failure(context: Context, work: CellQueue, instance: Instance) -> No
     context.record((), (attempt,))
 
 
-def warn(context: Context, event: str, error: Exception, failures: int, **values: str) -> None:
+def warn(context: CellConductorContext, event: str, error: Exception, failures: int, **values: str) -> None:
     """Log an error, an unexpected one with its traceback when it comes for the first time."""
     known = isinstance(error, StorageError | LedgerError | PlacementError | SchedulerError)
     trace = error if failures == 1 and not known else None

@@ -6,19 +6,18 @@ So a conductor that was paused in between frees nothing that others have claimed
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from roost.conductor.questions import PLACEMENT, AllocationsOf, FreeClaims, WriteConsumers
+from roost.conductor.context import PlacementContext
 from roost.ledger import Held
 from roost.model.instance import Instance
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import ConcurrentUpdate, PlacementError
-from roost.process.context import Context
 from roost.scheduler.selection.claim_result import is_consumer_conflict, is_outage, one_line
 
 ATTEMPTS = 4
 """Attempts to free a consumer that others change at the same time."""
 
 
-async def free(context: Context, ended: Sequence[Instance]) -> list[Instance]:
+async def free(context: PlacementContext, ended: Sequence[Instance]) -> list[Instance]:
     """Free the claims of instances; returns those whose claims are free.
 
     An instance that placement refuses keeps no other from being freed. Raises what placement raises if none
@@ -48,17 +47,17 @@ class Freeing(NamedTuple):
     refused: dict[str, PlacementError]
 
 
-async def free_claims(context: Context, instances: Collection[str]) -> Freeing:
+async def free_claims(context: PlacementContext, instances: Collection[str]) -> Freeing:
     """Free the claims of instances that have ended, by writes at the generations that are read first.
 
     Raises: what placement raises if it does not answer.
     """
-    held = await context.ask(PLACEMENT, AllocationsOf(tuple(instances)))
+    held = await context.placement.holdings(tuple(instances))
     if not held:
         return Freeing([], {})
     try:
         writes = tuple(_nothing_held(each) for each in held.values())
-        await context.ask(PLACEMENT, WriteConsumers(writes))
+        await context.placement.write_allocations(writes)
         return Freeing([*held], {})
     except PlacementError as error:
         if is_outage(error):
@@ -76,14 +75,14 @@ async def free_claims(context: Context, instances: Collection[str]) -> Freeing:
     return outcome
 
 
-async def _free_what_is_there(context: Context, uuid: str) -> bool:
+async def _free_what_is_there(context: PlacementContext, uuid: str) -> bool:
     """Free the claim of an instance that others may change too; returns whether it held something."""
     for left in reversed(range(ATTEMPTS)):
-        held = (await context.ask(PLACEMENT, AllocationsOf((uuid,)))).get(uuid)
+        held = (await context.placement.holdings((uuid,))).get(uuid)
         if held is None:
             return False
         try:
-            await context.ask(PLACEMENT, WriteConsumers((_nothing_held(held),)))
+            await context.placement.write_allocations((_nothing_held(held),))
             return True
         except ConcurrentUpdate as error:
             if not left or not is_consumer_conflict(error):
@@ -98,17 +97,17 @@ class _Refused(NamedTuple):
     error: Exception
 
 
-async def _free_together(context: Context, ended: Sequence[Instance]) -> None:
+async def _free_together(context: PlacementContext, ended: Sequence[Instance]) -> None:
     at = {each.uuid: each.selection.generation for each in ended if each.selection is not None}
     # Instances without a claim, and claims of versions that stored no generation.
     if others := tuple(each.uuid for each in ended if at.get(each.uuid) is None):
-        await context.ask(PLACEMENT, FreeClaims(others))
+        await context.placement.delete_allocations(others)
     if fenced := [each for each in ended if at.get(each.uuid) is not None]:
         writes = tuple(_nothing(each, at[each.uuid] or 0) for each in fenced)
-        await context.ask(PLACEMENT, WriteConsumers(writes))
+        await context.placement.write_allocations(writes)
 
 
-async def _try_to_free(context: Context, instance: Instance) -> _Refused | None:
+async def _try_to_free(context: PlacementContext, instance: Instance) -> _Refused | None:
     """Free one claim; returns the error if it concerns this claim alone."""
     try:
         await _free_one(context, instance)
@@ -119,12 +118,12 @@ async def _try_to_free(context: Context, instance: Instance) -> _Refused | None:
     return None
 
 
-async def _free_one(context: Context, instance: Instance) -> None:
+async def _free_one(context: PlacementContext, instance: Instance) -> None:
     """Free a claim that differs from its instance's row: the row was not written after the claim changed."""
-    held = (await context.ask(PLACEMENT, AllocationsOf((instance.uuid,)))).get(instance.uuid)
+    held = (await context.placement.holdings((instance.uuid,))).get(instance.uuid)
     if held is not None:
         write = _nothing(instance, held.consumer.generation)
-        await context.ask(PLACEMENT, WriteConsumers((write,)))
+        await context.placement.write_allocations((write,))
 
 
 def _nothing_held(held: Held) -> ConsumerWrite:

@@ -14,9 +14,9 @@ from typing import TypeVar
 import msgspec
 
 from roost.conductor.claim_release import free_claims
+from roost.conductor.context import PlacementContext
 from roost.conductor.possible_cells import possible_cells
 from roost.model.history import Requester
-from roost.process.context import Context
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.build_requests import Unfinished
 from roost.state.api_database.mappings import (
@@ -58,7 +58,7 @@ class Deletions:
     def __init__(self) -> None:
         self.by_uuid: dict[str, Deletion] = {}
 
-    async def add(self, context: Context, mappings: Collection[InstanceMapping]) -> None:
+    async def add(self, context: PlacementContext, mappings: Collection[InstanceMapping]) -> None:
         """Begin to carry deletions that are not carried yet. Raises `StorageError`; then none is begun."""
         new = [mapping for mapping in mappings if mapping.instance_uuid not in self.by_uuid]
         cells = await possible_cells(context, new)
@@ -85,7 +85,11 @@ class Deletions:
 
 
 async def accept_deletion(
-    context: Context, uuids: Sequence[str], tenure: Tenure, deletions: Deletions, by: Requester | None = None
+    context: PlacementContext,
+    uuids: Sequence[str],
+    tenure: Tenure,
+    deletions: Deletions,
+    by: Requester | None = None,
 ) -> dict[str, InstanceMapping]:
     """Accept the deletion of instances: durable when this returns. Returns the mappings of known instances.
 
@@ -103,7 +107,9 @@ async def accept_deletion(
     return known
 
 
-async def tell_cells(context: Context, deletions: Deletions, only: Iterable[str] | None = None) -> None:
+async def tell_cells(
+    context: PlacementContext, deletions: Deletions, only: Iterable[str] | None = None
+) -> None:
     """Tell cells of deletions, or only those of the uuids ``only``. A cell that is down is told later."""
     wanted = None if only is None else set(only)
     telling = []
@@ -114,7 +120,7 @@ async def tell_cells(context: Context, deletions: Deletions, only: Iterable[str]
     await context.together(telling)
 
 
-async def _tell(context: Context, cell: str, waiting: Sequence[Deletion]) -> None:
+async def _tell(context: PlacementContext, cell: str, waiting: Sequence[Deletion]) -> None:
     at = context.clock()
     for some in _batches(waiting):
         uuids = tuple(each.mapping.instance_uuid for each in some)
@@ -132,7 +138,7 @@ async def _tell(context: Context, cell: str, waiting: Sequence[Deletion]) -> Non
     return
 
 
-async def carry_deletions(context: Context, deletions: Deletions) -> None:
+async def carry_deletions(context: PlacementContext, deletions: Deletions) -> None:
     """Take the deletions of this process one step on. A step that fails is tried again at the next call."""
     await tell_cells(context, deletions)
     await context.together([_look(context, cell, each) for cell, each in deletions.in_cells().items()])
@@ -152,7 +158,7 @@ async def carry_deletions(context: Context, deletions: Deletions) -> None:
         context.log("deletions are ended later", {"error": one_line(error)}, "warning")
 
 
-async def _freed(context: Context, ended: Sequence[Deletion]) -> tuple[str, ...]:
+async def _freed(context: PlacementContext, ended: Sequence[Deletion]) -> tuple[str, ...]:
     """Free the claims of instances; returns those that hold nothing now. Raises the errors of an outage.
 
     The cell has freed the claims of the instances that it had. A claim that placement refuses to free holds
@@ -167,7 +173,7 @@ async def _freed(context: Context, ended: Sequence[Deletion]) -> tuple[str, ...]
     return tuple(uuid for uuid in uuids if uuid not in outcome.refused)
 
 
-async def _look(context: Context, cell: str, waiting: Sequence[Deletion]) -> None:
+async def _look(context: PlacementContext, cell: str, waiting: Sequence[Deletion]) -> None:
     """Read which instances the cell has destroyed."""
     uuids = tuple(each.mapping.instance_uuid for each in waiting)
     try:
@@ -182,12 +188,12 @@ async def _look(context: Context, cell: str, waiting: Sequence[Deletion]) -> Non
     return
 
 
-def _later(context: Context, cell: str, error: Exception) -> None:
+def _later(context: PlacementContext, cell: str, error: Exception) -> None:
     values = {"cell": cell, "error": one_line(error)}
     context.log("a cell cannot be asked of deletions", values, "debug")
 
 
-async def take_deletions(context: Context, tenure: Tenure, deletions: Deletions) -> None:
+async def take_deletions(context: PlacementContext, tenure: Tenure, deletions: Deletions) -> None:
     """Take over the deletions without an owner. Raises: `StorageError`."""
     while True:
         # Those that are carried are among the ones that are found.

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 
 from roost.conductor.claim_release import free_claims
-from roost.process.context import Context
+from roost.conductor.context import PlacementContext
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.late_claims import LookedAt, NotedInstances
 from roost.state.api_database.tables import API
@@ -23,7 +23,7 @@ LOOK_SECONDS = 20.0
 """Seconds between two looks."""
 
 
-async def free_late_claims(context: Context, tenure: Tenure) -> None:
+async def free_late_claims(context: PlacementContext, tenure: Tenure) -> None:
     """Read the claims of the noted instances once, and free those of instances that have ended.
 
     Of several conductors only one does so: the holder of the first lease. It does no harm if two do. A look
@@ -57,7 +57,7 @@ def _by_cell(noted: Mapping[str, str | None]) -> dict[str, list[str]]:
     return found
 
 
-async def _free(context: Context, ended: Collection[str]) -> None:
+async def _free(context: PlacementContext, ended: Collection[str]) -> None:
     outcome = await free_claims(context, ended)
     for uuid, error in outcome.refused.items():
         values = {"instance": uuid, "error": one_line(error)}

@@ -1,13 +1,12 @@
 """The update of an instance's row to a newer claim in placement: see `roost.state.cell_database.reshapes`."""
 
-from roost.conductor.questions import PLACEMENT, AllocationsOf, TreeOf
+from roost.conductor.context import PlacementContext
 from roost.model.instance import Instance
-from roost.process.context import Context
 from roost.state.cell_database.arrivals import FindInstances
 from roost.state.cell_database.reshapes import Claimed, FollowClaims
 
 
-async def follow_claim(context: Context, database: str, instance: Instance) -> bool:
+async def follow_claim(context: PlacementContext, database: str, instance: Instance) -> bool:
     """Update the row of an instance to its claim in placement, if that is newer and on the same node.
 
     Returns whether the row differs now from the one that ``instance`` was read from, by this or another
@@ -15,9 +14,9 @@ async def follow_claim(context: Context, database: str, instance: Instance) -> b
     """
     if instance.node is None:
         return False
-    held = (await context.ask(PLACEMENT, AllocationsOf((instance.uuid,)))).get(instance.uuid)
+    held = (await context.placement.holdings((instance.uuid,))).get(instance.uuid)
     if held is not None:
-        tree = await context.ask(PLACEMENT, TreeOf(instance.node))
+        tree = await context.placement.tree(instance.node)
         claimed = {instance.uuid: Claimed(held.allocations, held.consumer.generation)}
         names = {each.uuid: each.name for each in tree}
         follow = FollowClaims(instance.node, names, claimed, context.clock())

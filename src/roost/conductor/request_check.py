@@ -2,7 +2,7 @@
 
 import structlog
 
-from roost.conductor.questions import SchedulerLike
+from roost.conductor.context import SchedulerLike
 from roost.ledger import LedgerError
 from roost.model.aggregate import AVAILABILITY_ZONE
 from roost.model.spec import RequestSpec

@@ -20,13 +20,12 @@ import msgspec
 
 from roost.conductor.backoff import Backoff
 from roost.conductor.claim_release import free_claims
+from roost.conductor.context import SuperConductorContext
 from roost.conductor.possible_cells import possible_cells
-from roost.conductor.questions import PLACEMENT, SCHEDULER, AllocationsOf, SelectDestinations
 from roost.model.instance import ASSIGNED, ERROR, BuildRequest, Fault, Instance
 from roost.model.spec import Destination, RequestSpec
 from roost.placement.errors import PlacementError
 from roost.process import tracing
-from roost.process.context import Context
 from roost.records.redact import without_secrets
 from roost.scheduler import NoValidHost
 from roost.scheduler.errors import SchedulerError
@@ -62,7 +61,9 @@ class Fenced(Exception):
     """Another conductor owns the request now, or it is finished: this one has nothing left to do for it."""
 
 
-async def carry_through(context: Context, owned: OwnedRequest, options: CarryOptions, *, fresh: bool) -> None:
+async def carry_through(
+    context: SuperConductorContext, owned: OwnedRequest, options: CarryOptions, *, fresh: bool
+) -> None:
     """Carry a request to its cells, again after every failure that may pass, until it is given up.
 
     ``fresh``: no conductor has carried it before. Returns also when others have taken it over. Raises the
@@ -72,7 +73,9 @@ async def carry_through(context: Context, owned: OwnedRequest, options: CarryOpt
         await _to_the_end(context, owned, options, fresh)
 
 
-async def _to_the_end(context: Context, owned: OwnedRequest, options: CarryOptions, fresh: bool) -> None:
+async def _to_the_end(
+    context: SuperConductorContext, owned: OwnedRequest, options: CarryOptions, fresh: bool
+) -> None:
     backoff = options.backoff
     failures = faults = 0
     given_up: str | None = None
@@ -104,7 +107,7 @@ async def _to_the_end(context: Context, owned: OwnedRequest, options: CarryOptio
         await context.sleep(backoff.pause(failures))
 
 
-async def _retaken(context: Context, owned: OwnedRequest) -> OwnedRequest:
+async def _retaken(context: SuperConductorContext, owned: OwnedRequest) -> OwnedRequest:
     """The request under another number of the same owner. Raises `Fenced`."""
     if not await context.write(API, RetakeRequest(owned.key)):
         raise Fenced
@@ -112,7 +115,12 @@ async def _retaken(context: Context, owned: OwnedRequest) -> OwnedRequest:
 
 
 async def carry(
-    context: Context, owned: OwnedRequest, options: CarryOptions, *, fresh: bool, given_up: str | None = None
+    context: SuperConductorContext,
+    owned: OwnedRequest,
+    options: CarryOptions,
+    *,
+    fresh: bool,
+    given_up: str | None = None,
 ) -> None:
     """Carry a request to its cells once. Raises `Fenced`, and the error of a step that fails.
 
@@ -137,7 +145,7 @@ async def carry(
 
 
 async def _settled(
-    context: Context, owned: OwnedRequest, options: CarryOptions
+    context: SuperConductorContext, owned: OwnedRequest, options: CarryOptions
 ) -> tuple[list[str], dict[str, Instance]]:
     """Make earlier owners harmless; returns the instances that are in no cell, and those that have arrived.
 
@@ -165,13 +173,13 @@ async def _settled(
 
 
 async def _settle(
-    context: Context, cell: str, uuids: Sequence[str], epoch: int, at: float
+    context: SuperConductorContext, cell: str, uuids: Sequence[str], epoch: int, at: float
 ) -> dict[str, Instance]:
     return await context.write(f"cell/{cell}", SettleTakeover(tuple(uuids), epoch, at))
 
 
 async def _place(
-    context: Context,
+    context: SuperConductorContext,
     owned: OwnedRequest,
     options: CarryOptions,
     missing: Sequence[str],
@@ -187,20 +195,17 @@ async def _place(
     if generations and not await context.read(API, IsOwner(owned.key)):
         raise Fenced
     try:
-        destinations = await context.ask(
-            SCHEDULER,
-            SelectDestinations(
-                HostRequest(
-                    request.spec,
-                    tuple(missing),
-                    options.max_attempts - 1,
-                    # Instances that were deleted meanwhile are not missing.
-                    max(min(request.min_count - already, len(missing)), 1),
-                    generations,
-                    request_id=request.request_id,
-                    global_request_id=request.global_request_id,
-                )
-            ),
+        destinations = await context.scheduler.select_destinations(
+            HostRequest(
+                request.spec,
+                tuple(missing),
+                options.max_attempts - 1,
+                # Instances that were deleted meanwhile are not missing.
+                max(min(request.min_count - already, len(missing)), 1),
+                generations,
+                request_id=request.request_id,
+                global_request_id=request.global_request_id,
+            )
         )
     except NoValidHost as error:
         reason = f"No valid host was found: {error.reason}"
@@ -220,7 +225,9 @@ async def _place(
         await _bury(context, owned, rest, destinations[0].run, reason, claimed=bool(generations))
 
 
-async def _put(context: Context, owned: OwnedRequest, destinations: Sequence[Destination]) -> None:
+async def _put(
+    context: SuperConductorContext, owned: OwnedRequest, destinations: Sequence[Destination]
+) -> None:
     """Map the instances that have claims, then put them into their cells."""
     cells = {each.instance: each.selected.cell for each in destinations}
     going = await _mapped(context, owned, cells, destinations)
@@ -234,7 +241,7 @@ async def _put(context: Context, owned: OwnedRequest, destinations: Sequence[Des
 
 
 async def _add(
-    context: Context,
+    context: SuperConductorContext,
     owned: OwnedRequest,
     cell: str,
     new: Sequence[Instance],
@@ -257,7 +264,10 @@ async def _add(
 
 
 async def _mapped(
-    context: Context, owned: OwnedRequest, cells: Mapping[str, str], claimed: Sequence[Destination] = ()
+    context: SuperConductorContext,
+    owned: OwnedRequest,
+    cells: Mapping[str, str],
+    claimed: Sequence[Destination] = (),
 ) -> frozenset[str]:
     """Map instances to cells; returns those that are not deleted. Raises `Fenced`."""
     going = await context.write(API, MapInstances(*owned.key, cells))  # type: ignore[arg-type]
@@ -271,7 +281,13 @@ async def _mapped(
 
 
 async def _bury(
-    context: Context, owned: OwnedRequest, instances: Sequence[str], run: str, reason: str, *, claimed: bool
+    context: SuperConductorContext,
+    owned: OwnedRequest,
+    instances: Sequence[str],
+    run: str,
+    reason: str,
+    *,
+    claimed: bool,
 ) -> None:
     """Put instances that could not be placed into cell0, in error, with the reason.
 
@@ -300,16 +316,16 @@ async def _bury(
         await _free(context, ended)
 
 
-async def _free(context: Context, instances: Collection[str]) -> None:
+async def _free(context: SuperConductorContext, instances: Collection[str]) -> None:
     """Free the claims of instances. Raises what placement raises, even if for one of them alone."""
     outcome = await free_claims(context, instances)
     for error in outcome.refused.values():
         raise error
 
 
-async def _generations(context: Context, instances: Iterable[str]) -> dict[str, int]:
+async def _generations(context: SuperConductorContext, instances: Iterable[str]) -> dict[str, int]:
     """Return the generations of the instances that hold allocations."""
-    held = await context.ask(PLACEMENT, AllocationsOf(tuple(instances)))
+    held = await context.placement.holdings(tuple(instances))
     return {uuid: each.consumer.generation for uuid, each in held.items()}
 
 

@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 
+from roost.conductor.context import SuperConductorContext
 from roost.conductor.deletions import Deletions, accept_deletion, carry_deletions, take_deletions
 from roost.conductor.late_claims import LOOK_SECONDS, free_late_claims
 from roost.conductor.request_progress import CarryOptions, carry_through
@@ -10,7 +11,6 @@ from roost.conductor.time_limits import DAY
 from roost.model.history import Requester
 from roost.model.idempotency import KeyedAnswer
 from roost.model.instance import BuildRequest
-from roost.process.context import Context
 from roost.process.logs import RequestIds
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.build_requests import AcceptRequest, FreeRequests, OwnedRequest, TakeRequests
@@ -55,7 +55,7 @@ class RequestWorker:
     these errors.
     """
 
-    def __init__(self, context: Context, tenure: Tenure, options: CarryOptions) -> None:
+    def __init__(self, context: SuperConductorContext, tenure: Tenure, options: CarryOptions) -> None:
         self._context = context
         self.tenure = tenure
         self.options = options
@@ -227,7 +227,7 @@ class RequestWorker:
         self._context.wake(FINISHED)
 
 
-async def _complete(context: Context, found: list[InstanceMapping]) -> int:
+async def _complete(context: SuperConductorContext, found: list[InstanceMapping]) -> int:
     """Complete mappings; returns the number of mappings whose cell is down.
 
     A mapping of an instance that its cell does not have is removed.

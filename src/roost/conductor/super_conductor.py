@@ -15,16 +15,10 @@ import structlog
 
 from roost.conductor.audit.rounds import AuditOptions, audit, audit_tenure
 from roost.conductor.backoff import Backoff
+from roost.conductor.context import AsyncioConductorContext, SchedulerLike
 from roost.conductor.deletions import carry_deletions
 from roost.conductor.events.cell_logs import keep_cell_logs, number_changes
 from roost.conductor.hosts.watch import ServiceWatch
-from roost.conductor.questions import (
-    PLACEMENT,
-    SCHEDULER,
-    SchedulerLike,
-    placement_service,
-    scheduler_service,
-)
 from roost.conductor.request_progress import CarryOptions
 from roost.conductor.request_worker import DELETIONS, FINISHED, RequestWorker
 from roost.conductor.words.drains import look_at_drains, watch_drains
@@ -33,7 +27,7 @@ from roost.model.idempotency import KeyedAnswer
 from roost.model.instance import BuildRequest
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
-from roost.process.asyncio_context import AsyncioContext, Transactor
+from roost.process.asyncio_context import Transactor
 from roost.process.context import Routine, lasting
 from roost.state.api_database.audit import LEASE
 from roost.state.api_database.build_requests import clean_request
@@ -84,9 +78,10 @@ class SuperConductor:
         self.watch = ServiceWatch(api, cells, monotonic=monotonic, clock=clock)
         self._api = api
         self._history_days = history_days
-        self._context = AsyncioContext(
+        self._context = AsyncioConductorContext(
             self._database,
-            {SCHEDULER: scheduler_service(scheduler), PLACEMENT: placement_service(placement)},
+            placement,
+            scheduler,
             records=records,
             clock=clock,
             monotonic=monotonic,

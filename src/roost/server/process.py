@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     # A process imports only the parts that it has.
     from roost.conductor.aggregates.host_aggregates import HostAggregates
     from roost.conductor.aggregates.mirror import AggregateMirror
-    from roost.conductor.questions import SchedulerLike
+    from roost.conductor.context import SchedulerLike
     from roost.conductor.super_conductor import SuperConductor
     from roost.ledger import Ledger
     from roost.placement.client import HttpPlacement

@@ -2,7 +2,6 @@
 
 from roost.conductor.audit.findings import CLAIM_AGAIN, MISSING_CLAIM, Observed
 from roost.conductor.audit.repairs import repair
-from roost.conductor.questions import WriteConsumers
 from roost.model.instance import ACTIVE
 from roost.state.api_database.mappings import InstanceMapping
 from roost.state.cell_database.claimed_again import ClaimedAgain
@@ -24,15 +23,15 @@ def test_a_first_claim_of_an_instance_that_has_ended_meanwhile_is_freed_again() 
         is_past=False,
     )
     repairing = repair(SteppedContext(), CLAIM_AGAIN, observed)
-    claim = repairing.send(None).arguments[1]
-    assert isinstance(claim, WriteConsumers)
-    [written] = claim.writes
+    claim = repairing.send(None)
+    assert claim.name == "placement.write_allocations"
+    [[written]] = claim.arguments
     assert (written.generation, written.allocations) == (None, {"node-a": {"VCPU": 1}})
     noted = repairing.send(None)
     assert (noted.name, noted.arguments) == ("write", ("cell/cell1", ClaimedAgain("i", 1, 1)))
-    freed = repairing.send(False).arguments[1]
-    assert isinstance(freed, WriteConsumers)
-    [written] = freed.writes
+    freed = repairing.send(False)
+    assert freed.name == "placement.write_allocations"
+    [[written]] = freed.arguments
     assert (written.consumer, written.generation, written.allocations) == ("i", 1, {})
     try:
         repairing.send(None)

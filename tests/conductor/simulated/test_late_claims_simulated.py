@@ -2,7 +2,6 @@
 
 import pytest
 
-from roost.conductor.questions import AllocationsOf, SelectDestinations
 from roost.model.instance import ERROR
 from roost.state.api_database.late_claims import NoteLateClaims
 from roost.state.api_database.mappings import MapInstances
@@ -22,7 +21,7 @@ def test_a_claim_that_comes_after_its_instance_has_failed_in_a_cell_is_freed(die
         # The second owner places the instance. All its builds fail, its claim is freed, and it is in error.
         cloud.fail(ONE, 1, 2, 3)
         cloud.build_in(1.0)
-        cloud.pause_before(SelectDestinations, 60.0, "super")
+        cloud.pause_before("select_destinations", 60.0, "super")
         if dies:
             cloud.before(NoteLateClaims, lambda process: cloud.restart_after(process, 1.0), "super")
         cloud.request(ONE)
@@ -50,7 +49,7 @@ def test_a_claim_of_a_deleted_instance_in_no_cell_is_freed_by_another_conductor(
 
         # It is deleted between its claim and its mapping, and is in no cell from then on.
         cloud.before(MapInstances, delete, "super")
-        cloud.before(AllocationsOf, die, "super")
+        cloud.before("holdings", die, "super")
         cloud.request(ONE)
         cloud.wait(60.0)
         # The conductor that carried the deletion was dead; its lease said who worked on it, for some seconds.

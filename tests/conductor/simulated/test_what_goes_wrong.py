@@ -7,13 +7,6 @@ promise then.
 import pytest
 
 from roost.agent.protocol.questions import Confirm
-from roost.conductor.questions import (
-    PLACEMENT,
-    SCHEDULER,
-    AllocationsOf,
-    ClaimAlternate,
-    SelectDestinations,
-)
 from roost.model.instance import ACTIVE, ASSIGNED, DELETING, FAILED, LOST
 from roost.process.context import Context
 from roost.state.api_database.build_requests import FinishRequest
@@ -25,7 +18,7 @@ from roost.state.cell_database.held_hosts import AcceptHost, ReadHeldHosts
 from roost.state.cell_database.node_reports import ReadSigns
 from roost.storage import StorageError
 from support.simulation import faults
-from support.simulation.process import Process
+from support.simulation.process import PLACEMENT, SCHEDULER, Process
 from support.simulation.scripted import NONE, Scripted, found
 
 ONE = "instance0"
@@ -102,7 +95,7 @@ def a_claim_is_looked_at_after_the_takeover_of_its_request(faults, seed):
     with Scripted(faults, seed) as cloud:
         # The request is taken over twice. Its second owner goes on when the third has finished it.
         cloud.before(AddInstances, lambda process: cloud.restart_after(process, 1.0), "super")
-        cloud.pause_before(AllocationsOf, 25.0, "super")
+        cloud.pause_before("holdings", 25.0, "super")
         cloud.request(ONE)
         cloud.wait(60.0)
         assert len(cloud.said("resuming a request")) == 2
@@ -131,7 +124,7 @@ def test_an_insert_that_comes_after_the_deletion_of_its_instance_brings_nothing_
 def a_swap_comes_after_another_conductor_has_moved_the_instance(faults, seed):
     with Scripted(faults, seed, conductors=2, cells=("c1",), hosts=3) as cloud:
         cloud.fail(ONE, 1)
-        cloud.pause_before(ClaimAlternate, 25.0)
+        cloud.pause_before("use_alternate", 25.0)
         cloud.request(ONE)
         cloud.wait(60.0)
         cloud.finish()
@@ -186,7 +179,7 @@ def test_a_cell_that_is_down_keeps_nobody_else_from_working():
 def test_an_outage_of_placement_or_the_scheduler_ends_no_request_and_burns_no_move(service):
     with Scripted(cells=("c1",), hosts=3) as cloud:
         cloud.fail(ONE, 1)
-        for kind in (SelectDestinations, ClaimAlternate):
+        for kind in ("select_destinations", "use_alternate"):
             cloud.before(kind, lambda process: cloud.cut(process.name, service, seconds=60.0))
         cloud.request(ONE)
         assert cloud.wait_for(ONE, ACTIVE, seconds=400.0).attempt == 2

@@ -8,7 +8,6 @@ import sqlalchemy as sa
 
 from roost.conductor.audit.rounds import SHARE, AuditOptions, audit, audit_tenure
 from roost.conductor.history.timeline import actions_of
-from roost.conductor.questions import SCHEDULER
 from roost.conductor.request_progress import CarryOptions
 from roost.conductor.request_worker import RequestWorker
 from roost.conductor.super_conductor import KIND
@@ -31,7 +30,7 @@ from support.clouds import spec
 from support.simulation.cell_world import ALL, STORM
 from support.simulation.network import Handling
 from support.simulation.placement import FOREIGN
-from support.simulation.process import Process
+from support.simulation.process import SCHEDULER, Process
 from support.simulation.world import ACTS, LEASES, Kind, World, promise
 
 CELLS = ("c1", "c2")

@@ -6,7 +6,7 @@ What it sent before a crash may still arrive.
 
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roost.model.record import Attempt, Run
 from roost.process.context import BEGUN_AGAIN, Call, Level, Routine, Work
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 PENDING = object()
 """What a step answers where the answer comes later."""
+
+SCHEDULER, PLACEMENT, PROVIDERS, NAMES = "scheduler", "placement", "providers", "names"
+"""The services of conductors and endpoints."""
 
 Ended = Callable[[Any, BaseException | None], None]
 
@@ -286,6 +289,28 @@ class SimulatedListener:
         return Step(lambda running: self._process.wait(running, self, seconds))
 
 
+class ServiceCall(NamedTuple):
+    """A call of a method of a service."""
+
+    method: str
+    arguments: tuple[Any, ...]
+    named: dict[str, Any]
+
+
+class RemoteService:
+    """A service, as coroutines call it: each call is a message. `ask` sends its argument as it is."""
+
+    def __init__(self, context: "SimulatedContext", name: str) -> None:
+        self._context = context
+        self._name = name
+
+    def ask(self, question: Any) -> Step:
+        return self._context.ask(self._name, question)
+
+    def __getattr__(self, method: str) -> Callable[..., Step]:
+        return lambda *arguments, **named: self.ask(ServiceCall(method, arguments, named))
+
+
 class SimulatedContext:
     """Is what `roost.process.context.Context` says, for one process."""
 
@@ -296,6 +321,9 @@ class SimulatedContext:
         self.clock = process.clock
         self.draw = process.network.draw
         self.wake = process.wake
+        self.scheduler, self.placement, self.providers, self.names = (
+            RemoteService(self, name) for name in (SCHEDULER, PLACEMENT, PROVIDERS, NAMES)
+        )
 
     def read(self, database: str, work: Work[Any], /) -> Step:
         return Step(lambda running: self._network.transact(running, database, work, False))

@@ -101,22 +101,23 @@ class Scripted(CloudWorld):
 
     # What happens
 
-    def before(self, kind: type, act: Callable[[Process], float | None], whose: str = "") -> None:
-        """Once, just before a process whose name begins with ``whose`` sends a message of a kind, do
-        something; then stop that process for the seconds that it returns."""
+    def before(self, kind: type | str, act: Callable[[Process], float | None], whose: str = "") -> None:
+        """Once, just before a process whose name begins with ``whose`` sends a message of a kind,
+        or calls the method of that name, do something; then stop that process for the seconds that it
+        returns."""
         earlier = self.network.interrupt
         done = False
 
         def interrupt(process: Process, message: Any) -> float:
             nonlocal done
-            if done or not isinstance(message, kind) or not process.name.startswith(whose):
+            if done or not _is(message, kind) or not process.name.startswith(whose):
                 return earlier(process, message)
             done = True
             return act(process) or 0.0
 
         self.network.interrupt = interrupt
 
-    def pause_before(self, kind: type, seconds: float, whose: str = "") -> None:
+    def pause_before(self, kind: type | str, seconds: float, whose: str = "") -> None:
         """Once, stop a process for some seconds just before it sends a message of a kind."""
         self.before(kind, lambda _: seconds, whose)
 
@@ -156,6 +157,10 @@ class Scripted(CloudWorld):
     def said(self, event: str) -> list[Any]:
         """The values of the log lines with an event."""
         return [note.what[3] for note in self.network.trace if note.what[1:3] == ("says", event)]
+
+
+def _is(message: Any, kind: type | str) -> bool:
+    return getattr(message, "method", None) == kind if isinstance(kind, str) else isinstance(message, kind)
 
 
 def found(script: Callable[[Faults, int], None], faults: Faults, seeds: int = 8) -> str:

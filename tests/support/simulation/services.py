@@ -1,30 +1,42 @@
-"""The scheduler and placement, as conductors of the simulated world ask them."""
+"""The scheduler and placement, as conductors of the simulated world call them."""
 
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import httpx
 
 from roost.agent.protocol.errors import EndpointUnavailable
-from roost.conductor.agent_endpoint.relay import ProviderRelay, ReadTreeClaims, RelayReshape
-from roost.conductor.questions import (
-    AllocationsOf,
-    ClaimAlternate,
-    ConsumersOn,
-    FreeClaims,
-    ProviderRoots,
-    SelectDestinations,
-    TraitsOf,
-    TreeOf,
-    WriteConsumers,
-)
+from roost.agent.protocol.types import MovedClaim, ProviderRefusal, SetInventories, TreeClaim
+from roost.conductor.agent_endpoint.relay import ProviderRelay
+from roost.ledger import Held
+from roost.model.spec import Destination, RequestSpec, Selection
+from roost.placement.commands.allocations import ConsumerWrite
+from roost.placement.interface import Provider
 from roost.scheduler.errors import PlacementUnavailable
+from roost.scheduler.request.scheduling_request import HostRequest
+from roost.scheduler.selection.replacement import Replacement
 from roost.storage import OutcomeUnknown
 from support.simulation.agents import at_once
 from support.simulation.placement import SimulatedPlacement
-from support.simulation.process import Process
+from support.simulation.process import Process, ServiceCall
 
 
-class SchedulerService:
+class CalledService:
+    """A service whose methods answer at once, and raise what the service raises."""
+
+    patience = 30.0
+    local = False
+    repeats_late = True
+
+    def __init__(self, placement: SimulatedPlacement) -> None:
+        self._placement = placement
+
+    def handle(self, asker: Process, call: ServiceCall) -> Any:
+        """Answer a call."""
+        return getattr(self, call.method)(*call.arguments, **call.named)
+
+
+class SchedulerService(CalledService):
     """The scheduler.
 
     What comes twice is a claim, that a proxy in front of placement sends to a second server. Placement takes
@@ -32,23 +44,21 @@ class SchedulerService:
     a comparison of all consumers with all instances finds it: the audit, with which a world repeats claims.
     """
 
-    patience = 30.0
-    local = False
     repeats_late = False
 
-    def __init__(self, placement: SimulatedPlacement) -> None:
-        self._placement = placement
+    def select_destinations(self, request: HostRequest) -> tuple[Destination, ...]:
+        return self._placement.select(request)
 
-    def handle(self, asker: Process, question: Any) -> Any:
-        """Answer at once. Raises what a scheduler raises."""
-        match question:
-            case SelectDestinations(request):
-                return self._placement.select(request)
-            case ClaimAlternate():
-                return self._placement.use_alternate(
-                    question.spec, question.instance, question.failed, question.alternates
-                )
-        raise AssertionError(f"a scheduler is not asked for {question!r}")
+    def use_alternate(
+        self,
+        spec: RequestSpec,
+        instance: str,
+        failed: Selection,
+        reason: str,
+        alternates: Sequence[Selection],
+        **ids: str,
+    ) -> Replacement:
+        return self._placement.use_alternate(spec, instance, failed, alternates)
 
     def unreachable(self, unknown: bool) -> Exception:
         """A scheduler in the process has a ledger whose answer is lost, one over HTTP a placement."""
@@ -57,63 +67,56 @@ class SchedulerService:
         return PlacementUnavailable("placement cannot be reached")
 
 
-class PlacementService:
+class PlacementService(CalledService):
     """Placement over HTTP."""
 
-    patience = 30.0
-    local = False
-    repeats_late = True
+    def holdings(self, consumers: Collection[str]) -> dict[str, Held]:
+        found = {each: self._placement.held(each) for each in consumers}
+        return {each: held for each, held in found.items() if held is not None}
 
-    def __init__(self, placement: SimulatedPlacement) -> None:
-        self._placement = placement
+    def write_allocations(self, writes: Sequence[ConsumerWrite]) -> None:
+        self._placement.write(writes)
 
-    def handle(self, asker: Process, question: Any) -> Any:
-        """Answer at once. Raises `PlacementError`."""
-        match question:
-            case AllocationsOf(consumers):
-                found = {each: self._placement.held(each) for each in consumers}
-                return {each: held for each, held in found.items() if held is not None}
-            case WriteConsumers(writes):
-                return self._placement.write(writes)
-            case FreeClaims(consumers):
-                return self._placement.free(consumers)
-            case ProviderRoots():
-                return at_once(self._placement.service.provider_roots())
-            case TreeOf(provider):
-                return at_once(self._placement.service.tree(provider))
-            case ConsumersOn(provider):
-                return self._placement.consumers_on(provider)
-            case TraitsOf(provider):
-                return at_once(self._placement.service.traits(provider))
-        raise AssertionError(f"placement is not asked for {question!r}")
+    def delete_allocations(self, consumers: Collection[str]) -> None:
+        self._placement.free(consumers)
+
+    def provider_roots(self) -> dict[str, str]:
+        return at_once(self._placement.service.provider_roots())
+
+    def tree(self, uuid: str) -> list[Provider]:
+        return at_once(self._placement.service.tree(uuid))
+
+    def consumers_on(self, provider: str) -> frozenset[str]:
+        return self._placement.consumers_on(provider)
+
+    def traits(self, provider: str) -> frozenset[str]:
+        return at_once(self._placement.service.traits(provider))
 
     def unreachable(self, unknown: bool) -> Exception:
         """An error of the transport."""
         return httpx.ReadTimeout("no answer") if unknown else httpx.ConnectError("no connection")
 
 
-class ProvidersService:
+class ProvidersService(CalledService):
     """The relay to placement of an endpoint."""
 
-    patience = 30.0
-    local = False
-    repeats_late = True
-
     def __init__(self, placement: SimulatedPlacement) -> None:
-        self._placement = placement
+        super().__init__(placement)
         self._relay = ProviderRelay(placement.service)
 
-    def handle(self, asker: Process, question: Any) -> Any:
-        """Answer at once. Raises `AgentProtocolError`."""
-        match question:
-            case ReadTreeClaims(root):
-                return self._placement.claims(root)
-            case RelayReshape(_, inventories, claims):
-                for name in sorted({name for each in inventories for name in each.inventories}):
-                    if name.startswith("CUSTOM_"):
-                        at_once(self._placement.service.ensure_resource_class(name))
-                return self._placement.reshape(inventories, claims)
-        return at_once(self._relay.ask(question))
+    def claims(self, root: str) -> dict[str, TreeClaim]:
+        return self._placement.claims(root)
+
+    def reshape(
+        self, root: str, inventories: Sequence[SetInventories], claims: Mapping[str, MovedClaim]
+    ) -> ProviderRefusal | None:
+        for name in sorted({name for each in inventories for name in each.inventories}):
+            if name.startswith("CUSTOM_"):
+                at_once(self._placement.service.ensure_resource_class(name))
+        return self._placement.reshape(inventories, claims)
+
+    def __getattr__(self, method: str) -> Any:
+        return lambda *arguments: at_once(getattr(self._relay, method)(*arguments))
 
     def unreachable(self, unknown: bool) -> Exception:
         """What the relay makes of an error of the transport."""

@@ -13,11 +13,9 @@ import msgspec
 import sqlalchemy as sa
 
 from roost.conductor.agent_endpoint.endpoint import AgentEndpoint, EndpointTimes
-from roost.conductor.agent_endpoint.relay import PROVIDERS
 from roost.conductor.backoff import Backoff
 from roost.conductor.cell_conductor import KIND, routines_of
 from roost.conductor.cell_work import CellQueue
-from roost.conductor.questions import PLACEMENT, SCHEDULER
 from roost.conductor.time_limits import TimeLimits
 from roost.model.history import RESHAPED
 from roost.model.instance import ACTIVE, ASSIGNED, ERROR, LOST, UNSETTLED, Instance
@@ -46,7 +44,7 @@ from support.simulation.hosts import Guests, Host
 from support.simulation.loop import Loop, Stuck
 from support.simulation.network import BrokenPromise, Network
 from support.simulation.placement import SimulatedPlacement
-from support.simulation.process import Process
+from support.simulation.process import PLACEMENT, PROVIDERS, SCHEDULER, Process
 from support.simulation.services import PlacementService, ProvidersService, SchedulerService
 from support.simulation.weather import CALM, Weather
 

@@ -19,6 +19,7 @@ from roost.agent.protocol.questions import (
 )
 from roost.agent.protocol.tokens import token_of
 from roost.agent.protocol.types import Build, Destroy, HistoryPosition, Opened, Order, Polled, SessionKey
+from roost.conductor.agent_endpoint.endpoint_context import EndpointContext
 from roost.conductor.agent_endpoint.name_owners import NodeNamesJudge
 from roost.conductor.agent_endpoint.new_nodes import NewNodesJudge
 from roost.conductor.agent_endpoint.new_work import Known, new_work
@@ -33,7 +34,7 @@ from roost.conductor.agent_endpoint.works import ConfirmBuild, ReadIdentity, Ren
 from roost.model.instance import DELETING, DestroyOrder
 from roost.model.text import error_text
 from roost.model.token import token_digest
-from roost.process.context import Call, Context, Routine, lasting
+from roost.process.context import Call, Routine, lasting
 from roost.state.cell_database.building import AttemptKey
 from roost.state.cell_database.orders import HostWork, orders_topic
 from roost.state.cell_database.overdue_work import SESSION
@@ -86,14 +87,14 @@ class _Listed(NamedTuple):
 
 
 class AgentEndpoint:
-    """Answers questions of agents. Calls the services `PROVIDERS` and `NAMES`.
+    """Answers questions of agents.
 
     Its state in memory only saves work and may be lost: digests that were compared, and polls that wait.
     """
 
     def __init__(
         self,
-        context: Context,
+        context: EndpointContext,
         cell: str,
         times: EndpointTimes | None = None,
         limits: OfferLimits = NO_LIMITS,
@@ -106,7 +107,7 @@ class AgentEndpoint:
         # A build has its time from the moment when the agent sent the poll that brought it.
         self._times = msgspec.structs.replace(times, poll=min(times.poll, times.build / 4))
         self._new_nodes = NewNodesJudge(context, self._database)
-        self._names = NodeNamesJudge(context, cell, self._database)
+        self._names = NodeNamesJudge(context, context.names, cell, self._database)
         self._refusals = ReportRefusals(context, self._database)
         self._compared: dict[str, _Listed] = {}
         self._waiting: dict[str, Known] = {}

@@ -6,7 +6,7 @@ instances meant for that one. A node with the name of its own host needs no chec
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -16,41 +16,31 @@ from roost.agent.protocol.errors import EndpointUnavailable
 from roost.agent.protocol.types import SessionKey
 from roost.model.names import IDENTIFIER_RULE, is_identifier
 from roost.model.node import NodeReport
-from roost.process.context import Call, Context, UnknownService
+from roost.process.context import Context
 from roost.state.api_database.node_names import ClaimNames, Owned
 from roost.state.cell_database.hosts import HostsCalled
 from roost.state.cell_database.tables import nodes
 from roost.storage import Database, StorageError, in_batches
 
-NAMES = "names"
-"""The service that knows the owners of names in all cells."""
-
-
-class ClaimNodeNames(Call[dict[str, Owned]], frozen=True):
-    """Claims names of nodes (name -> root provider) for a host, as `ClaimNames` does."""
-
-    host: str
-    cell: str
-    nodes: Mapping[str, str]
-    stored: frozenset[str]
-
 
 class NameOwners:
-    """Answers `ClaimNodeNames` from the API database; without one no name has an owner in another cell."""
+    """The owners of the names of nodes in all cells, from the API database; without one no name has an owner
+    in another cell."""
 
     def __init__(self, api: Database | None) -> None:
         self._api = api
 
-    async def ask(self, question: Call[Any]) -> Any:
-        """Answer a call. Raises `EndpointUnavailable`: the API database does not answer."""
-        if not isinstance(question, ClaimNodeNames):
-            raise UnknownService(f"nobody answers {type(question).__name__}")
+    async def claim(
+        self, host: str, cell: str, nodes: Mapping[str, str], stored: frozenset[str]
+    ) -> dict[str, Owned]:
+        """Claim names of nodes (name -> root provider) for a host; returns those that others own.
+
+        See `ClaimNames`. Raises `EndpointUnavailable`: the API database does not answer.
+        """
         if self._api is None:
             return {}
         try:
-            return await self._api.write(
-                ClaimNames(question.host, question.cell, question.nodes, question.stored)
-            )
+            return await self._api.write(ClaimNames(host, cell, nodes, stored))
         except StorageError as error:
             raise EndpointUnavailable("the owners of names cannot be asked now") from error
 
@@ -74,8 +64,9 @@ class NodeNamesJudge:
     It keeps in memory which names a session has stored and owns, so that most reports cost no query.
     """
 
-    def __init__(self, context: Context, cell: str, database: str) -> None:
+    def __init__(self, context: Context, names: NameOwners, cell: str, database: str) -> None:
         self._context = context
+        self._names = names
         self._cell = cell
         self._database = database
         self._own: dict[str, tuple[SessionKey, frozenset[tuple[str, str]]]] = {}
@@ -106,7 +97,7 @@ class NodeNamesJudge:
         try:
             if asked:
                 stored = frozenset(name for name, node in asked.items() if (node, name) in there.stored)
-                owners = await self._context.ask(NAMES, ClaimNodeNames(host, self._cell, asked, stored))
+                owners = await self._names.claim(host, self._cell, asked, stored)
         except EndpointUnavailable:
             unsure = frozenset(node for name, node in asked.items() if (node, name) not in there.stored)
         else:

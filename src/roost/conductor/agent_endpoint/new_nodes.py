@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 from roost.agent.protocol.errors import EndpointUnavailable
 from roost.agent.protocol.types import SessionKey
+from roost.conductor.agent_endpoint.endpoint_context import EndpointContext
 from roost.conductor.agent_endpoint.polls import hosts_of
-from roost.conductor.agent_endpoint.relay import PROVIDERS, FindProvider
 from roost.model.node import NodeReport
 from roost.placement.interface import Provider
-from roost.process.context import Context
 
 
 class NewNodes(NamedTuple):
@@ -32,7 +31,7 @@ class NewNodesJudge:
     It keeps in memory which nodes a session has in the cell's database, so that most reports cost no query.
     """
 
-    def __init__(self, context: Context, database: str) -> None:
+    def __init__(self, context: EndpointContext, database: str) -> None:
         self._context = context
         self._database = database
         self._own: dict[str, tuple[SessionKey, frozenset[str]]] = {}
@@ -51,12 +50,12 @@ class NewNodesJudge:
         return await _judged(self._context, session.host, [node for node in named if node not in known])
 
 
-async def _judged(context: Context, host: str, nodes: Sequence[str]) -> NewNodes:
+async def _judged(context: EndpointContext, host: str, nodes: Sequence[str]) -> NewNodes:
     others: dict[str, str] = {}
     unsure: set[str] = set()
     for node in nodes:
         try:
-            provider = await context.ask(PROVIDERS, FindProvider(node))
+            provider = await context.providers.find(node)
         except EndpointUnavailable:
             unsure.add(node)
         else:

@@ -1,9 +1,10 @@
 """Reads and writes the providers of nodes in placement, for their agents."""
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import httpx
 import structlog
@@ -31,7 +32,6 @@ from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.commands.reshape import NewInventories
 from roost.placement.errors import ConcurrentUpdate, NotFound, PlacementError
 from roost.placement.interface import Placement, Provider
-from roost.process.context import Call, UnknownService
 from roost.scheduler.selection.claim_result import is_outage
 from roost.storage import StorageError
 
@@ -47,48 +47,35 @@ AT_ONCE = 32
 _READ_AT_ONCE = 16
 """Providers that are read between two pauses: a placement in this process answers without one."""
 
-PROVIDERS = "providers"
-"""The service that reads and writes providers in placement."""
+T = TypeVar("T")
+P = ParamSpec("P")
 
 
-class FindProvider(Call[Provider | None], frozen=True):
-    """Asks for one provider, as `ProviderRelay.find` does."""
+def _telling(
+    method: Callable[Concatenate["ProviderRelay", P], Awaitable[T]],
+) -> Callable[Concatenate["ProviderRelay", P], Coroutine[Any, Any, T]]:
+    """Log once that placement is away, and once that it is back.
 
-    uuid: str
+    Hosts are told that it is away, but not its address.
+    """
 
+    @wraps(method)
+    async def telling(relay: "ProviderRelay", /, *arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            answer = await method(relay, *arguments, **named)
+        except EndpointUnavailable as error:
+            cause = error.__cause__
+            if isinstance(cause, Exception) and is_outage(cause) and not relay.is_away:
+                relay.is_away = True
+                why = error_text(cause)
+                _log.warning("placement is away: the reports of agents wait for it", error=why)
+            raise
+        if relay.is_away:
+            relay.is_away = False
+            _log.warning("placement is there again: agents report to it")
+        return answer
 
-class ReadProviders(Call[tuple[ProviderState, ...]], frozen=True):
-    """Asks for the providers of the tree of a root, as `ProviderRelay.read` does."""
-
-    root: str
-
-
-class ReadSharing(Call[tuple[ProviderState, ...]], frozen=True):
-    """Asks for sharing providers, as `ProviderRelay.sharing` does."""
-
-    aggregates: frozenset[str]
-    wanted: tuple[str, ...]
-
-
-class RelayWrites(Call[Written], frozen=True):
-    """Makes writes to the tree of a root, as `ProviderRelay.write` does."""
-
-    root: str
-    writes: tuple[ProviderWrite, ...]
-
-
-class ReadTreeClaims(Call[dict[str, TreeClaim]], frozen=True):
-    """Asks for the claims on the tree of a root, as `ProviderRelay.claims` does."""
-
-    root: str
-
-
-class RelayReshape(Call[ProviderRefusal | None], frozen=True):
-    """Makes a reshape of the tree of a root, as `ProviderRelay.reshape` does."""
-
-    root: str
-    inventories: tuple[SetInventories, ...]
-    claims: dict[str, MovedClaim]
+    return telling
 
 
 @contextmanager
@@ -108,6 +95,7 @@ class ProviderRelay:
     """Reads and writes trees of providers in a placement service, and the sharing providers that serve them.
 
     ``sharing``: the names of the sharing providers that may be written. ``limits``: of inventories.
+    ``is_away``: placement did not answer last.
     """
 
     def __init__(
@@ -116,49 +104,15 @@ class ProviderRelay:
         self._placement = placement
         self._limits = limits
         self._sharing = SharingProviders(placement, sharing)
-        self._is_away = False
+        self.is_away = False
 
-    async def ask(self, question: Call[Any]) -> Any:
-        """Answer one of the calls of this module.
-
-        Logs once that placement is away, and once that it is back. Hosts are told that it is away, but not
-        its address.
-        """
-        try:
-            answer = await self._answer(question)
-        except EndpointUnavailable as error:
-            cause = error.__cause__
-            if isinstance(cause, Exception) and is_outage(cause) and not self._is_away:
-                self._is_away = True
-                why = error_text(cause)
-                _log.warning("placement is away: the reports of agents wait for it", error=why)
-            raise
-        if self._is_away:
-            self._is_away = False
-            _log.warning("placement is there again: agents report to it")
-        return answer
-
-    async def _answer(self, question: Call[Any]) -> Any:
-        match question:
-            case FindProvider(uuid):
-                return await self.find(uuid)
-            case ReadProviders(root):
-                return await self.read(root)
-            case ReadSharing(aggregates, wanted):
-                return await self.sharing(aggregates, wanted)
-            case RelayWrites(root, writes):
-                return await self.write(root, writes)
-            case ReadTreeClaims(root):
-                return await self.claims(root)
-            case RelayReshape(root, inventories, claims):
-                return await self.reshape(root, inventories, claims)
-        raise UnknownService(f"the relay does not answer {type(question).__name__}")
-
+    @_telling
     async def find(self, uuid: str) -> Provider | None:
         """Return a provider; None if placement has none of this uuid. Raises `EndpointUnavailable`."""
         with _reading():
             return await self._placement.provider(uuid)
 
+    @_telling
     async def read(self, root: str) -> tuple[ProviderState, ...]:
         """Return the providers of the tree of a root; none if placement has none.
 
@@ -167,6 +121,7 @@ class ProviderRelay:
         with _reading():
             return await self._states(await self._tree(root))
 
+    @_telling
     async def sharing(self, aggregates: Collection[str], wanted: Sequence[str]) -> tuple[ProviderState, ...]:
         """Return the sharing providers in some aggregates, and the ``wanted`` ones that may be written.
 
@@ -176,6 +131,7 @@ class ProviderRelay:
             serving = await self._sharing.serving(aggregates, wanted)
             return await self._states(serving)
 
+    @_telling
     async def write(self, root: str, writes: Sequence[ProviderWrite]) -> Written:
         """Make writes one after the other, up to the first that is refused.
 
@@ -213,6 +169,7 @@ class ProviderRelay:
             raise EndpointUnavailable("placement cannot be reached") from error
         return Written(done)
 
+    @_telling
     async def claims(self, root: str) -> dict[str, TreeClaim]:
         """Return the allocations of each consumer that holds some in the tree of a root.
 
@@ -234,6 +191,7 @@ class ProviderRelay:
             for each in held
         }
 
+    @_telling
     async def reshape(
         self, root: str, inventories: Sequence[SetInventories], claims: Mapping[str, MovedClaim]
     ) -> ProviderRefusal | None:

@@ -9,13 +9,13 @@ import structlog
 
 from roost.agent.protocol.errors import AgentProtocolError, EndpointUnavailable
 from roost.conductor.agent_endpoint.endpoint import AgentEndpoint, EndpointTimes
-from roost.conductor.agent_endpoint.name_owners import NAMES, NameOwners
+from roost.conductor.agent_endpoint.endpoint_context import AsyncioEndpointContext
+from roost.conductor.agent_endpoint.name_owners import NameOwners
 from roost.conductor.agent_endpoint.offer_limits import NO_LIMITS, OfferLimits
-from roost.conductor.agent_endpoint.relay import PROVIDERS, ProviderRelay
+from roost.conductor.agent_endpoint.relay import ProviderRelay
 from roost.conductor.agent_endpoint.sessions import FreeSessions
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
-from roost.process.asyncio_context import AsyncioContext
 from roost.process.context import Call
 from roost.state.cell_database import Cell
 from roost.storage import Database
@@ -46,9 +46,10 @@ class AgentService:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._cell = cell
-        context = AsyncioContext(
+        context = AsyncioEndpointContext(
             lambda _: cell,
-            {PROVIDERS: ProviderRelay(placement, sharing, limits).ask, NAMES: NameOwners(api).ask},
+            ProviderRelay(placement, sharing, limits),
+            NameOwners(api),
             records=records,
             wakes=cell.wakes,
             clock=clock,

@@ -15,19 +15,12 @@ from roost.agent.protocol.types import (
     SetAggregates,
     TreeClaim,
 )
-from roost.conductor.agent_endpoint.relay import (
-    PROVIDERS,
-    ReadProviders,
-    ReadTreeClaims,
-    RelayReshape,
-    RelayWrites,
-)
+from roost.conductor.agent_endpoint.endpoint_context import EndpointContext
 from roost.conductor.agent_endpoint.sessions import SessionGone, counters_of, refusal_of
 from roost.model.allocation import UNKNOWN_TYPE
 from roost.model.inventory import Inventory
 from roost.model.reshape import why_not
 from roost.model.text import error_text
-from roost.process.context import Context
 from roost.scheduler.gateways.running_selection import INSTANCE
 from roost.state.cell_database.reshapes import (
     BeginReshape,
@@ -68,13 +61,13 @@ class BeginOfSession(msgspec.Struct, frozen=True):
 
 
 async def reshape(
-    context: Context, database: str, question: Reshape, tree: Mapping[str, ProviderState]
+    context: EndpointContext, database: str, question: Reshape, tree: Mapping[str, ProviderState]
 ) -> Reshaped:
     """Make a reshape, or refuse it with nothing changed. ``tree``: the providers of the tree by uuid.
 
     Raises `AgentProtocolError`, `StorageError`. Then placement may have made the reshape: the mark stays.
     """
-    claims: dict[str, TreeClaim] = await context.ask(PROVIDERS, ReadTreeClaims(question.root))
+    claims: dict[str, TreeClaim] = await context.providers.claims(question.root)
     refusal = _judge(question, tree, claims)
     if refusal is not None:
         return Reshaped(refusal)
@@ -89,7 +82,7 @@ async def reshape(
         return Reshaped(ProviderRefusal("another reshape of the tree is under way", conflict=True))
     if begun.behind:
         return await _refuse_behind(context, database, question, tree, claims, begun.behind)
-    refused = await context.ask(PROVIDERS, RelayReshape(question.root, question.inventories, question.claims))
+    refused = await context.providers.reshape(question.root, question.inventories, question.claims)
     moved = {} if refused is not None else _moved(question)
     names = {each.uuid: each.name for each in tree.values()}
     at = context.clock()
@@ -109,7 +102,7 @@ async def reshape(
     return Reshaped(refused, len(ended))
 
 
-async def settle_cut_off(context: Context, database: str, cell: str) -> None:
+async def settle_cut_off(context: EndpointContext, database: str, cell: str) -> None:
     """Settle reshapes that were cut off, for ever."""
     failing = False
     while True:
@@ -126,22 +119,22 @@ async def settle_cut_off(context: Context, database: str, cell: str) -> None:
             failing = True
 
 
-async def settle(context: Context, database: str, mark: ReshapeMark) -> None:
+async def settle(context: EndpointContext, database: str, mark: ReshapeMark) -> None:
     """Update the rows of a tree's instances to placement after a reshape that was cut off.
 
     Raises `AgentProtocolError`, `StorageError`: then it is tried again.
     """
     for _ in range(ATTEMPTS):
-        tree = await context.ask(PROVIDERS, ReadProviders(mark.root))
+        tree = await context.providers.read(mark.root)
         root = next((each for each in tree if each.uuid == mark.root), None)
         if root is None or root.generation != mark.generation:
             break
         # The reshape is not made yet. From here on it cannot be, though its message may still be under way.
         write = SetAggregates(mark.root, root.aggregates, mark.generation)
-        await context.ask(PROVIDERS, RelayWrites(mark.root, (write,)))
+        await context.providers.write(mark.root, (write,))
     else:
         raise EndpointUnavailable(f"the root {mark.root} cannot be written: its reshape cannot be settled")
-    claims = {} if root is None else await context.ask(PROVIDERS, ReadTreeClaims(mark.root))
+    claims = {} if root is None else await context.providers.claims(mark.root)
     held = {uuid: Claimed(each.allocations, each.generation) for uuid, each in claims.items()}
     names = {each.uuid: each.name for each in tree}
     at = context.clock()
@@ -182,7 +175,7 @@ def _judge(
 
 
 async def _refuse_behind(
-    context: Context,
+    context: EndpointContext,
     database: str,
     question: Reshape,
     tree: Mapping[str, ProviderState],

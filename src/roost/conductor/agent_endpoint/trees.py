@@ -17,23 +17,16 @@ from roost.agent.protocol.types import (
     SessionKey,
     Written,
 )
-from roost.conductor.agent_endpoint.relay import (
-    PROVIDERS,
-    ReadProviders,
-    ReadSharing,
-    ReadTreeClaims,
-    RelayWrites,
-)
+from roost.conductor.agent_endpoint.endpoint_context import EndpointContext
 from roost.conductor.agent_endpoint.sessions import SessionGone, refusal_of
 from roost.conductor.agent_endpoint.tree_reshape import reshape, settle
 from roost.conductor.agent_endpoint.works import ReachesRoot
-from roost.process.context import Context
 from roost.state.cell_database.hosts import HostsCalled, NoteProviders
 from roost.state.cell_database.reshapes import FindReshapeMark, ReshapeMark
 
 
 async def answer_of_tree(
-    context: Context, database: str, question: ReadTree | ReadClaims | WriteProviders | Reshape
+    context: EndpointContext, database: str, question: ReadTree | ReadClaims | WriteProviders | Reshape
 ) -> Any:
     """Answer a question about a tree, if the tree is a node of the session's host.
 
@@ -44,9 +37,9 @@ async def answer_of_tree(
     match question:
         case ReadTree(sharing=wanted):
             serving = frozenset().union(*(each.aggregates for each in tree))
-            return (*tree, *await context.ask(PROVIDERS, ReadSharing(serving, wanted)))
+            return (*tree, *await context.providers.sharing(serving, wanted))
         case ReadClaims():
-            return await context.ask(PROVIDERS, ReadTreeClaims(root)) if tree else {}
+            return await context.providers.claims(root) if tree else {}
         case Reshape():
             return await reshape(context, database, question, {each.uuid: each for each in tree})
     if not tree:
@@ -65,7 +58,7 @@ async def answer_of_tree(
     if made:
         # Noted before they are made, so that none is left when the host is removed. Sharing providers stay.
         await context.write(database, NoteProviders(root, made))
-    return await context.ask(PROVIDERS, RelayWrites(root, question.writes))
+    return await context.providers.write(root, question.writes)
 
 
 class FindTree(msgspec.Struct, frozen=True):
@@ -80,7 +73,7 @@ class FindTree(msgspec.Struct, frozen=True):
 
 
 async def _read_tree(
-    context: Context, database: str, session: SessionKey, root: str
+    context: EndpointContext, database: str, session: SessionKey, root: str
 ) -> tuple[ProviderState, ...]:
     """Return the tree of a node, if the session's host may reach it.
 
@@ -93,7 +86,7 @@ async def _read_tree(
         await settle(context, database, mark)
     tree: tuple[ProviderState, ...] = ()
     if reaches is not False:
-        tree = await context.ask(PROVIDERS, ReadProviders(root))
+        tree = await context.providers.read(root)
         # A node that was never reported must be the host's own, which has its name.
         reaches = reaches or all(each.name == session.host for each in tree if each.uuid == root)
     if not reaches:
@@ -102,7 +95,7 @@ async def _read_tree(
 
 
 async def _check_new_root(
-    context: Context, database: str, session: SessionKey, root: str, writes: Sequence[ProviderWrite]
+    context: EndpointContext, database: str, session: SessionKey, root: str, writes: Sequence[ProviderWrite]
 ) -> None:
     """Raise `AccessRefused` if a root would get a name that the host may not give."""
     names = [each.name for each in writes if isinstance(each, CreateProvider) and each.uuid == root]

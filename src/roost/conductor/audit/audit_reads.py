@@ -10,13 +10,12 @@ from sqlalchemy.engine import Connection
 
 from roost.conductor.audit.findings import UNKNOWN_GUEST, NodeSign, Observed
 from roost.conductor.comparison import LEAKED_CLAIM, ApiState, CellState, judge
-from roost.conductor.questions import PLACEMENT, AllocationsOf, TraitsOf
+from roost.conductor.context import PlacementContext
 from roost.ledger import Held
 from roost.ledger.findings import Finding
 from roost.model.instance import ON_ITS_HOST, Instance
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.errors import NotFound
-from roost.process.context import Context
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.build_requests import waiting_requests
 from roost.state.api_database.cell_mappings import CellMapping, mapped_cells
@@ -125,13 +124,13 @@ class LookIntoCell(msgspec.Struct, frozen=True):
         return InCell(found, dict(strays), signs)
 
 
-async def look(context: Context, uuids: Collection[str], roots: Mapping[str, str]) -> Look:
+async def look(context: PlacementContext, uuids: Collection[str], roots: Mapping[str, str]) -> Look:
     """Compare claims, mappings and rows of some instances. ``roots``: the root of each provider.
 
     Raises: `StorageError` of the API database, and what placement raises.
     """
     names = tuple(uuids)
-    claims = await context.ask(PLACEMENT, AllocationsOf(names))
+    claims = await context.placement.holdings(names)
     mappings, cells = await context.read(API, MappingsAndCells(names))
     claimed = tuple(sorted({roots[each] for each in _providers(claims.values()) if each in roots}))
     found: dict[str, InCell] = {}
@@ -205,7 +204,10 @@ def _unknown_guests(found: Mapping[str, InCell]) -> Iterator[Finding]:
 
 
 async def _sharing(
-    context: Context, providers: Iterable[str], roots: Mapping[str, str], known: Collection[str | None]
+    context: PlacementContext,
+    providers: Iterable[str],
+    roots: Mapping[str, str],
+    known: Collection[str | None],
 ) -> frozenset[str]:
     """Return the providers that share with other trees; only those outside the known nodes are looked up."""
     sharing = []
@@ -213,7 +215,7 @@ async def _sharing(
         if roots.get(provider) in known:
             continue
         try:
-            traits = await context.ask(PLACEMENT, TraitsOf(provider))
+            traits = await context.placement.traits(provider)
         except NotFound:
             continue
         if SHARING_TRAIT in traits:

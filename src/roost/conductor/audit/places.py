@@ -11,11 +11,10 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from roost.conductor.questions import PLACEMENT, ProvidersIn, TraitsOf, TreeOf
+from roost.conductor.context import PlacementContext
 from roost.model.provider_names import provider_uuid
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.errors import NotFound
-from roost.process.context import Context
 from roost.scheduler.selection.claim_result import one_line
 from roost.state.api_database.aggregates.differences import differences
 from roost.state.api_database.audit import AuditFinding
@@ -106,7 +105,7 @@ class Places(NamedTuple):
     unread: dict[str, str]
 
 
-async def look_at_places(context: Context, roots: Mapping[str, str]) -> Places:
+async def look_at_places(context: PlacementContext, roots: Mapping[str, str]) -> Places:
     """Compare nodes, hosts and aggregates with placement. ``roots``: the root of each provider.
 
     Raises: `StorageError` of the API database, and what placement raises.
@@ -138,19 +137,19 @@ def _missing(places: Mapping[str, NodePlace], roots: Mapping[str, str]) -> Itera
 
 
 async def _left(
-    context: Context, places: Mapping[str, NodePlace], hosts: set[str], roots: Mapping[str, str]
+    context: PlacementContext, places: Mapping[str, NodePlace], hosts: set[str], roots: Mapping[str, str]
 ) -> list[Misplaced]:
     """Return the root providers that agents have made for hosts that are in no cell, by their names."""
     found = []
     for root in sorted(uuid for uuid, above in roots.items() if uuid == above and uuid not in places):
         if root[_VERSION] != _OF_A_NAME:
             continue
-        tree = await context.ask(PLACEMENT, TreeOf(root))
+        tree = await context.placement.tree(root)
         name = next((each.name for each in tree if each.uuid == root), None)
         if name is None or name in hosts or provider_uuid(name) != root:
             continue
         try:
-            traits = await context.ask(PLACEMENT, TraitsOf(root))
+            traits = await context.placement.traits(root)
         except NotFound:
             continue
         if SHARING_TRAIT not in traits:
@@ -161,13 +160,13 @@ async def _left(
 
 
 async def _wrong_aggregates(
-    context: Context, places: Mapping[str, NodePlace], roots: Mapping[str, str]
+    context: PlacementContext, places: Mapping[str, NodePlace], roots: Mapping[str, str]
 ) -> list[Misplaced]:
     """Return the providers that the mirror of host aggregates has to write."""
     wanted = await context.read(API, ReadMembers())
     present = {}
     for aggregate in sorted(wanted):
-        present[aggregate] = await context.ask(PLACEMENT, ProvidersIn(aggregate))
+        present[aggregate] = await context.placement.providers_in_aggregate(aggregate)
     found = []
     for provider, difference in differences(wanted, present, places.keys()).items():
         if provider not in roots:

@@ -13,12 +13,12 @@ from roost.conductor.audit.findings import (
     MAP_AGAIN,
     Observed,
 )
+from roost.conductor.context import PlacementContext
 from roost.conductor.mapped_again import MapAgain
-from roost.conductor.questions import PLACEMENT, WriteConsumers
 from roost.model.instance import DestroyOrder
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
-from roost.process.context import Context, Routine
+from roost.process.context import Routine
 from roost.scheduler.gateways.running_selection import INSTANCE
 from roost.scheduler.selection.claim_result import is_outage, one_line
 from roost.state.api_database.audit import DONE
@@ -27,7 +27,7 @@ from roost.state.cell_database.claimed_again import ClaimedAgain
 from roost.state.cell_database.orders import GiveOrders
 
 
-async def repair(context: Context, action: str, observed: Observed) -> str:
+async def repair(context: PlacementContext, action: str, observed: Observed) -> str:
     """Make a repair; returns its result.
 
     Raises: `StorageError`, and what placement raises if it cannot be reached: the outcome is unknown then.
@@ -42,14 +42,16 @@ async def repair(context: Context, action: str, observed: Observed) -> str:
     return DONE if refusal is None else f"refused: {refusal}"
 
 
-async def _free_claim(context: Context, observed: Observed) -> str | None:
+async def _free_claim(context: PlacementContext, observed: Observed) -> str | None:
     assert observed.held is not None
     consumer = observed.held.consumer
     await _free(context, observed.instance, consumer.project_id, consumer.user_id, consumer.generation)
     return None
 
 
-async def _free(context: Context, consumer: str, project_id: str, user_id: str, generation: int) -> None:
+async def _free(
+    context: PlacementContext, consumer: str, project_id: str, user_id: str, generation: int
+) -> None:
     write = ConsumerWrite(
         consumer=consumer,
         allocations={},
@@ -57,10 +59,10 @@ async def _free(context: Context, consumer: str, project_id: str, user_id: str, 
         user_id=user_id,
         generation=generation,
     )
-    await context.ask(PLACEMENT, WriteConsumers((write,)))
+    await context.placement.write_allocations((write,))
 
 
-async def _claim_again(context: Context, observed: Observed) -> str | None:
+async def _claim_again(context: PlacementContext, observed: Observed) -> str | None:
     instance = observed.present
     assert instance is not None and instance.selection is not None
     group = None if instance.spec is None else instance.spec.group
@@ -76,7 +78,7 @@ async def _claim_again(context: Context, observed: Observed) -> str | None:
         assignment=instance.selection.assignment,
         mappings=instance.selection.mappings,
     )
-    await context.ask(PLACEMENT, WriteConsumers((write,)))
+    await context.placement.write_allocations((write,))
     # Placement counts from 1, and each write counts.
     written = (generation or 0) + 1
     noted = ClaimedAgain(instance.uuid, instance.attempt, written)
@@ -87,7 +89,7 @@ async def _claim_again(context: Context, observed: Observed) -> str | None:
     return "the instance has changed since"
 
 
-async def _destroy_guest(context: Context, observed: Observed) -> str | None:
+async def _destroy_guest(context: PlacementContext, observed: Observed) -> str | None:
     at = context.clock()
     for cell, guest in observed.strays:
         order = DestroyOrder(guest.instance, guest.attempt, guest.host)
@@ -95,13 +97,13 @@ async def _destroy_guest(context: Context, observed: Observed) -> str | None:
     return None
 
 
-async def _map_again(context: Context, observed: Observed) -> str | None:
+async def _map_again(context: PlacementContext, observed: Observed) -> str | None:
     [(cell, row)] = observed.rows.items()
     is_written = await context.write(API, MapAgain(row, cell, observed.mapping))
     return None if is_written else "the mapping has changed since"
 
 
-_REPAIRS: Mapping[str, Callable[[Context, Observed], Routine[str | None]]] = {
+_REPAIRS: Mapping[str, Callable[[PlacementContext, Observed], Routine[str | None]]] = {
     FREE_CLAIM: _free_claim,
     CLAIM_AGAIN: _claim_again,
     DESTROY_GUEST: _destroy_guest,

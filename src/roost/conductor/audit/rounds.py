@@ -6,9 +6,8 @@ from roost.conductor.audit.audit_reads import AT_ONCE, Look, look
 from roost.conductor.audit.findings import DRY_RUN, Observed, allowed, judged
 from roost.conductor.audit.places import Misplaced, Places, look_at_places
 from roost.conductor.audit.repairs import repair
-from roost.conductor.questions import PLACEMENT, ConsumersOn, ProviderRoots
+from roost.conductor.context import PlacementContext
 from roost.placement.errors import NotFound, PlacementError
-from roost.process.context import Context
 from roost.process.options import OptionStruct, option
 from roost.scheduler.selection.claim_result import is_outage, one_line
 from roost.state.api_database.audit import (
@@ -89,7 +88,7 @@ def audit_tenure(process: str, times: LeaseTimes) -> Tenure:
     return Tenure(LEASE, LEASE, process, times=times, shared=True)
 
 
-async def audit(context: Context, tenure: Tenure, options: AuditOptions) -> None:
+async def audit(context: PlacementContext, tenure: Tenure, options: AuditOptions) -> None:
     """Audit for ever, while this process holds the lease."""
     due = context.monotonic() + options.every
     while True:
@@ -110,7 +109,7 @@ async def audit(context: Context, tenure: Tenure, options: AuditOptions) -> None
             context.log("a round of the audit is broken off", {"error": one_line(error)}, "warning")
 
 
-async def audit_round(context: Context, tenure: Tenure, options: AuditOptions) -> None:
+async def audit_round(context: PlacementContext, tenure: Tenure, options: AuditOptions) -> None:
     """Compare everything once, look at differences again, and make the repairs that are certain.
 
     Raises: `StorageError` of the API database, and what placement raises.
@@ -160,7 +159,7 @@ async def audit_round(context: Context, tenure: Tenure, options: AuditOptions) -
 class _Walk:
     """The first look of a round at everything, in steps."""
 
-    def __init__(self, context: Context, step: float) -> None:
+    def __init__(self, context: PlacementContext, step: float) -> None:
         self._context = context
         self.first = Look([], {}, {})
         self.seen: set[str] = set()
@@ -170,7 +169,7 @@ class _Walk:
 
     async def all(self) -> None:
         """Look at all consumers, mappings and rows."""
-        self.roots = await self._context.ask(PLACEMENT, ProviderRoots())
+        self.roots = await self._context.placement.provider_roots()
         providers = sorted(self.roots)
         for start in range(0, len(providers), AT_ONCE):
             some = providers[start : start + AT_ONCE]
@@ -218,7 +217,7 @@ class _Walk:
 
 
 async def _second_look(
-    context: Context, walk: _Walk, places: Places, settle: float
+    context: PlacementContext, walk: _Walk, places: Places, settle: float
 ) -> tuple[Look, frozenset[Misplaced]]:
     """Look again at the differences. Returns the second look, and the misplaced that both looks saw."""
     suspects = sorted({each.instance for each in walk.first.observed})
@@ -226,7 +225,7 @@ async def _second_look(
     if not suspects and not places.misplaced:
         return again, places.misplaced
     await context.sleep(settle)
-    roots = await context.ask(PLACEMENT, ProviderRoots())
+    roots = await context.placement.provider_roots()
     later = await look_at_places(context, roots) if places.misplaced else places
     for start in range(0, len(suspects), PAGE):
         found = await look(context, suspects[start : start + PAGE], roots)
@@ -238,7 +237,7 @@ async def _second_look(
 
 
 async def _claim_first(
-    context: Context,
+    context: PlacementContext,
     tenure: Tenure,
     lease: HeldLease,
     unclaimed: Collection[tuple[int, AuditFinding, Observed]],
@@ -263,7 +262,7 @@ async def _claim_first(
 
 
 async def _repair(
-    context: Context,
+    context: PlacementContext,
     tenure: Tenure,
     lease: HeldLease,
     finding: AuditFinding,
@@ -289,15 +288,15 @@ async def _repair(
     return result
 
 
-def _tell(context: Context, left: Collection[AuditFinding], asks: str | None) -> None:
+def _tell(context: PlacementContext, left: Collection[AuditFinding], asks: str | None) -> None:
     if asks is not None:
         context.log("the audit asks an operator: roost audit", {"why": asks}, "error")
     elif left:
         context.log("the audit has findings: roost audit", {"findings": len(left)}, "warning")
 
 
-async def _consumers_on(context: Context, provider: str) -> frozenset[str]:
+async def _consumers_on(context: PlacementContext, provider: str) -> frozenset[str]:
     try:
-        return await context.ask(PLACEMENT, ConsumersOn(provider))
+        return await context.placement.consumers_on(provider)
     except NotFound:
         return frozenset()
