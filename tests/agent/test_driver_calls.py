@@ -2,7 +2,7 @@
 
 import asyncio
 
-from roost.agent.driver_calls import DestroyGuest, DriverService, Prepare
+from roost.agent.driver_calls import DriverService
 from support.cells import instance
 
 
@@ -28,12 +28,12 @@ def test_instance_is_destroyed_when_its_build_that_was_left_has_ended() -> None:
     async def run() -> None:
         driver = Careful()
         service = DriverService(driver)
-        building = asyncio.create_task(service.ask(Prepare(instance())))
+        building = asyncio.create_task(service.prepare(instance()))
         for _ in range(3):
             await asyncio.sleep(0)
         building.cancel()
         await asyncio.gather(building, return_exceptions=True)
-        await service.ask(DestroyGuest("i"))
+        await service.destroy("i")
         assert driver.told == ["cleaned up", "destroyed"]
 
     asyncio.run(run())

@@ -9,7 +9,8 @@ import pytest
 import structlog.testing
 
 from roost.agent.errors import BuildFailed
-from roost.agent.host import EMPTY_LIST, NOT_TAKEN, OTHER_DATABASE, TAKEN_BACK
+from roost.agent.host import NOT_TAKEN
+from roost.agent.host_session import EMPTY_LIST, OTHER_DATABASE, TAKEN_BACK
 from roost.agent.persistent_state import KeptSession
 from roost.agent.protocol.errors import EndpointUnavailable, LateMessage, SessionLost, SessionTaken
 from roost.agent.protocol.questions import Confirm, Opening, Poll

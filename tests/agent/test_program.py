@@ -10,10 +10,7 @@ from roost.agent.drivers.driver_loader import load_driver
 from roost.agent.drivers.simulated import SimulatedDriver
 from roost.agent.errors import BuildFailed, StateUnusable
 from roost.agent.persistent_state import (
-    KeepSession,
-    KeepToken,
     KeptSession,
-    LoadSession,
     StateDirectory,
     accept,
 )
@@ -91,8 +88,8 @@ def test_files_of_an_agent_are_its_owners_alone(tmp_path: Path, umask: int) -> N
     before = os.umask(umask)
     try:
         state = StateDirectory(folder)
-        asyncio.run(state.ask(KeepToken("one")))
-        asyncio.run(state.ask(KeepSession(KeptSession())))
+        asyncio.run(state.keep_token("one"))
+        asyncio.run(state.keep_session(KeptSession()))
         state.close()
     finally:
         os.umask(before)
@@ -105,7 +102,7 @@ def test_new_token_of_the_operator_is_used_before_the_kept_ones(tmp_path: Path) 
     state = StateDirectory(tmp_path)
     state.take_given("given")
     for token in ("one", "two"):
-        asyncio.run(state.ask(KeepToken(token)))
+        asyncio.run(state.keep_token(token))
     state.close()
     for given, expected in (
         ("given", ("two", "one")),
@@ -117,7 +114,7 @@ def test_new_token_of_the_operator_is_used_before_the_kept_ones(tmp_path: Path) 
         assert state.tokens == expected
         state.close()
     state = StateDirectory(tmp_path)
-    asyncio.run(state.ask(KeepToken("three")))
+    asyncio.run(state.keep_token("three"))
     state.take_given("newer")
     assert state.tokens == ("three", "newer")
     state.close()
@@ -126,9 +123,9 @@ def test_new_token_of_the_operator_is_used_before_the_kept_ones(tmp_path: Path) 
 def test_state_directory_is_one_agents_and_keeps_what_it_was_told(tmp_path: Path) -> None:
     async def run() -> None:
         state = StateDirectory(tmp_path / "state")
-        await state.ask(KeepSession(KeptSession(nonces=("n",), held="restored")))
+        await state.keep_session(KeptSession(nonces=("n",), held="restored"))
         for token in ("one", "two", "three"):
-            await state.ask(KeepToken(token))
+            await state.keep_token(token)
         with pytest.raises(StateUnusable, match="another agent uses the state directory"):
             StateDirectory(tmp_path / "state")
         with pytest.raises(StateUnusable, match="another agent"):
@@ -137,7 +134,7 @@ def test_state_directory_is_one_agents_and_keeps_what_it_was_told(tmp_path: Path
         accept(tmp_path / "state")
         again = StateDirectory(tmp_path / "state")
         # A new nonce could not take the session over at once.
-        assert await again.ask(LoadSession()) == KeptSession(nonces=("n",), accepted=True)
+        assert await again.load_session() == KeptSession(nonces=("n",), accepted=True)
         assert again.tokens == ("three", "two")
         again.close()
         (tmp_path / "state" / "tokens.json").write_text("[")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.agent.driver_calls import DriverService, FillTree
+from roost.agent.driver_calls import DriverService
 from roost.agent.errors import ProviderConfigConflict
 from roost.agent.protocol.types import SessionKey
 from roost.agent.provider_config import ProviderConfig, read_provider_config
@@ -81,7 +81,7 @@ def test_files_are_applied_after_the_driver(tmp_path: Path) -> None:
     async def fill() -> ProviderTree:
         tree = ProviderTree()
         tree.new_root("host", ROOT)
-        return await DriverService(HeldDriver(), write(tmp_path, LICENSES)).ask(FillTree(tree, "host"))
+        return await DriverService(HeldDriver(), write(tmp_path, LICENSES)).fill_tree(tree, "host")
 
     assert set(asyncio.run(fill()).data("host").inventory) == {"VCPU", "CUSTOM_LICENSE"}
 

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from roost.agent.agent_context import AsyncioAgentContext
 from roost.agent.driver_calls import DriverService
 from roost.agent.errors import BadProviderName
 from roost.agent.persistent_state import MemoryState
@@ -25,7 +26,6 @@ from roost.ledger import LedgerBusy
 from roost.model.inventory import Inventory
 from roost.model.provider_names import provider_uuid
 from roost.placement.service import PlacementService
-from roost.process.asyncio_context import AsyncioContext
 from support.drivers import HeldDriver
 from support.ledgers import claim, opened
 
@@ -74,13 +74,8 @@ class Reporter:
         self.state = MemoryState()
 
     async def report(self, read: tuple[ProviderState, ...] | None = None) -> Reported:
-        services = {
-            "cell": Relayed(self.service).ask,
-            "driver": DriverService(self.driver).ask,
-            "state": self.state.ask,
-        }
         applied = self.state.applied.get("host", {})
-        context = AsyncioContext(lambda name: self.service.ledger.database, services)
+        context = AsyncioAgentContext(Relayed(self.service), DriverService(self.driver), self.state)
         return await report_providers(context, SESSION, "host", ROOT, applied, read=read)
 
 

@@ -6,7 +6,7 @@ import msgspec
 import structlog.testing
 
 from roost.agent.errors import StateUnusable
-from roost.agent.persistent_state import KeepApplied, KeepSession, KeepToken, MemoryState
+from roost.agent.persistent_state import MemoryState
 from roost.agent.protocol.errors import EndpointUnavailable
 from roost.agent.protocol.questions import WriteProviders
 from roost.model.instance import ACTIVE
@@ -24,13 +24,24 @@ class Disk(MemoryState):
     def __init__(self) -> None:
         super().__init__()
         self.full = False
-        self.refused: set[type] = set()
+        self.refused: set[str] = set()
 
-    async def ask(self, question):
+    async def keep_session(self, session):
+        self._check("session")
+        await super().keep_session(session)
+
+    async def keep_applied(self, node, applied):
+        self._check("applied")
+        await super().keep_applied(node, applied)
+
+    async def keep_token(self, token):
+        self._check("token")
+        await super().keep_token(token)
+
+    def _check(self, what: str) -> None:
         if self.full:
-            self.refused.add(type(question))
+            self.refused.add(what)
             raise StateUnusable("no space left on device")
-        return await super().ask(question)
 
 
 def test_disk_that_was_full_ends_nothing_of_an_agent(tmp_path) -> None:
@@ -48,7 +59,7 @@ def test_disk_that_was_full_ends_nothing_of_an_agent(tmp_path) -> None:
                 async with world.running(times=times) as hosting:
                     disk.full = True
                     amounts[0] = 8
-                    await until(lambda: disk.refused >= {KeepSession, KeepApplied, KeepToken})
+                    await until(lambda: disk.refused >= {"session", "applied", "token"})
                     disk.full = False
                     tokens = disk.tokens
                     await until(lambda: disk.tokens != tokens)

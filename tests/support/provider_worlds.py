@@ -6,8 +6,6 @@ from typing import Any
 import msgspec
 
 from roost.agent.applied import Applied
-from roost.agent.driver_calls import FillTree
-from roost.agent.persistent_state import KeepApplied
 from roost.agent.protocol.questions import ReadTree, WriteProviders
 from roost.agent.protocol.types import (
     CreateProvider,
@@ -49,29 +47,29 @@ class ProviderWorld(SteppedContext):
             step = routine.send(None)
             while most is None or most > 0:
                 most = None if most is None else most - 1
-                answer = self._answer(*step.arguments)
+                answer = self._answer(step.name, *step.arguments)
                 step = routine.send(answer)
         except StopIteration as ended:
             return ended.value
         routine.close()
         return None
 
-    def _answer(self, service: str, question: Any) -> Any:
-        match service, question:
-            case "cell", ReadTree():
+    def _answer(self, *call: Any) -> Any:
+        match call:
+            case "cell.ask", ReadTree():
                 return tuple(self.states.values())
-            case "cell", WriteProviders(_, _, writes):
+            case "cell.ask", WriteProviders(_, _, writes):
                 if self.between is not None:
                     others, self.between = self.between, None
                     others()
                 return self._write(writes)
-            case "driver", FillTree(tree, _):
+            case "driver.fill_tree", tree, _:
                 self.fill(tree)
                 return tree
-            case "state", KeepApplied(_, applied):
+            case "state.keep_applied", _, applied:
                 self.kept = applied
             case _:
-                raise TypeError(f"unexpected question {question!r}")
+                raise TypeError(f"unexpected call {call!r}")
         return None
 
     def change(self, uuid: str, **changes: Any) -> None:

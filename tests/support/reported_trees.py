@@ -10,7 +10,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from roost.agent.driver_calls import FillTree, ReshapeTree
+from roost.agent.agent_context import AsyncioAgentContext
+from roost.agent.driver_calls import ConsumerRecords
 from roost.agent.errors import ReshapeNeeded, ReshapeRefused
 from roost.agent.persistent_state import MemoryState
 from roost.agent.protocol.questions import ReadClaims, ReadTree, Reshape, WriteProviders
@@ -19,7 +20,6 @@ from roost.agent.provider_report import report_providers
 from roost.agent.provider_tree import ProviderTree
 from roost.conductor.agent_endpoint.relay import ProviderRelay
 from roost.placement.client import HttpPlacement
-from roost.process.asyncio_context import AsyncioContext
 from roost.web.auth.credentials import FixedCredentials
 from support.told_calls import Asked, within
 
@@ -52,12 +52,8 @@ class Reporting:
             relay = ProviderRelay(placement)
             for number, operations in enumerate(updates, 1):
                 moving = moves if number == len(updates) else ()
-                services = {
-                    "cell": lambda question: self._relayed(relay, question),
-                    "driver": lambda question, of=operations, by=moving: self._driven(question, of, by),
-                    "state": state.ask,
-                }
-                context = AsyncioContext(lambda name: None, services)  # type: ignore[arg-type, return-value]
+                driver = _Driver(self._service, self._done, operations, moving)
+                context = AsyncioAgentContext(_Cell(relay), driver, state)  # type: ignore[arg-type]
                 applied = state.applied.get(self._name, {})
                 try:
                     reported = await report_providers(
@@ -69,35 +65,58 @@ class Reporting:
                 outcomes.append("; ".join(refusals) or None)
         return outcomes
 
-    async def _relayed(self, relay: ProviderRelay, question: Any) -> Any:
+
+class _Cell:
+    """The endpoint of a cell, as far as reports need it."""
+
+    def __init__(self, relay: ProviderRelay) -> None:
+        self._relay = relay
+
+    async def ask(self, question: Any) -> Any:
         match question:
             case ReadTree(root=root):
-                return await relay.read(root)
+                return await self._relay.read(root)
             case WriteProviders(root=root, writes=writes):
-                return await relay.write(root, writes)
+                return await self._relay.write(root, writes)
             case ReadClaims(root=root):
-                return await relay.claims(root)
+                return await self._relay.claims(root)
             case Reshape(root=root, inventories=inventories, claims=claims):
-                return Reshaped(await relay.reshape(root, inventories, claims))
+                return Reshaped(await self._relay.reshape(root, inventories, claims))
         raise TypeError(f"unexpected question {question!r}")
 
-    async def _driven(self, question: Any, operations: Operations, moves: Sequence[Sequence[Any]]) -> Any:
-        assert isinstance(question, FillTree | ReshapeTree)
-        if isinstance(question, FillTree) and any(
-            name in question.tree.data(source).inventory for _, name, source, _ in moves
-        ):
+
+class _Driver:
+    """The driver of a host, as far as reports need it."""
+
+    def __init__(
+        self, service: Asked, done: set[str], operations: Operations, moves: Sequence[Sequence[Any]]
+    ) -> None:
+        self._service = service
+        self._done = done
+        self._operations = operations
+        self._moves = moves
+
+    async def fill_tree(self, tree: ProviderTree, node: str) -> ProviderTree:
+        if any(name in tree.data(source).inventory for _, name, source, _ in self._moves):
             raise ReshapeNeeded("claims are to move")
-        for method, arguments in operations:
+        await self._change(tree)
+        return tree
+
+    async def reshape_tree(
+        self, tree: ProviderTree, node: str, allocations: ConsumerRecords
+    ) -> tuple[ProviderTree, ConsumerRecords]:
+        await self._change(tree)
+        for move in self._moves:
+            move_claim(allocations, *move)
+        return tree, allocations
+
+    async def _change(self, tree: ProviderTree) -> None:
+        for method, arguments in self._operations:
             if method != "once":
-                change(question.tree, method, arguments)
+                change(tree, method, arguments)
             elif arguments[0] not in self._done:
                 self._done.add(arguments[0])
                 await asyncio.to_thread(ask, self._service, *arguments[1:])
-        if isinstance(question, FillTree):
-            return question.tree
-        for move in moves:
-            move_claim(question.allocations, *move)
-        return question.tree, question.allocations
 
 
 def change(tree: ProviderTree, method: str, arguments: Sequence[Any]) -> None:

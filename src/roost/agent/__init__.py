@@ -3,7 +3,8 @@
 program              the process of agents: hosts, tokens, state directories
 options              options of the group ``agent``
 hosted_agents        runs the agents of one process
-host                 the state machine of one host: its session, polls and reports
+host                 the agent of one host: its polls and reports
+host_session         the states of an agent as a table, and what one session knows
 workload             orders under way on a host, and their results
 outbox               results on their way to the cell
 health               the report of a node for the scheduler: metrics, hardware, guests
@@ -17,7 +18,8 @@ tree_provider        one provider of such a tree
 provider_config      custom inventories and traits from operators' YAML files
 applied              providers, traits and inventories that an agent itself has written
 persistent_state     session, tokens and applied providers in the state directory
-driver_calls         calls of the machine to the driver
+agent_context        the context of an agent: a process with the endpoint, the driver and the state
+driver_calls         the driver as the agent calls it
 hardware             NUMA cells and PCI devices that a driver reports
 attached             ports and accelerators of a guest, for drivers that plug them in
 toml_file            TOML files as typed values

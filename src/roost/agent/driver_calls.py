@@ -1,8 +1,8 @@
-"""Calls of a host's machine to its driver, and the service that carries them out by a `Driver`."""
+"""The driver of a host as its agent calls it, and the service that passes the calls to a `Driver`."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Collection, Coroutine
+from typing import Any, Protocol
 
 from roost.agent.drivers import CapableDriver, Driver
 from roost.agent.errors import BuildEnded
@@ -11,81 +11,58 @@ from roost.agent.provider_config import ProviderConfig
 from roost.agent.provider_tree import ProviderTree
 from roost.model.instance import Instance
 from roost.model.vocabulary import NODE_TRAIT
-from roost.process.context import Call, UnknownService
-
-T = TypeVar("T")
-
-
-class FillTree(Call[ProviderTree], frozen=True):
-    """Have the driver change the tree of a node, which begins as placement has it. Answers the tree.
-
-    Raises `ReshapeNeeded`.
-    """
-
-    tree: ProviderTree
-    node: str
-
 
 ConsumerRecords = dict[str, dict[str, Any]]
 """Allocations by consumer, each in the form of ``GET /allocations/{consumer}``."""
 
 
-class ReshapeTree(Call[tuple[ProviderTree, ConsumerRecords]], frozen=True):
-    """Have the driver change the tree of a node and its consumers' allocations. Answers both.
+class DriverCalls(Protocol):
+    """The driver of a host, as its agent calls it. Each call raises what the driver raises."""
 
-    Raises `ReshapeRefused`.
-    """
+    async def fill_tree(self, tree: ProviderTree, node: str) -> ProviderTree:
+        """Have the driver change the tree of a node, which begins as placement has it. Returns the tree.
 
-    tree: ProviderTree
-    node: str
-    allocations: ConsumerRecords
+        Raises `ReshapeNeeded`.
+        """
 
+    async def reshape_tree(
+        self, tree: ProviderTree, node: str, allocations: ConsumerRecords
+    ) -> tuple[ProviderTree, ConsumerRecords]:
+        """Have the driver change the tree of a node and its consumers' allocations. Returns both.
 
-class ListNodes(Call[dict[str, str] | None], frozen=True):
-    """The root provider of each node of the host, by the node's name; None if the host is its only node."""
+        Raises `ReshapeRefused`.
+        """
 
+    async def nodes(self) -> dict[str, str] | None:
+        """Return the root provider of each node by the node's name; None if the host is its only node."""
 
-class Guests(Call[dict[str, int]], frozen=True):
-    """The guests that run on the host: instance -> attempt."""
+    async def guests(self) -> dict[str, int]:
+        """Return the guests that run on the host: instance -> attempt."""
 
+    async def metrics(self) -> dict[str, float]:
+        """Return named numbers for the metrics weigher."""
 
-class ReadMetrics(Call[dict[str, float]], frozen=True):
-    """Named numbers for the metrics weigher."""
+    async def hardware(self) -> Hardware | None:
+        """Return the NUMA cells and PCI devices of the host; None if the driver reports none."""
 
+    async def recover(self, instances: Collection[Instance]) -> None:
+        """Tell the driver after a start of the agent which instances the cell has on the host."""
 
-class ReadHardware(Call[Hardware | None], frozen=True):
-    """The NUMA cells and PCI devices of the host; None if the driver reports none."""
+    async def prepare(self, instance: Instance) -> None:
+        """Prepare a guest up to its start. Raises `BuildFailed`, `BuildEnded`."""
 
+    async def start(self, instance: Instance) -> None:
+        """Start a guest that is prepared. Raises `BuildFailed`, `BuildEnded`."""
 
-class Recover(Call[None], frozen=True):
-    """Tell the driver after a start of the agent which instances the cell has on the host."""
+    async def destroy(self, instance: str) -> None:
+        """Remove every trace of an instance.
 
-    instances: tuple[Instance, ...]
-
-
-class Prepare(Call[None], frozen=True):
-    """Prepare a guest up to its start. Raises `BuildFailed`, `BuildEnded`."""
-
-    instance: Instance
-
-
-class StartGuest(Call[None], frozen=True):
-    """Start a guest that is prepared. Raises `BuildFailed`, `BuildEnded`."""
-
-    instance: Instance
-
-
-class DestroyGuest(Call[None], frozen=True):
-    """Remove every trace of an instance.
-
-    A prepare or start of it that is under way ends first (`BuildEnded`).
-    """
-
-    instance: str
+        A prepare or start of it that is under way ends first (`BuildEnded`).
+        """
 
 
 class DriverService:
-    """Answers the questions about one host by calling its driver."""
+    """Passes the calls to a driver, and ends builds whose instances are destroyed."""
 
     def __init__(self, driver: Driver, config: ProviderConfig | None = None) -> None:
         """``config``: inventories and traits that operators add to those of the driver."""
@@ -93,33 +70,46 @@ class DriverService:
         self._config = config or ProviderConfig()
         self._building: dict[str, asyncio.Task[None]] = {}
 
-    async def ask(self, question: Call[Any]) -> Any:
-        """Return the answer. Raises what the driver raises, and `UnknownService` for another question."""
-        match question:
-            case FillTree(tree, node):
-                self._driver.update_provider_tree(tree, node)
-                return self._completed(tree, node)
-            case ReshapeTree(tree, node, allocations):
-                self._driver.update_provider_tree(tree, node, allocations)
-                return self._completed(tree, node), allocations
-            case ListNodes():
-                nodes = self._driver.nodes()
-                return None if nodes is None else dict(nodes)
-            case Guests():
-                return dict(self._driver.guests())
-            case ReadMetrics():
-                return dict(self._driver.metrics())
-            case ReadHardware():
-                return self._driver.hardware()
-            case Recover(instances):
-                return await self._driver.recover(instances)
-            case Prepare(instance):
-                return await self._build(instance.uuid, self._driver.prepare(instance))
-            case StartGuest(instance):
-                return await self._build(instance.uuid, self._driver.start(instance))
-            case DestroyGuest(instance):
-                return await self._destroy(instance)
-        raise UnknownService(f"a driver does not answer {type(question).__name__}")
+    async def fill_tree(self, tree: ProviderTree, node: str) -> ProviderTree:
+        """Have the driver change the tree of a node."""
+        self._driver.update_provider_tree(tree, node)
+        return self._completed(tree, node)
+
+    async def reshape_tree(
+        self, tree: ProviderTree, node: str, allocations: ConsumerRecords
+    ) -> tuple[ProviderTree, ConsumerRecords]:
+        """Have the driver change the tree of a node and its consumers' allocations."""
+        self._driver.update_provider_tree(tree, node, allocations)
+        return self._completed(tree, node), allocations
+
+    async def nodes(self) -> dict[str, str] | None:
+        """Return the root provider of each node."""
+        nodes = self._driver.nodes()
+        return None if nodes is None else dict(nodes)
+
+    async def guests(self) -> dict[str, int]:
+        """Return the guests that run on the host."""
+        return dict(self._driver.guests())
+
+    async def metrics(self) -> dict[str, float]:
+        """Return named numbers for the metrics weigher."""
+        return dict(self._driver.metrics())
+
+    async def hardware(self) -> Hardware | None:
+        """Return the NUMA cells and PCI devices of the host."""
+        return self._driver.hardware()
+
+    async def recover(self, instances: Collection[Instance]) -> None:
+        """Tell the driver which instances the cell has on the host."""
+        await self._driver.recover(instances)
+
+    async def prepare(self, instance: Instance) -> None:
+        """Prepare a guest up to its start."""
+        await self._build(instance.uuid, self._driver.prepare(instance))
+
+    async def start(self, instance: Instance) -> None:
+        """Start a guest that is prepared."""
+        await self._build(instance.uuid, self._driver.start(instance))
 
     def _completed(self, tree: ProviderTree, node: str) -> ProviderTree:
         """Add a compute node's trait, the driver's capabilities and the operators' configuration to a tree.
@@ -136,7 +126,7 @@ class DriverService:
 
     async def _build(self, instance: str, work: Coroutine[Any, Any, None]) -> None:
         task = self._building[instance] = asyncio.create_task(work)
-        # Removed only at its end: a cancelled driver may take time to clean up, and `_destroy` waits for it.
+        # Removed only at its end: a cancelled driver may take time to clean up, and `destroy` waits for it.
         task.add_done_callback(lambda _: self._ended(instance, task))
         try:
             await asyncio.wait([task])
@@ -151,7 +141,8 @@ class DriverService:
         if self._building.get(instance) is task:
             del self._building[instance]
 
-    async def _destroy(self, instance: str) -> None:
+    async def destroy(self, instance: str) -> None:
+        """End the build of an instance, and remove every trace of it."""
         if (task := self._building.get(instance)) is not None:
             _end(task)
             await asyncio.wait([task])

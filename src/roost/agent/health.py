@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from roost.agent.driver_calls import ListNodes, ReadHardware, ReadMetrics
+from roost.agent.agent_context import AgentContext
 from roost.agent.hardware import Hardware
 from roost.agent.troubles import Troubles
 from roost.model.assignment import digest
@@ -13,7 +13,6 @@ from roost.model.node import NodeInstance, NodeReport
 from roost.model.provider_names import provider_uuid
 from roost.model.text import is_storable
 from roost.model.vocabulary import MAX_NAME
-from roost.process.context import Context
 
 _NO_HARDWARE = "the driver cannot tell its hardware"
 _NO_NODES = "the driver cannot tell its nodes"
@@ -32,16 +31,16 @@ class DriverFacts(msgspec.Struct, frozen=True):
     metrics: dict[str, float]
 
 
-async def read_facts(context: Context, host: str, troubles: Troubles) -> DriverFacts:
+async def read_facts(context: AgentContext, host: str, troubles: Troubles) -> DriverFacts:
     """Ask the driver. Log and leave out what it fails to report: that must not stop the heartbeat."""
     nodes = await _nodes(context, host, troubles)
     hardware = await _hardware(context, troubles)
     return DriverFacts(nodes, hardware, await _metrics(context, troubles))
 
 
-async def read_nodes(context: Context, host: str) -> dict[str, str]:
+async def read_nodes(context: AgentContext, host: str) -> dict[str, str]:
     """Return the root of each node of a host by the node's name. Raises what the driver raises."""
-    nodes = await context.ask("driver", ListNodes())
+    nodes = await context.driver.nodes()
     return {host: provider_uuid(host)} if nodes is None else nodes
 
 
@@ -107,7 +106,7 @@ def _report(
     )
 
 
-async def _nodes(context: Context, host: str, troubles: Troubles) -> dict[str, str] | None:
+async def _nodes(context: AgentContext, host: str, troubles: Troubles) -> dict[str, str] | None:
     try:
         nodes = await read_nodes(context, host)
     except Exception as error:
@@ -117,9 +116,9 @@ async def _nodes(context: Context, host: str, troubles: Troubles) -> dict[str, s
     return nodes
 
 
-async def _hardware(context: Context, troubles: Troubles) -> Hardware | None:
+async def _hardware(context: AgentContext, troubles: Troubles) -> Hardware | None:
     try:
-        hardware = await context.ask("driver", ReadHardware())
+        hardware = await context.driver.hardware()
     except Exception as error:
         # Then no claim is assigned any of it.
         troubles.tell(_NO_HARDWARE, error, "error")
@@ -128,9 +127,9 @@ async def _hardware(context: Context, troubles: Troubles) -> Hardware | None:
     return hardware
 
 
-async def _metrics(context: Context, troubles: Troubles) -> dict[str, float]:
+async def _metrics(context: AgentContext, troubles: Troubles) -> dict[str, float]:
     try:
-        metrics = await context.ask("driver", ReadMetrics())
+        metrics = await context.driver.metrics()
     except Exception as error:
         troubles.tell(_NO_METRICS, error, "error")
         return {}

@@ -4,33 +4,25 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
+from roost.agent.agent_context import AsyncioAgentContext
 from roost.agent.driver_calls import DriverService
 from roost.agent.drivers import Driver
 from roost.agent.host import HostAgent, start_topic
 from roost.agent.options import AgentTimes
-from roost.agent.persistent_state import MemoryState
-from roost.agent.protocol.endpoint import CellEndpoint
+from roost.agent.persistent_state import AgentState, MemoryState
+from roost.agent.protocol.endpoint import Call, CellEndpoint
 from roost.agent.protocol.errors import AgentProtocolError
 from roost.agent.protocol.questions import Closing
 from roost.agent.provider_config import ProviderConfig
-from roost.process.asyncio_context import AsyncioContext, Transactor
-from roost.process.context import Call, Service
-
-
-class AgentState(Protocol):
-    """Answers the questions of `roost.agent.persistent_state`: a directory, or memory."""
-
-    async def ask(self, question: Call[Any]) -> Any:
-        """Return the answer. Raises `StateUnusable`."""
 
 
 class HostedAgent(NamedTuple):
     """An agent and its context."""
 
     agent: HostAgent
-    context: AsyncioContext
+    context: AsyncioAgentContext
 
 
 class HostedAgents:
@@ -51,12 +43,9 @@ class HostedAgents:
         self.agents: dict[str, HostedAgent] = {}
         self._endpoints = {host: endpoint for host, endpoint, _, _ in hosts}
         for host, endpoint, driver, state in hosts:
-            services: dict[str, Service] = {
-                "cell": endpoint.ask,
-                "driver": DriverService(driver, config).ask,
-                "state": (state or MemoryState()).ask,
-            }
-            context = AsyncioContext(_no_database, services, monotonic=monotonic)
+            context = AsyncioAgentContext(
+                endpoint, DriverService(driver, config), state or MemoryState(), monotonic=monotonic
+            )
             self.agents[host] = HostedAgent(HostAgent(context, host, times=times), context)
 
     async def run(self) -> None:
@@ -88,7 +77,3 @@ class HostedAgents:
             wakes = context.listen(start_topic(agent.host))
             while not (agent.polled and agent.reported):
                 await wakes.wait(1.0)
-
-
-def _no_database(name: str) -> Transactor:
-    raise LookupError(f"an agent has no database {name}")

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
+from roost.agent.agent_context import AgentContext
 from roost.agent.applied import Applied
 from roost.agent.errors import ReshapeRefused
-from roost.agent.persistent_state import LoadApplied
 from roost.agent.protocol.types import ProviderState, SessionKey
 from roost.agent.provider_report import report_providers
 from roost.model.text import error_text
-from roost.process.context import Context
 
 AT_ONCE = 16
 """Nodes whose providers are reported at the same time, so that one commit may have changes of several."""
@@ -38,7 +37,9 @@ class NodeProviders:
     made: later its providers do not move, as its options are read at the start.
     """
 
-    def __init__(self, context: Context, host: str, refresh: float, may_reshape: Callable[[], bool]) -> None:
+    def __init__(
+        self, context: AgentContext, host: str, refresh: float, may_reshape: Callable[[], bool]
+    ) -> None:
         self._context = context
         self._host = host
         self._may_reshape = may_reshape
@@ -96,7 +97,7 @@ class NodeProviders:
         if read is None:
             read_at = began
         if (applied := self._applied.get(node)) is None:
-            applied = await self._context.ask("state", LoadApplied(node))
+            applied = await self._context.state.load_applied(node)
         reported = await report_providers(
             self._context,
             session,

@@ -1,10 +1,10 @@
 """The results of a host's work on their way to its cell: which poll carries which of them."""
 
+from roost.agent.agent_context import AgentContext
 from roost.agent.protocol.questions import Poll
 from roost.agent.protocol.types import Destroyed
 from roost.agent.workload import AgentWorkload
 from roost.model.instance import BuildResult
-from roost.process.context import Context
 
 
 class Outbox:
@@ -19,7 +19,7 @@ class Outbox:
     back.
     """
 
-    def __init__(self, context: Context, work: AgentWorkload, topic: str, seconds: float) -> None:
+    def __init__(self, context: AgentContext, work: AgentWorkload, topic: str, seconds: float) -> None:
         self._context = context
         self._work = work
         self._done = context.listen(topic)

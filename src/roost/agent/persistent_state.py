@@ -4,7 +4,7 @@ import fcntl
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -13,7 +13,6 @@ from roost.agent.errors import StateUnusable
 from roost.agent.protocol.types import HistoryPosition
 from roost.model.provider_names import provider_uuid
 from roost.model.token import token_digest
-from roost.process.context import Call, UnknownService
 from roost.process.durable_file import replace_file, why_no_directory
 
 T = TypeVar("T")
@@ -43,63 +42,56 @@ class KeptSession(msgspec.Struct, frozen=True, omit_defaults=True):
     refused: dict[str, str] = {}
 
 
-class LoadSession(Call[KeptSession], frozen=True):
-    """Read the session that was kept last."""
+class AgentState(Protocol):
+    """The durable state of an agent: a directory, or memory. Each call raises `StateUnusable`."""
 
+    async def load_session(self) -> KeptSession:
+        """Return the session that was kept last."""
 
-class KeepSession(Call[None], frozen=True):
-    """Keep this session."""
+    async def keep_session(self, session: KeptSession) -> None:
+        """Keep this session."""
 
-    session: KeptSession
+    async def load_applied(self, node: str) -> Applied:
+        """Return the applied providers of a node, by the node's name."""
 
+    async def keep_applied(self, node: str, applied: Applied) -> None:
+        """Keep the applied providers of a node."""
 
-class LoadApplied(Call[Applied], frozen=True):
-    """Read the applied providers of a node, by the node's name."""
-
-    node: str
-
-
-class KeepApplied(Call[None], frozen=True):
-    """Keep the applied providers of a node."""
-
-    node: str
-    applied: Applied
-
-
-class KeepToken(Call[None], frozen=True):
-    """Keep a new token of the host, and the one before."""
-
-    token: str
+    async def keep_token(self, token: str) -> None:
+        """Keep a new token of the host, and the one before."""
 
 
 class MemoryState:
-    """Answers the questions from memory, for hosts that are simulated in one process."""
+    """The state of a host that is simulated in one process, in memory."""
 
     def __init__(self) -> None:
         self.session = KeptSession()
         self.applied: dict[str, Applied] = {}
         self.tokens: tuple[str, ...] = ()
 
-    async def ask(self, question: Call[Any]) -> Any:
-        """Return the answer. Raises `UnknownService` for another question."""
-        match question:
-            case LoadSession():
-                return self.session
-            case KeepSession(session):
-                self.session = session
-            case LoadApplied(node):
-                return self.applied.get(node, {})
-            case KeepApplied(node, applied):
-                self.applied[node] = applied
-            case KeepToken(token):
-                self.tokens = (token, *self.tokens)[:KEPT_TOKENS]
-            case _:
-                raise UnknownService(f"a state does not answer {type(question).__name__}")
-        return None
+    async def load_session(self) -> KeptSession:
+        """Return the session that was kept last."""
+        return self.session
+
+    async def keep_session(self, session: KeptSession) -> None:
+        """Keep this session."""
+        self.session = session
+
+    async def load_applied(self, node: str) -> Applied:
+        """Return the applied providers of a node."""
+        return self.applied.get(node, {})
+
+    async def keep_applied(self, node: str, applied: Applied) -> None:
+        """Keep the applied providers of a node."""
+        self.applied[node] = applied
+
+    async def keep_token(self, token: str) -> None:
+        """Keep a new token of the host, and the one before."""
+        self.tokens = (token, *self.tokens)[:KEPT_TOKENS]
 
 
 class StateDirectory:
-    """Answers the questions from files in a directory, which it locks against other agents.
+    """The state of an agent in the files of a directory, which it locks against other agents.
 
     A file is replaced as a whole, durably. ``tokens``: the tokens that the cell has given, and a newer one
     of an operator; newest first.
@@ -133,24 +125,27 @@ class StateDirectory:
         """Unlock the directory."""
         os.close(self._lock)
 
-    async def ask(self, question: Call[Any]) -> Any:
-        """Return the answer. Raises `StateUnusable`, and `UnknownService` for another question."""
-        match question:
-            case LoadSession():
-                return self.load_session()
-            case KeepSession(session):
-                self.keep_session(session)
-            case LoadApplied(node):
-                return self._load(_file_of(node), Applied, dict)
-            case KeepApplied(node, applied):
-                self._keep(_file_of(node), applied)
-            case KeepToken(token):
-                tokens = (token, *self.tokens)[:KEPT_TOKENS]
-                self._keep(TOKENS, tokens)
-                self.tokens = tokens
-            case _:
-                raise UnknownService(f"a state does not answer {type(question).__name__}")
-        return None
+    async def load_session(self) -> KeptSession:
+        """Return the session that was kept last. Raises `StateUnusable`."""
+        return self._load(SESSION, KeptSession, KeptSession)
+
+    async def keep_session(self, session: KeptSession) -> None:
+        """Keep this session. Raises `StateUnusable`."""
+        self._keep(SESSION, session)
+
+    async def load_applied(self, node: str) -> Applied:
+        """Return the applied providers of a node. Raises `StateUnusable`."""
+        return self._load(_file_of(node), Applied, dict)
+
+    async def keep_applied(self, node: str, applied: Applied) -> None:
+        """Keep the applied providers of a node. Raises `StateUnusable`."""
+        self._keep(_file_of(node), applied)
+
+    async def keep_token(self, token: str) -> None:
+        """Keep a new token of the host, and the one before. Raises `StateUnusable`."""
+        tokens = (token, *self.tokens)[:KEPT_TOKENS]
+        self._keep(TOKENS, tokens)
+        self.tokens = tokens
 
     def take_given(self, token: str) -> None:
         """Take a token from an operator. One that differs from that of the last start is tried first.
@@ -166,13 +161,9 @@ class StateDirectory:
             self.tokens = tokens
         self._keep(GIVEN, digest)
 
-    def load_session(self) -> KeptSession:
-        """Return the session that was kept last. Raises `StateUnusable`."""
-        return self._load(SESSION, KeptSession, KeptSession)
-
-    def keep_session(self, session: KeptSession) -> None:
-        """Keep this session. Raises `StateUnusable`."""
-        self._keep(SESSION, session)
+    def keep_accepted(self, session: KeptSession) -> None:
+        """Keep that an operator has accepted the cell's state after a session. Raises `StateUnusable`."""
+        self._keep(SESSION, KeptSession(nonces=session.nonces, accepted=True))
 
     def _load(self, name: str, kind: Any, otherwise: Callable[[], T]) -> T:
         return _decoded(self._directory / name, kind, otherwise)
@@ -197,8 +188,8 @@ def accept(directory: Path) -> None:
     """
     state = StateDirectory(directory)
     try:
-        session = state.load_session()
-        state.keep_session(KeptSession(nonces=session.nonces, accepted=True))
+        session = kept_session(directory)
+        state.keep_accepted(session)
     finally:
         state.close()
 

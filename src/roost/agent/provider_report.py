@@ -1,12 +1,11 @@
-"""The state machine that brings placement in line with the providers that a driver reports of a node."""
+"""Brings placement in line with the providers that a driver reports of a node."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from roost.agent.agent_context import AgentContext
 from roost.agent.applied import Applied, AppliedProvider
-from roost.agent.driver_calls import FillTree
 from roost.agent.errors import BadProviderName, ReshapeNeeded, ReshapePostponed, ReshapeRefused
-from roost.agent.persistent_state import KeepApplied
 from roost.agent.protocol.questions import ReadTree, WriteProviders
 from roost.agent.protocol.types import (
     CreateProvider,
@@ -30,7 +29,6 @@ from roost.agent.tree_reshape import (
 )
 from roost.model.text import is_storable
 from roost.model.vocabulary import DISABLED_TRAIT, MAX_NAME
-from roost.process.context import Context
 
 ATTEMPTS = 5
 """Times that one report reads and merges a tree, if others change it meanwhile."""
@@ -48,7 +46,7 @@ class Reported(NamedTuple):
 
 
 async def report_providers(
-    context: Context,
+    context: AgentContext,
     session: SessionKey,
     node: str,
     root: str,
@@ -77,10 +75,10 @@ async def report_providers(
     is_unfinished = False
     sharing: tuple[str, ...] = ()
     for _ in range(ATTEMPTS + (read is not None)):
-        there = read if read is not None else await context.ask("cell", ReadTree(session, root, sharing))
+        there = read if read is not None else await context.cell.ask(ReadTree(session, root, sharing))
         moved: dict[str, MovedClaim] | None = None
         try:
-            tree = await context.ask("driver", FillTree(_tree(there, node, root), node))
+            tree = await context.driver.fill_tree(_tree(there, node, root), node)
         except ReshapeNeeded as error:
             needed = error
             if may_reshape is not None and not may_reshape():
@@ -127,10 +125,10 @@ async def report_providers(
             unchanged = there
             break
         if planned.ahead != now:
-            await context.ask("state", KeepApplied(node, planned.ahead))
+            await context.state.keep_applied(node, planned.ahead)
         now, refusals, is_outdated = await _write(context, session, root, planned.writes, planned.before)
         if now != planned.ahead:
-            await context.ask("state", KeepApplied(node, now))
+            await context.state.keep_applied(node, now)
         if not is_outdated:
             break
     if is_unfinished:
@@ -152,7 +150,7 @@ class _Reshaping(NamedTuple):
 
 
 async def _reshape(
-    context: Context, session: SessionKey, node: str, root: str, wanted: _Reshaping
+    context: AgentContext, session: SessionKey, node: str, root: str, wanted: _Reshaping
 ) -> tuple[Applied, bool] | None:
     """Make one step of a reshape: the writes that come before it, or the reshape itself.
 
@@ -163,9 +161,9 @@ async def _reshape(
     if first := before_reshape(planned):
         if too_late is not None:
             raise too_late
-        await context.ask("state", KeepApplied(node, planned.ahead))
+        await context.state.keep_applied(node, planned.ahead)
         now, refusals, is_outdated = await _write(context, session, root, first, planned.before)
-        await context.ask("state", KeepApplied(node, now))
+        await context.state.keep_applied(node, now)
         if refusals and not is_outdated:
             raise ReshapeRefused("; ".join(refusals))
         return now, True
@@ -194,7 +192,7 @@ def _unread_roots(
 
 
 async def _write(
-    context: Context, session: SessionKey, root: str, planned: Sequence[PlannedWrite], applied: Applied
+    context: AgentContext, session: SessionKey, root: str, planned: Sequence[PlannedWrite], applied: Applied
 ) -> tuple[Applied, tuple[str, ...], bool]:
     """Make writes. Returns the applied providers, the refusals, and whether others changed a provider."""
     now = dict(applied)
@@ -204,7 +202,7 @@ async def _write(
         writes = tuple(each.write for each in left if each.write is not None)
         written = Written(0)
         if writes:
-            written = await context.ask("cell", WriteProviders(session, root, writes))
+            written = await context.cell.ask(WriteProviders(session, root, writes))
         done = written.done
         while left and (left[0].write is None or done):
             done -= left[0].write is not None

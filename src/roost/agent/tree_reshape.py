@@ -1,4 +1,4 @@
-"""The state machine that reshapes a node's tree: inventories change and claims move in one write.
+"""Reshapes a node's tree: inventories change and claims move in one write.
 
 New providers are created first, without inventories, so that nothing is claimed of them yet. Then placement
 changes all inventories and claims at once, or nothing. The rest, traits of old providers and deletions, is an
@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from roost.agent.agent_context import AgentContext
 from roost.agent.applied import NOTHING, Applied
-from roost.agent.driver_calls import ConsumerRecords, ReshapeTree
+from roost.agent.driver_calls import ConsumerRecords
 from roost.agent.errors import ReshapeRefused
-from roost.agent.persistent_state import KeepApplied
 from roost.agent.protocol.questions import ReadClaims, Reshape
 from roost.agent.protocol.types import (
     CreateProvider,
@@ -30,7 +30,6 @@ from roost.agent.protocol.types import (
 from roost.agent.provider_merge import Plan, PlannedWrite
 from roost.agent.provider_tree import ProviderTree
 from roost.model.reshape import counted_class
-from roost.process.context import Context
 
 
 class Moved(NamedTuple):
@@ -41,15 +40,15 @@ class Moved(NamedTuple):
 
 
 async def move_claims(
-    context: Context, session: SessionKey, node: str, root: str, tree: ProviderTree
+    context: AgentContext, session: SessionKey, node: str, root: str, tree: ProviderTree
 ) -> Moved:
     """Have the driver change a tree and move the claims on it. ``tree``: the tree as placement has it.
 
     Raises `ReshapeRefused`, and what ``cell`` and the driver raise.
     """
-    claims: dict[str, TreeClaim] = await context.ask("cell", ReadClaims(session, root))
+    claims: dict[str, TreeClaim] = await context.cell.ask(ReadClaims(session, root))
     records = {consumer: _record(each) for consumer, each in claims.items()}
-    tree, records = await context.ask("driver", ReshapeTree(tree, node, records))
+    tree, records = await context.driver.reshape_tree(tree, node, records)
     if records.keys() != claims.keys():
         odd = sorted(records.keys() ^ claims.keys())
         raise ReshapeRefused(f"the driver has added or left out consumer {odd[0]}")
@@ -122,7 +121,7 @@ def changes_anything(planned: PlannedReshape, there: Sequence[ProviderState]) ->
 
 
 async def reshape(
-    context: Context,
+    context: AgentContext,
     session: SessionKey,
     node: str,
     root: str,
@@ -135,18 +134,18 @@ async def reshape(
 
     ``ahead``: all that may be the agent's own while the reshape is under way. Raises `ReshapeRefused`.
     """
-    await context.ask("state", KeepApplied(node, ahead))
+    await context.state.keep_applied(node, ahead)
     question = Reshape(session, root, planned.inventories, claims)
-    done: Reshaped = await context.ask("cell", question)
+    done: Reshaped = await context.cell.ask(question)
     if done.refusal is not None:
-        await context.ask("state", KeepApplied(node, applied))
+        await context.state.keep_applied(node, applied)
         if done.refusal.conflict:
             return None
         raise ReshapeRefused(done.refusal.text)
     now = dict(applied)
     for provider, changes in planned.changes.items():
         PlannedWrite(provider, None, changes).take(now)
-    await context.ask("state", KeepApplied(node, now))
+    await context.state.keep_applied(node, now)
     return now
 
 

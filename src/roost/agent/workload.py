@@ -7,14 +7,13 @@ to build by the order to destroy the same attempt. An order that outranks a buil
 from collections.abc import Callable
 from typing import NamedTuple
 
-from roost.agent.driver_calls import DestroyGuest, Guests, Prepare, StartGuest
+from roost.agent.agent_context import AgentContext
 from roost.agent.errors import ANY_FAULT, BuildEnded, BuildFailed
 from roost.agent.protocol.errors import AgentProtocolError
 from roost.agent.protocol.questions import Confirm
 from roost.agent.protocol.types import Build, Destroy, Destroyed, Order
 from roost.model.instance import BuildResult
 from roost.model.text import error_text
-from roost.process.context import Context
 from roost.process.logs import RequestIds
 from roost.process.metrics import catalogue as metrics
 
@@ -48,7 +47,7 @@ class AgentWorkload:
 
     def __init__(
         self,
-        context: Context,
+        context: AgentContext,
         host: str,
         topic: str,
         confirmation: Callable[[str, int], Confirm | None],
@@ -162,7 +161,7 @@ class AgentWorkload:
         pause = self._retry_seconds
         while self._current.get(instance) is build:
             try:
-                await self._context.ask("driver", DestroyGuest(instance))
+                await self._context.driver.destroy(instance)
                 return
             except Exception as error:
                 self._tell("the driver failed to end a build", instance, error)
@@ -174,10 +173,10 @@ class AgentWorkload:
         pause = self._retry_seconds
         while True:
             try:
-                guest = (await self._context.ask("driver", Guests())).get(order.instance)
+                guest = (await self._context.driver.guests()).get(order.instance)
                 if guest is not None and guest > order.attempt:
                     return None
-                await self._context.ask("driver", DestroyGuest(order.instance))
+                await self._context.driver.destroy(order.instance)
                 return guest
             except Exception as error:
                 self._tell("the driver failed to destroy", order.instance, error)
@@ -188,16 +187,16 @@ class AgentWorkload:
         """Build an instance; returns None if the attempt is no longer wanted or not this host's to judge."""
         instance, attempt = order.key
         try:
-            there = (await self._context.ask("driver", Guests())).get(instance)
+            there = (await self._context.driver.guests()).get(instance)
             if there is not None and there >= attempt:
                 return BuildResult(instance, self._host, attempt) if there == attempt else None
             if there is not None:
-                await self._context.ask("driver", DestroyGuest(instance))
+                await self._context.driver.destroy(instance)
             deadline = asked + order.seconds
             left = deadline - self._context.monotonic()
             if left <= 0:
                 return None
-            await self._context.within(left, self._context.ask("driver", Prepare(order.instance)))
+            await self._context.within(left, self._context.driver.prepare(order.instance))
             wanted = await self._confirm(order.key, deadline)
             if wanted is None:
                 raise TimeoutError
@@ -211,9 +210,7 @@ class AgentWorkload:
             await self._clean_once(instance)
             return None
         try:
-            await self._context.within(
-                self._start_seconds, self._context.ask("driver", StartGuest(order.instance))
-            )
+            await self._context.within(self._start_seconds, self._context.driver.start(order.instance))
         except BuildEnded:
             return None
         except Exception as error:
@@ -230,7 +227,7 @@ class AgentWorkload:
             question = self._confirmation(*key)
             if question is not None:
                 try:
-                    return await self._context.ask("cell", question)
+                    return await self._context.cell.ask(question)
                 except AgentProtocolError as error:
                     values = {"host": self._host, "instance": key[0], "error": error_text(error)}
                     self._context.log("a build cannot be confirmed now", values, "warning")
@@ -255,7 +252,7 @@ class AgentWorkload:
     async def _clean_once(self, instance: str) -> None:
         """Remove the parts of a guest that never started; if that fails, they only take space."""
         try:
-            await self._context.ask("driver", DestroyGuest(instance))
+            await self._context.driver.destroy(instance)
         except Exception as error:
             self._tell("the driver failed to clean up", instance, error)
 

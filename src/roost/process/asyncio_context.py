@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import structlog
 
 from roost.model.record import Attempt, RecordSink, Run
-from roost.process.context import Call, Level, Routine, Service, UnknownService, Work
+from roost.process.context import Level, Routine, Work
 from roost.process.logs import RequestIds, serving
 from roost.process.wakes import TopicListener, Wakes
 
@@ -44,7 +44,6 @@ class AsyncioContext:
     def __init__(
         self,
         database: Callable[[str], Transactor],
-        services: Mapping[str, Service] | None = None,
         *,
         records: RecordSink | None = None,
         wakes: Wakes | None = None,
@@ -54,7 +53,6 @@ class AsyncioContext:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._database = database
-        self._services = services or {}
         self._records = records
         self.wakes = wakes or Wakes()
         self.clock = clock
@@ -71,12 +69,6 @@ class AsyncioContext:
     async def write(self, database: str, work: Work[T], /) -> T:
         """Run a work in a transaction that writes."""
         return await self._database(database).write(work)
-
-    async def ask(self, service: str, question: Call[T], /) -> T:
-        """Ask a service. Raises what it raises, and `UnknownService`."""
-        if service not in self._services:
-            raise UnknownService(f"this process has no service {service!r}")
-        return await self._services[service](question)  # type: ignore[no-any-return]
 
     def wake(self, topic: str, /) -> None:
         """Wake all coroutines that listen to a topic."""

@@ -9,9 +9,8 @@ The next process finds the rest of the work in the databases.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
-import msgspec
 from sqlalchemy.engine import Connection
 
 from roost.model.record import Attempt, Run
@@ -34,18 +33,6 @@ class Work(Protocol[T_co]):
 
     def __call__(self, connection: Connection, /) -> T_co:
         """Execute the statements in the transaction of a connection."""
-
-
-class Call(msgspec.Struct, Generic[T], frozen=True):
-    """A question to a service. ``T`` is the type of its answer."""
-
-
-Service = Callable[[Call[Any]], Awaitable[Any]]
-"""Answers questions. Raises `UnknownService` for a question that it does not know."""
-
-
-class UnknownService(Exception):
-    """A service that the process does not have, or a question that the service does not know."""
 
 
 class Listener(Protocol):
@@ -75,9 +62,6 @@ class Context(Protocol):
         ``database``: ``api``, or ``cell/NAME``. Raises `StorageError`; after `OutcomeUnknown` the transaction
         may be committed, even later.
         """
-
-    def ask(self, service: str, question: Call[T], /) -> Awaitable[T]:
-        """Ask a service, such as the scheduler, placement, a driver or an endpoint. Raises what it raises."""
 
     def monotonic(self) -> float:
         """Return the seconds of the process's monotonic clock. Only this clock measures time spans."""

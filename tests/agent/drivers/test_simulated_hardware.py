@@ -1,14 +1,17 @@
 """A simulated host with NUMA cells and PCI devices reports what its guests were assigned, and no more."""
 
 import asyncio
+from unittest.mock import Mock
 
 import msgspec
 import pytest
 
+from roost.agent.agent_context import AsyncioAgentContext
 from roost.agent.driver_calls import DriverService
 from roost.agent.drivers.simulated import Script, SimulatedDriver, SimulatedHost
 from roost.agent.errors import BuildFailed
 from roost.agent.health import node_reports, read_facts
+from roost.agent.persistent_state import MemoryState
 from roost.agent.troubles import Troubles
 from roost.fleet.hardware.cpus import numbers_of
 from roost.fleet.hardware.host_topology import decoded
@@ -16,7 +19,6 @@ from roost.fleet.hardware.pci_pools import pools_of
 from roost.model.assignment import AssignedCell, AssignedDevices, Assignment, digest
 from roost.model.instance import Instance
 from roost.model.node import NodeInstance, NodeReport
-from roost.process.asyncio_context import AsyncioContext
 from support.cells import instance, selection
 from support.numa_hosts import reported, reported_cell
 
@@ -88,7 +90,7 @@ def test_a_guest_is_not_built_on_what_another_one_has() -> None:
 
 async def report_of(driver: SimulatedDriver) -> NodeReport:
     """What the agent of host a reports of its node."""
-    context = AsyncioContext(lambda name: pytest.fail(name), {"driver": DriverService(driver).ask})
+    context = AsyncioAgentContext(Mock(), DriverService(driver), MemoryState())
     facts = await read_facts(context, "a", Troubles(context, "a"))
     guests = driver.guests()
     [report] = node_reports(

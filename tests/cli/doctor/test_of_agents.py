@@ -1,5 +1,6 @@
 """`roost agent --check`: options, tokens, directories and the endpoint of an agent are looked at."""
 
+import asyncio
 import stat
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -73,10 +74,10 @@ def test_agents_that_run_or_wait_for_an_operator(folder: Path, nobody: str) -> N
     said = found(folder, nobody)
     assert said["state"] == [("ok", "agents of 1 of the hosts run now")]
     assert said["access"] == [("skip", "not checked: the agents run, 'roost host list' says how they are")]
-    state.keep_session(KeptSession(refused={"n": "the name b is that of another host"}))
+    asyncio.run(state.keep_session(KeptSession(refused={"n": "the name b is that of another host"})))
     refusal = "the cell does not take the report of node n of host h: the name b is that of another host"
     assert found(folder, nobody)["state"][0] == ("fail", refusal)
-    state.keep_session(KeptSession(held="the database is another one"))
+    asyncio.run(state.keep_session(KeptSession(held="the database is another one")))
     state.close()
     level, says = found(folder, nobody)["state"][0]
     assert (level, "the database is another one" in says) == ("fail", True)

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from roost.process.context import Call, Context
+from roost.agent.protocol.endpoint import Call
+from roost.process.context import Context
 from roost.state.cell_database.tables import SCHEMA
 from roost.storage import DatabaseUnavailable, OutcomeUnknown
 from support.simulation.databases import SimulatedDatabase

@@ -4,31 +4,19 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from roost.agent.driver_calls import (
-    DestroyGuest,
-    FillTree,
-    Guests,
-    ListNodes,
-    Prepare,
-    ReadHardware,
-    ReadMetrics,
-    Recover,
-    ReshapeTree,
-    StartGuest,
-)
+from roost.agent.driver_calls import ConsumerRecords
 from roost.agent.errors import BuildEnded
 from roost.agent.host import HostAgent
 from roost.agent.options import AgentTimes
+from roost.agent.protocol.endpoint import Call
 from roost.agent.protocol.errors import AgentProtocolError, EndpointUnavailable
 from roost.agent.protocol.questions import Confirm
+from roost.agent.provider_tree import ProviderTree
 from roost.conductor.agent_endpoint.endpoint import AgentEndpoint
-from roost.process.context import Call, Context
+from roost.model.instance import Instance
 from support.simulation.hosts import FOREIGN, Host
 from support.simulation.network import Handling, Network
-from support.simulation.process import Process
-
-CELL, DRIVER, STATE = "cell", "driver", "state"
-"""What an agent asks."""
+from support.simulation.process import Process, ServiceCall, SimulatedContext
 
 TIMES = AgentTimes(report=20.0, keep=10.0, longest_retry=8.0, token=float("inf"))
 """Agents poll as in a cloud, and report their providers more often."""
@@ -45,49 +33,60 @@ class DriverService:
         self._host = host
         self._ended: Counter[str] = Counter()
 
-    def handle(self, asker: Process, question: Any) -> Any:
+    def handle(self, asker: Process, call: ServiceCall) -> Any:
         """Tell at once what there is; do anything else after some time."""
-        match question:
-            case Guests():
-                return {uuid: attempt for uuid, attempt in self._host.guests.items() if uuid != FOREIGN}
-            case FillTree(tree, node):
-                self._host.fill(tree, node)
-                return tree
-            case ReshapeTree(tree, node, allocations):
-                self._host.fill(tree, node, allocations)
-                return tree, allocations
-            case ReadMetrics():
-                return {}
-            case ListNodes() | ReadHardware() | Recover():
-                return None
-        return Handling(asker, self._do(asker.context, question, asker.network))
+        answer = getattr(self, call.method)
+        if call.method in ("prepare", "start", "destroy"):
+            return Handling(asker, answer(asker.context, *call.arguments))
+        return answer(*call.arguments)
 
     def unreachable(self, unknown: bool) -> Exception:
         """The agent, which would be told, has crashed."""
         return ConnectionError("the agent is gone")
 
-    async def _do(self, context: Context, question: Any, network: Network) -> Any:
-        random = network.random
-        match question:
-            case Prepare(instance):
-                before = self._ended[instance.uuid]
-                seconds = self._host.seconds or random.choice((0.01, 0.5, 3.0, 15.0))
-                await context.listen(instance.uuid, from_now=True).wait(seconds)
-                self._go_on(instance.uuid, before)
-                self._host.prepare(instance.uuid, instance.attempt)
-            case StartGuest(instance):
-                before = self._ended[instance.uuid]
-                await context.sleep(random.choice((0.01, 0.5)))
-                self._go_on(instance.uuid, before)
-                self._host.start(instance.uuid, instance.attempt)
-            case DestroyGuest(instance):
-                self._ended[instance] += 1
-                context.wake(instance)
-                await context.sleep(random.choice((0.01, 0.5, 2.0)))
-                self._host.destroy(instance)
-            case _:
-                network.defect(f"a driver is not asked for {question!r}")
-        return None
+    def guests(self) -> dict[str, int]:
+        return {uuid: attempt for uuid, attempt in self._host.guests.items() if uuid != FOREIGN}
+
+    def fill_tree(self, tree: ProviderTree, node: str) -> ProviderTree:
+        self._host.fill(tree, node)
+        return tree
+
+    def reshape_tree(
+        self, tree: ProviderTree, node: str, allocations: ConsumerRecords
+    ) -> tuple[ProviderTree, ConsumerRecords]:
+        self._host.fill(tree, node, allocations)
+        return tree, allocations
+
+    def metrics(self) -> dict[str, float]:
+        return {}
+
+    def nodes(self) -> None:
+        """The host is its only node."""
+
+    def hardware(self) -> None:
+        """The host has no hardware that is assigned."""
+
+    def recover(self, instances: object) -> None:
+        """All guests run on."""
+
+    async def prepare(self, context: SimulatedContext, instance: Instance) -> None:
+        before = self._ended[instance.uuid]
+        seconds = self._host.seconds or context.random.choice((0.01, 0.5, 3.0, 15.0))
+        await context.listen(instance.uuid, from_now=True).wait(seconds)
+        self._go_on(instance.uuid, before)
+        self._host.prepare(instance.uuid, instance.attempt)
+
+    async def start(self, context: SimulatedContext, instance: Instance) -> None:
+        before = self._ended[instance.uuid]
+        await context.sleep(context.random.choice((0.01, 0.5)))
+        self._go_on(instance.uuid, before)
+        self._host.start(instance.uuid, instance.attempt)
+
+    async def destroy(self, context: SimulatedContext, instance: str) -> None:
+        self._ended[instance] += 1
+        context.wake(instance)
+        await context.sleep(context.random.choice((0.01, 0.5, 2.0)))
+        self._host.destroy(instance)
 
     def _go_on(self, instance: str, before: int) -> None:
         if self._ended[instance] != before:
@@ -104,9 +103,9 @@ class StateService:
     def __init__(self, host: Host) -> None:
         self._state = host.state
 
-    def handle(self, asker: Process, question: Any) -> Any:
+    def handle(self, asker: Process, call: ServiceCall) -> Any:
         """Answer at once."""
-        return at_once(self._state.ask(question))
+        return at_once(getattr(self._state, call.method)(*call.arguments))
 
     def unreachable(self, unknown: bool) -> Exception:
         """The agent, which would be told, has crashed."""

@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from roost.agent.protocol.endpoint import Call
 from roost.conductor.audit.rounds import SHARE, AuditOptions, audit, audit_tenure
 from roost.conductor.history.timeline import actions_of
 from roost.conductor.request_progress import CarryOptions
 from roost.conductor.request_worker import RequestWorker
 from roost.conductor.super_conductor import KIND
 from roost.model.instance import ERROR, BuildRequest, Instance
-from roost.process.context import Call
 from roost.state.api_database.audit import LEASE, ReadFindings, ReadRepairs, ReadState
 from roost.state.api_database.cell_mappings import CELL0
 from roost.state.api_database.past import FindKnown

@@ -8,8 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from roost.agent.protocol.endpoint import Call
 from roost.model.record import Attempt, Run
-from roost.process.context import BEGUN_AGAIN, Call, Level, Routine, Work
+from roost.process.context import BEGUN_AGAIN, Level, Routine, Work
 from roost.process.logs import RequestIds
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ PENDING = object()
 
 SCHEDULER, PLACEMENT, PROVIDERS, NAMES = "scheduler", "placement", "providers", "names"
 """The services of conductors and endpoints."""
+
+CELL, DRIVER, STATE = "cell", "driver", "state"
+"""The services of agents."""
 
 Ended = Callable[[Any, BaseException | None], None]
 
@@ -321,9 +325,9 @@ class SimulatedContext:
         self.clock = process.clock
         self.draw = process.network.draw
         self.wake = process.wake
-        self.scheduler, self.placement, self.providers, self.names = (
-            RemoteService(self, name) for name in (SCHEDULER, PLACEMENT, PROVIDERS, NAMES)
-        )
+        self.random = process.network.random
+        for name in (SCHEDULER, PLACEMENT, PROVIDERS, NAMES, CELL, DRIVER, STATE):
+            setattr(self, name, RemoteService(self, name))
 
     def read(self, database: str, work: Work[Any], /) -> Step:
         return Step(lambda running: self._network.transact(running, database, work, False))

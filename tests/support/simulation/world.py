@@ -30,9 +30,6 @@ from roost.state.cell_database.tables import SCHEMA as CELL_SCHEMA
 from roost.state.leases import LeaseTimes, Tenure
 from support.simulation import hosts, placement
 from support.simulation.agents import (
-    CELL,
-    DRIVER,
-    STATE,
     DriverService,
     EndpointService,
     StateService,
@@ -44,7 +41,7 @@ from support.simulation.hosts import Guests, Host
 from support.simulation.loop import Loop, Stuck
 from support.simulation.network import BrokenPromise, Network
 from support.simulation.placement import SimulatedPlacement
-from support.simulation.process import PLACEMENT, PROVIDERS, SCHEDULER, Process
+from support.simulation.process import CELL, DRIVER, PLACEMENT, PROVIDERS, SCHEDULER, STATE, Process
 from support.simulation.services import PlacementService, ProvidersService, SchedulerService
 from support.simulation.weather import CALM, Weather
 

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from roost.agent.protocol.connections import AgentTransport, Connections, Response
+from roost.agent.protocol.endpoint import Call
 from roost.agent.protocol.errors import AccessRefused, EndpointUnavailable, MessageRefused
 from roost.agent.protocol.questions import Poll
 from roost.agent.protocol.wire import CODES, ROUTES
-from roost.process.context import Call, UnknownService
 
 T = TypeVar("T")
 
@@ -70,8 +70,6 @@ class HttpEndpoint:
 
         Raises `AgentProtocolError`.
         """
-        if type(question) not in _ROUTES:
-            raise UnknownService(f"a cell's endpoint does not answer {type(question).__name__}")
         path, decoder = _ROUTES[type(question)]
         try:
             content = _encode(question)

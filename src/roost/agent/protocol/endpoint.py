@@ -1,10 +1,14 @@
 """The interface of a cell's endpoint for the agents of its hosts."""
 
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from roost.process.context import Call
+import msgspec
 
 T = TypeVar("T")
+
+
+class Call(msgspec.Struct, Generic[T], frozen=True):
+    """A message of an agent to its cell. ``T`` is the type of the answer."""
 
 
 class CellEndpoint(Protocol):

@@ -1,5 +1,6 @@
 """The messages of an agent to its cell, each with the type of its answer."""
 
+from roost.agent.protocol.endpoint import Call
 from roost.agent.protocol.types import (
     Destroyed,
     Guest,
@@ -16,7 +17,6 @@ from roost.agent.protocol.types import (
 )
 from roost.model.instance import BuildResult
 from roost.model.node import NodeReport
-from roost.process.context import Call
 
 
 class Opening(Call[Opened], frozen=True, kw_only=True):

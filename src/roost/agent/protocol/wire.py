@@ -6,6 +6,7 @@ ignored, so that cells and agents of neighbouring versions understand each other
 
 from typing import Any, NamedTuple
 
+from roost.agent.protocol.endpoint import Call
 from roost.agent.protocol.errors import (
     AccessRefused,
     AgentProtocolError,
@@ -28,7 +29,6 @@ from roost.agent.protocol.questions import (
     WriteProviders,
 )
 from roost.agent.protocol.types import Opened, Polled, ProviderState, Reshaped, TreeClaim, Written
-from roost.process.context import Call
 
 PATH = "/v1/agents"
 """The common path of all messages."""

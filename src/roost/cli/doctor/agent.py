@@ -99,7 +99,7 @@ def check_state(agent: CheckedAgent) -> Iterator[DoctorVerdict]:
             running += 1
             continue
         try:
-            held = state.load_session().held
+            held = kept_session(directory).held
         finally:
             state.close()
         usable += 1

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from roost.agent.protocol.digest import SIZE, digest_of
+from roost.agent.protocol.endpoint import Call
 from roost.agent.protocol.errors import EndpointUnavailable, LateMessage, MessageRefused, SessionTaken
 from roost.agent.protocol.questions import (
     Closing,
@@ -34,7 +35,7 @@ from roost.conductor.agent_endpoint.works import ConfirmBuild, ReadIdentity, Ren
 from roost.model.instance import DELETING, DestroyOrder
 from roost.model.text import error_text
 from roost.model.token import token_digest
-from roost.process.context import Call, Routine, lasting
+from roost.process.context import Routine, lasting
 from roost.state.cell_database.building import AttemptKey
 from roost.state.cell_database.orders import HostWork, orders_topic
 from roost.state.cell_database.overdue_work import SESSION

@@ -10,10 +10,9 @@ import falcon.asgi
 from oslo_policy.policy import RuleDefault
 
 from roost.agent.protocol import errors
-from roost.agent.protocol.endpoint import CellEndpoint
+from roost.agent.protocol.endpoint import Call, CellEndpoint
 from roost.agent.protocol.wire import CODES, LARGEST_MESSAGE, PATH, ROUTES, Route, host_of
 from roost.conductor.agent_endpoint.tokens import HOST_ROLE
-from roost.process.context import Call
 from roost.storage import StorageError
 from roost.web.app import Kernel
 from roost.web.app import create_app as create_web_app

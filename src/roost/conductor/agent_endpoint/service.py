@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import structlog
 
+from roost.agent.protocol.endpoint import Call
 from roost.agent.protocol.errors import AgentProtocolError, EndpointUnavailable
 from roost.conductor.agent_endpoint.endpoint import AgentEndpoint, EndpointTimes
 from roost.conductor.agent_endpoint.endpoint_context import AsyncioEndpointContext
@@ -16,7 +17,6 @@ from roost.conductor.agent_endpoint.relay import ProviderRelay
 from roost.conductor.agent_endpoint.sessions import FreeSessions
 from roost.model.record import RecordSink
 from roost.placement.interface import Placement
-from roost.process.context import Call
 from roost.state.cell_database import Cell
 from roost.storage import Database
 

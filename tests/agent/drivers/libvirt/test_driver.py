@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from roost.agent.driver_calls import DestroyGuest, DriverService, Guests, Prepare
+from roost.agent.driver_calls import DriverService
 from roost.agent.drivers.libvirt import machinery
 from roost.agent.drivers.libvirt.connection import LibvirtConnection
 from roost.agent.drivers.libvirt.driver import LibvirtDriver
@@ -274,13 +274,13 @@ def test_a_build_that_is_ended_has_ended_before_the_guest_is_destroyed(
 ) -> None:
     async def run() -> None:
         service = DriverService(driver(hypervisor, tmp_path))
-        building = asyncio.create_task(service.ask(Prepare(instance_of())))
+        building = asyncio.create_task(service.prepare(instance_of()))
         while not (tmp_path / "roost-i").exists():
             await asyncio.sleep(0)
         building.cancel()
         await asyncio.wait([building])
-        await service.ask(DestroyGuest("i"))
-        assert await service.ask(Guests()) == {}
+        await service.destroy("i")
+        assert await service.guests() == {}
 
     asyncio.run(run())
     assert names(hypervisor) == {"test"}
