@@ -27,6 +27,7 @@ from roost.conductor.comparison import (
 from roost.model.instance import ACTIVE, Instance
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import CannotAllocate
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.state.api_database.audit import (
     DONE,
     AskForRound,
@@ -66,7 +67,7 @@ class Doubling(CloudWorld):
 def claim_again(cloud: Scripted, *uuids: str) -> None:
     """What a second server answers to a claim that a proxy sends a second time."""
     for uuid in uuids:
-        cloud.placement.select(spec(1), (uuid,), 0, 1, {})
+        cloud.placement.select(HostRequest(spec(1), (uuid,), 0, 1, {}))
 
 
 def gone(cloud: Scripted, *uuids: str) -> None:
@@ -170,7 +171,7 @@ def test_a_claim_that_changes_between_the_looks_and_the_repair_is_left_alone() -
         def claim_anew(process: object) -> float:
             cloud.placement.free((ONE,))
             claim_again(cloud, ONE)
-            cloud.placement.select(spec(1), (ONE,), 0, 1, {ONE: 1})
+            cloud.placement.select(HostRequest(spec(1), (ONE,), 0, 1, {ONE: 1}))
             return 0.0
 
         cloud.before(BeginRepair, claim_anew, "super")

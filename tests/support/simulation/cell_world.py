@@ -4,6 +4,7 @@ from typing import Any
 
 from roost.model.instance import ASSIGNED, Instance
 from roost.scheduler.errors import NoValidHost
+from roost.scheduler.request.scheduling_request import HostRequest
 from roost.state.cell_database.arrivals import AddInstances
 from roost.state.cell_database.deletions import DeleteInstances
 from support.clouds import spec
@@ -69,7 +70,7 @@ class CellWorld(World):
         if uuid in self._gone or not self.network.databases[DATABASE].up:
             return
         try:
-            [placed] = self.placement.select(spec(1), (uuid,), 2, 1, {})
+            [placed] = self.placement.select(HostRequest(spec(1), (uuid,), 2, 1, {}))
         except NoValidHost:
             return
         self.network.note("user", "has", uuid, "put on", placed.selected.host)
