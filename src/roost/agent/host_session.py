@@ -1,4 +1,4 @@
-"""The session of a host's agent: the states of an agent as a table, and what one session knows."""
+"""The session of a host's agent: the states of an agent as a table, and the knowledge of one session."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -79,7 +79,7 @@ TRANSITIONS: Mapping[SessionState, Mapping[SessionEvent, SessionState]] = {
 
 @dataclass(slots=True, eq=False)
 class HostSession:
-    """What an agent knows in one session.
+    """The knowledge of an agent in one session.
 
     ``node_of``: the node of each instance, for hosts with several. ``wait``: the longest wait of the next
     poll in seconds. ``wants_guests``: the cell wants the list of guests. ``is_disabled``: an operator has
