@@ -22,30 +22,22 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Demand:
-    """The demand of one request spec. Each part is derived when it is first needed, and then kept.
+    """The demand of one request spec, of which costly parts are derived when they are first needed, and kept.
 
-    A part raises `BadRequestSpec` if the spec is wrong in it.
+    ``devices``: all requests for PCI devices, the spec's own and those of its flavor's aliases. ``spec``: the
+    spec with the request groups of these devices and of device profiles.
     """
 
     def __init__(self, spec: RequestSpec, options: SchedulerOptions) -> None:
-        self._spec = spec
+        """Raises: `BadRequestSpec`, as each part may."""
         self._options = options
-
-    @cached_property
-    def devices(self) -> tuple[PciRequest, ...]:
-        """All requests for PCI devices: the spec's own, and those of its flavor's aliases."""
-        return pci_requests(self._spec, self._options)
+        self.devices: tuple[PciRequest, ...] = pci_requests(spec, options)
+        self.spec = with_accelerator_groups(with_pci_groups(spec, self.devices, options), options)
 
     @cached_property
     def guest(self) -> GuestTopology | None:
         """The NUMA topology that flavor and image ask for; None if they ask for none."""
-        return wanted_topology(self._spec)
-
-    @cached_property
-    def spec(self) -> RequestSpec:
-        """The spec with the request groups of its PCI devices and device profiles."""
-        spec = with_pci_groups(self._spec, self.devices, self._options)
-        return with_accelerator_groups(spec, self._options)
+        return wanted_topology(self.spec)
 
     @cached_property
     def queries(self) -> tuple[CandidateQuery, ...]:
