@@ -233,9 +233,9 @@ class QueryTerms:
             key=lambda kind: kind.number,
         )
 
-    def served(self, among: Sequence[int] | Rows) -> ServedKinds:
-        """Return which providers of some rows could serve each kind."""
-        rows = np.sort(np.array(among, dtype=np.intp))
+    def served(self, among: Sequence[int] | None = None) -> ServedKinds:
+        """Return which providers could serve each kind. ``among``: rows to look at, None for all."""
+        rows = None if among is None else np.sort(np.array(among, dtype=np.intp))
         found = []
         for kind in self.kinds:
             served: Bools = np.zeros(self.fleet.n_rows, dtype=np.bool_)

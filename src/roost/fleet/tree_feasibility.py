@@ -240,10 +240,13 @@ class Feasibility:
         self._most_codes = _NEVER
 
     def _evaluate_pending(self) -> None:
+        served: ServedKinds | None = None
         while self._pending:
             part = self._pending.next()
-            for number in part.forms:
-                self._evaluate_form(self._forms.forms[number])
+            if part.forms:
+                served = served or self._terms.served()
+                for number in part.forms:
+                    self._evaluate_form(self._forms.forms[number], served)
             self._evaluate_rare(part.trees)
             self._pending.drop()
         self._changed()
@@ -262,12 +265,11 @@ class Feasibility:
         allowed = self._terms.roots_allowed(forms.root[trees])
         self._evaluate_together(np.array(trees)[allowed].tolist(), served)
 
-    def _evaluate_form(self, form: TreeForm) -> None:
+    def _evaluate_form(self, form: TreeForm, served: ServedKinds) -> None:
         forms = self._forms
         trees, rows = form.columns(forms)
         if not len(trees):
             return
-        served = self._terms.served(rows.ravel())
         its = self._codes.form_bits(form)
         self._meter.spend_once(its.cost * (COLUMN + len(trees) // TOGETHER) + len(form))
         roots = forms.root[trees]
