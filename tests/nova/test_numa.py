@@ -18,13 +18,12 @@ from roost.fleet.hardware.cell_fit import CellLimits
 from roost.fleet.hardware.cpus import numbers_of
 from roost.fleet.hardware.fit import Fit, fit
 from roost.fleet.hardware.guest_topology import ANY, LARGE, GuestTopology
-from roost.fleet.hardware.host_topology import HostTopology, decoded
+from roost.fleet.hardware.host_topology import HostTopology, decoded, with_assigned
 from roost.fleet.hardware.pci_choice import FreePools
-from roost.fleet.hardware.usage import with_assigned
 from roost.model.pci import PciRequest
 from roost.model.spec import Flavor, Image, NetworkMetadata
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.nodes.pci_near_cells import DevicesNearCells
+from roost.scheduler.nodes.near_cells import DevicesNearCells
 from roost.scheduler.request.demand.guest_topology import guest_topology
 from support import numa_worlds
 from support.nova import Nova

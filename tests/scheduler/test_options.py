@@ -7,7 +7,7 @@ from oslo_config import cfg
 
 from roost.model.errors import OperatorError
 from roost.scheduler.options import SchedulerOptions, all_options, options_from
-from roost.scheduler.plugins.metrics_options import MetricsOptions
+from roost.scheduler.plugins.plugin_options import MetricsOptions
 
 
 def options(folder: Path, *lines: str) -> SchedulerOptions:

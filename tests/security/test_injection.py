@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.placement.http.document import document_at
+from roost.placement.http.app import document_at
 from roost.placement.http.operations import OPERATIONS
 from roost.placement.v1 import operations as v1
 from roost.placement.wire.microversions import LATEST

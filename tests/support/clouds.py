@@ -29,8 +29,7 @@ from roost.placement.commands.inventories import SetInventories
 from roost.placement.commands.names import AddResourceClass, AddTrait
 from roost.placement.commands.providers import CreateProvider
 from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
-from roost.placement.http.app import create_app
-from roost.placement.http.document import document_at
+from roost.placement.http.app import create_app, document_at
 from roost.placement.options import PlacementOptions
 from roost.placement.queries import QueryBudget
 from roost.placement.v1.app import V1

@@ -12,7 +12,7 @@ from roost.model.spec import RequestSpec
 from roost.scheduler.candidates.candidate_source import CandidateSource, HostView, ProviderLevels
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.plugins.metrics_options import MetricsOptions
+from roost.scheduler.plugins.plugin_options import MetricsOptions
 from roost.scheduler.plugins.plugins import Filter, Plugins, Weigher
 from roost.scheduler.request.scheduling_request import (
     GroupPlacement,

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from roost.placement.http.document import document_at
+from roost.placement.http.app import document_at
 from roost.placement.options import PlacementOptions
 from roost.placement.queries import QueryBudget
 from roost.placement.v1.app import V1

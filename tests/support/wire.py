@@ -11,8 +11,7 @@ from roost.ledger import Ledger
 from roost.ledger.holdings import held_by_all
 from roost.model.spec import Destination
 from roost.placement.client import HttpPlacement
-from roost.placement.http.app import create_app
-from roost.placement.http.document import document_at
+from roost.placement.http.app import create_app, document_at
 from roost.placement.options import PlacementOptions
 from roost.placement.queries import QueryBudget
 from roost.placement.v1.app import V1

@@ -25,7 +25,7 @@ import msgspec
 from roost.ledger import Held
 from roost.ledger.findings import Finding
 from roost.model.instance import ABANDONED, CLAIMED, ERROR, FAILED, Instance
-from roost.scheduler.gateways.running_selection import INSTANCE
+from roost.scheduler.selection.running_selection import INSTANCE
 from roost.state.api_database.cell_mappings import CellMapping
 
 LEAKED_CLAIM = "leaked-claim"

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from roost.fleet.hardware.cpus import numbers_of, set_of
-from roost.fleet.hardware.host_topology import Pages, UnreadableTopology, decoded
-from roost.fleet.hardware.usage import with_assigned
+from roost.fleet.hardware.host_topology import Pages, UnreadableTopology, decoded, with_assigned
 from roost.model.assignment import AssignedCell
 from support.numa_hosts import enveloped, reported, reported_cell, two_cells
 

@@ -12,7 +12,7 @@ import pytest
 from roost.fleet import Fleet
 from roost.ledger.feed import commits_after, decode_changes
 from roost.placement.commands.providers import CreateProvider
-from roost.placement.http.document import document_at
+from roost.placement.http.app import document_at
 from roost.placement.queries import QueryBudget
 from roost.placement.v1 import changes
 from roost.placement.v1.follower import ChangeFollower

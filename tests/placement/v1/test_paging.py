@@ -21,7 +21,7 @@ from roost.placement.commands.names import AddResourceClass, AddTrait
 from roost.placement.commands.providers import CreateProvider, DeleteProvider, UpdateProvider
 from roost.placement.commands.traits_and_aggregates import SetAggregates, SetTraits
 from roost.placement.errors import PlacementError
-from roost.placement.http.document import document_at
+from roost.placement.http.app import document_at
 from roost.placement.queries import QueryBudget
 from roost.placement.v1.candidates import first_page, page_at
 from roost.placement.v1.follower import ChangeFollower

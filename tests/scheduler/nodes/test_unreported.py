@@ -4,7 +4,7 @@ import pytest
 
 from roost.model.assignment import AssignedCell, Assignment, digest
 from roost.model.node import NodeInstance
-from roost.scheduler.nodes.unreported import unreported
+from roost.scheduler.nodes.outstanding import unreported
 from support.clouds import report
 
 OLD, NEW = (Assignment("n", (AssignedCell(0, 0, pinned=((0, cpu),)),)) for cpu in (1, 2))

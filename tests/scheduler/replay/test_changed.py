@@ -6,8 +6,13 @@ from roost.model.errors import OperatorError
 from roost.model.request import CandidateQuery, RequestGroup, all_of
 from roost.model.spec import Flavor, ServerGroup
 from roost.scheduler.options import SchedulerOptions
-from roost.scheduler.replay.changed import Changes, NoSuchConstraint, changed_queries, changed_spec
-from roost.scheduler.replay.flavors import flavor_from
+from roost.scheduler.replay.changed import (
+    Changes,
+    NoSuchConstraint,
+    changed_queries,
+    changed_spec,
+    flavor_from,
+)
 from roost.scheduler.request.places import RequestedPlace
 from roost.scheduler.request.scheduling_request import PlacementQueries
 from support.clouds import spec

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roost.fleet.hardware.cpus import numbers_of
-from roost.fleet.hardware.host_topology import HostCell, decoded
+from roost.fleet.hardware.host_topology import HostCell, decoded, with_assigned
 from roost.fleet.hardware.pci_choice import FreePools
 from roost.fleet.hardware.pci_pools import pools_of
-from roost.fleet.hardware.usage import with_assigned
 from roost.model.assignment import Assignment
 
 

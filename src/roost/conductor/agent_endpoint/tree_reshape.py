@@ -21,7 +21,7 @@ from roost.model.allocation import UNKNOWN_TYPE
 from roost.model.inventory import Inventory
 from roost.model.reshape import why_not
 from roost.model.text import error_text
-from roost.scheduler.gateways.running_selection import INSTANCE
+from roost.scheduler.selection.running_selection import INSTANCE
 from roost.state.cell_database.reshapes import (
     BeginReshape,
     Claimed,

@@ -19,8 +19,8 @@ from roost.model.instance import DestroyOrder
 from roost.placement.commands.allocations import ConsumerWrite
 from roost.placement.errors import PlacementError
 from roost.process.context import Routine
-from roost.scheduler.gateways.running_selection import INSTANCE
 from roost.scheduler.selection.claim_result import is_outage, one_line
+from roost.scheduler.selection.running_selection import INSTANCE
 from roost.state.api_database.audit import DONE
 from roost.state.api_database.tables import API
 from roost.state.cell_database.claimed_again import ClaimedAgain

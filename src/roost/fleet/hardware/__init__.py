@@ -10,7 +10,7 @@ code that needs the hardware that a guest gets. A *host cell* is a NUMA node of 
 one of an instance. Each guest cell goes to a host cell of its own. The rules are those of
 ``nova/virt/hardware.py`` and ``nova/pci/stats.py``.
 
-host_topology   the NUMA cells in a node's report
+host_topology   the NUMA cells in a node's report, and with assigned cells counted as used
 guest_topology  the NUMA cells that an instance requests
 cpus            sets of CPUs as integers
 fit             the host cells, CPUs, pages and devices that an instance gets
@@ -18,7 +18,6 @@ cell_fit        the part of one host cell that one guest cell gets
 pinning         the host CPUs that the dedicated vCPUs of a guest cell are pinned to
 lack            the condition of a guest cell that a host cell does not meet
 misfit          the reason why an instance does not fit, in words
-usage           a topology with assigned cells counted as used
 pci_pools       the free PCI devices in a node's report, by pool
 pci_aliases     names of devices in flavors
 pci_ports       the devices that Neutron ports need

@@ -1,6 +1,7 @@
 """`HostTopology`: the NUMA cells of a compute node, and their use."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, NamedTuple
 
@@ -8,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from roost.fleet.hardware.cpus import MOST_CPUS, Cpus, set_of
+from roost.model.assignment import AssignedCell
 
 MOST_CELLS = 64
 """The NUMA cells that a node can have; a report with more is refused."""
@@ -231,3 +233,39 @@ def _check(cells: tuple[HostCell, ...]) -> None:
         seen |= cell.pcpuset
     if len({cell.id for cell in cells}) < len(cells):
         raise UnreadableTopology("two cells have the same id")
+
+
+def with_assigned(topology: HostTopology, assigned: Iterable[AssignedCell]) -> HostTopology:
+    """Return the topology with these cells counted as used. Cells that the node no longer has are ignored.
+
+    Source: ``numa_usage_from_instance_numa`` of ``nova/virt/hardware.py``.
+    """
+    by_host: dict[int, list[AssignedCell]] = defaultdict(list)
+    for cell in assigned:
+        by_host[cell.host].append(cell)
+    if not by_host:
+        return topology
+    return HostTopology(
+        tuple(
+            [
+                cell if cell.id not in by_host else _with_used(cell, by_host[cell.id])
+                for cell in topology.cells
+            ]
+        )
+    )
+
+
+def _with_used(host: HostCell, assigned: Sequence[AssignedCell]) -> HostCell:
+    pages = {each.size_kb: each for each in host.pages}
+    smallest = min(pages, default=None)
+    for cell in assigned:
+        size = smallest if cell.page_size_kb is None else cell.page_size_kb
+        if size in pages:
+            had = pages[size]
+            pages[size] = Pages(had.size_kb, had.total, had.free - -(-cell.memory_mb * 1024 // had.size_kb))
+    return host._replace(
+        pinned=host.pinned | set_of(cpu for cell in assigned for cpu in cell.cpus),
+        cpu_usage=host.cpu_usage + sum(cell.shared for cell in assigned),
+        memory_used_mb=host.memory_used_mb + sum(cell.memory_mb for cell in assigned),
+        pages=tuple([pages[each.size_kb] for each in host.pages]),
+    )

@@ -13,10 +13,10 @@ from roost.model.allocation import UNKNOWN_TYPE, Allocations, Consumer
 from roost.model.assignment import Assignment
 from roost.model.change import AllocationsChanged
 from roost.placement.commands import assignment_condition
+from roost.placement.commands.assignment_condition import ConsumerWrite as ConsumerWrite
 from roost.placement.commands.assignment_condition import assignments_after, check_assignment
-from roost.placement.commands.consumer_write import ConsumerWrite as ConsumerWrite
-from roost.placement.commands.generations import raise_generation
 from roost.placement.commands.group_condition import judge
+from roost.placement.commands.providers import raise_generation
 from roost.placement.errors import (
     BadRequest,
     CannotAllocate,

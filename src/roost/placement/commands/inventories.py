@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from roost.ledger import Command, State
 from roost.model.change import InventoryChanged
 from roost.model.inventory import Inventory
-from roost.placement.commands.generations import check_generation, raise_generation
+from roost.placement.commands.providers import check_generation, raise_generation
 from roost.placement.errors import BadRequest, ConcurrentUpdate, InventoryInUse, NotFound
 from roost.placement.known_names import provider_row
 

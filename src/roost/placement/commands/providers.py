@@ -1,17 +1,42 @@
-"""Commands that create, rename, move and delete resource providers."""
+"""Commands that create, rename, move and delete resource providers. Other writes raise their generations."""
 
 import msgspec
 
 from roost.ledger import Command, State
 from roost.model.change import (
     AggregatesChanged,
+    GenerationChanged,
     InventoryChanged,
     ProviderChanged,
     ProviderFacts,
     TraitsChanged,
 )
-from roost.placement.errors import BadRequest, DuplicateName, HasChildren, NotFound, ProviderInUse
+from roost.placement.errors import (
+    BadRequest,
+    ConcurrentUpdate,
+    DuplicateName,
+    HasChildren,
+    NotFound,
+    ProviderInUse,
+)
 from roost.placement.known_names import provider_row
+
+
+def check_generation(state: State, row: int, expected: int | None) -> None:
+    """Check that ``expected``, unless None, is the provider's generation. Raises `ConcurrentUpdate`."""
+    current = state.fleet.generation.item(row)
+    if expected is not None and expected != current:
+        raise ConcurrentUpdate(
+            f"resource provider generation conflict for provider {state.fleet.uuid(row)}: actual: {current}, "
+            f"given: {expected}. Resource provider's generation already changed. Please update the "
+            "generation and try again."
+        )
+
+
+def raise_generation(state: State, row: int) -> None:
+    """Raise a provider's generation by one."""
+    current = state.fleet.generation.item(row)
+    state.apply(GenerationChanged(state.fleet.uuid(row), current, current + 1))
 
 
 class CreateProvider(Command[None], frozen=True):

@@ -7,8 +7,8 @@ import msgspec
 from roost.ledger import Command, State
 from roost.model.inventory import Inventory
 from roost.placement.commands.allocations import ConsumerWrite, check_writes, write_allocations
-from roost.placement.commands.generations import check_generation
 from roost.placement.commands.inventories import check_classes, replace_inventories
+from roost.placement.commands.providers import check_generation
 from roost.placement.errors import UnknownProvider
 
 

@@ -2,8 +2,8 @@
 
 from roost.ledger import Command, State
 from roost.model.change import AggregatesChanged, TraitsChanged
-from roost.placement.commands.generations import check_generation, raise_generation
 from roost.placement.commands.names import AddTrait
+from roost.placement.commands.providers import check_generation, raise_generation
 from roost.placement.errors import BadRequest
 from roost.placement.known_names import provider_row
 

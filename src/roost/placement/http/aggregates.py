@@ -7,8 +7,7 @@ from roost.placement.commands.traits_and_aggregates import SetAggregates
 from roost.placement.http.answers import answer
 from roost.placement.http.service import PlacementApi
 from roost.placement.known_names import provider_row
-from roost.placement.wire.microversions import Since
-from roost.placement.wire.request import PlacementRequest, Response
+from roost.placement.wire.microversions import PlacementRequest, Response, Since
 
 
 async def list_aggregates(service: PlacementApi, req: PlacementRequest, resp: Response, uuid: str) -> None:

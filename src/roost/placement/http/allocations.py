@@ -13,7 +13,7 @@ from roost.placement.errors import BadRequest, NotFound
 from roost.placement.http.answers import answer, answer_empty, members_in_parts
 from roost.placement.http.service import PlacementApi
 from roost.placement.moments import headers_of
-from roost.placement.wire.request import PlacementRequest, Response
+from roost.placement.wire.microversions import PlacementRequest, Response
 from roost.placement.wire.uuids import canonical_uuid, is_uuid_like
 
 CONSUMER_FIELDS = {

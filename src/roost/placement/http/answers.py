@@ -10,8 +10,7 @@ from typing import Final, TypeVar
 import falcon
 import msgspec
 
-from roost.placement.wire.microversions import Since
-from roost.placement.wire.request import PlacementRequest, Response
+from roost.placement.wire.microversions import PlacementRequest, Response, Since
 
 _MEMBERS_AT_ONCE: Final = 2_000
 """Members of an object that are written at once: some 5 ms."""

@@ -1,6 +1,9 @@
 """The Placement API as an ASGI application."""
 
+from functools import cache
+
 import falcon.asgi
+import msgspec
 
 from roost.ledger import Ledger, LedgerBusy
 from roost.placement.access import open_authenticator, open_policy
@@ -9,11 +12,26 @@ from roost.placement.http.operations import OPERATIONS
 from roost.placement.http.service import PlacementApi
 from roost.placement.options import PlacementOptions
 from roost.placement.queries import QueryBudget
-from roost.placement.wire.request import PlacementRequest
+from roost.placement.wire.microversions import PlacementRequest, version_text
 from roost.storage import StorageError
 from roost.web import app
 from roost.web.cors import Cors
 from roost.web.forwarded import through_proxies
+from roost.web.openapi import describe
+
+
+@cache
+def document_at(version: int) -> msgspec.Raw:
+    """The document as JSON, with the operations, bodies and queries of a version (its minor number)."""
+    present = [operation.at(version) for operation in OPERATIONS if operation.since <= version]
+    document = describe(
+        present,
+        PlacementConventions(),
+        title="Placement API",
+        text="Requests name the microversion in the header OpenStack-API-Version.",
+        version=version_text(version),
+    )
+    return msgspec.Raw(msgspec.json.encode(document))
 
 
 def create_app(

@@ -16,9 +16,8 @@ from roost.placement.moments import VERSION
 from roost.placement.options import PlacementOptions
 from roost.placement.wire.candidate_query import CandidateRequest, parse_candidate_request
 from roost.placement.wire.candidate_texts import describe_candidates, weight_of
-from roost.placement.wire.microversions import Since
+from roost.placement.wire.microversions import PlacementRequest, Response, Since
 from roost.placement.wire.query import parse_parameters
-from roost.placement.wire.request import PlacementRequest, Response
 from roost.process.metrics import catalogue as metrics
 
 _MOST_PARSED = 1_000

@@ -12,8 +12,16 @@ import re
 import falcon
 import msgspec
 
-from roost.placement.wire.microversions import HEADER, LATEST, SERVICE, Since, parse_version, version_text
-from roost.placement.wire.request import PlacementRequest, Response
+from roost.placement.wire.microversions import (
+    HEADER,
+    LATEST,
+    SERVICE,
+    PlacementRequest,
+    Response,
+    Since,
+    parse_version,
+    version_text,
+)
 from roost.web.conventions import Conventions
 from roost.web.errors import BadRequest, HTTPError, NotAcceptable, NotFound, Unauthorised
 

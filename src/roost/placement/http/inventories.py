@@ -16,8 +16,7 @@ from roost.placement.errors import NotFound
 from roost.placement.http.answers import answer, answer_empty, locate
 from roost.placement.http.service import PlacementApi
 from roost.placement.known_names import provider_row
-from roost.placement.wire.microversions import Since
-from roost.placement.wire.request import PlacementRequest, Response
+from roost.placement.wire.microversions import PlacementRequest, Response, Since
 
 
 async def list_inventories(service: PlacementApi, req: PlacementRequest, resp: Response, uuid: str) -> None:

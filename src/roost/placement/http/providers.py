@@ -17,14 +17,13 @@ from roost.placement.http.answers import answer, answer_empty, answer_text, href
 from roost.placement.http.service import PlacementApi
 from roost.placement.known_names import check_classes, check_traits, provider_row
 from roost.placement.moments import VERSION
-from roost.placement.wire.microversions import Since
+from roost.placement.wire.microversions import PlacementRequest, Response, Since
 from roost.placement.wire.query import (
     last,
     parse_member_of,
     parse_required,
     parse_resources,
 )
-from roost.placement.wire.request import PlacementRequest, Response
 from roost.web.observation import LONG
 from roost.web.query import Parameters
 

@@ -3,7 +3,7 @@
 from roost.placement.commands.reshape import NewInventories, Reshape
 from roost.placement.http.answers import answer_empty
 from roost.placement.http.service import PlacementApi
-from roost.placement.wire.request import PlacementRequest, Response
+from roost.placement.wire.microversions import PlacementRequest, Response
 
 
 async def reshape(service: PlacementApi, req: PlacementRequest, resp: Response) -> None:

@@ -13,7 +13,7 @@ from roost.placement.http.bodies import NewClass
 from roost.placement.http.body_decoder import convert
 from roost.placement.http.service import PlacementApi
 from roost.placement.queries.budget import unchecked
-from roost.placement.wire.request import PlacementRequest, Response
+from roost.placement.wire.microversions import PlacementRequest, Response
 
 _LISTED = 4
 """Units of work of a class in a list."""

@@ -2,8 +2,7 @@
 
 from roost.placement.http.answers import answer
 from roost.placement.http.service import PlacementApi
-from roost.placement.wire.microversions import LATEST, version_text
-from roost.placement.wire.request import PlacementRequest, Response
+from roost.placement.wire.microversions import LATEST, PlacementRequest, Response, version_text
 
 _VERSIONS = {
     "versions": [

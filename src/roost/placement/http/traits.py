@@ -21,8 +21,8 @@ from roost.placement.http.answers import (
 from roost.placement.http.service import PlacementApi
 from roost.placement.known_names import provider_row
 from roost.placement.queries.budget import unchecked
+from roost.placement.wire.microversions import PlacementRequest, Response
 from roost.placement.wire.query import last
-from roost.placement.wire.request import PlacementRequest, Response
 from roost.web.query import Parameters
 
 

@@ -6,9 +6,8 @@ from roost.fleet.owner_usages import Usage
 from roost.placement.http.answers import answer
 from roost.placement.http.service import PlacementApi
 from roost.placement.known_names import provider_row
-from roost.placement.wire.microversions import Since
+from roost.placement.wire.microversions import PlacementRequest, Response, Since
 from roost.placement.wire.query import last
-from roost.placement.wire.request import PlacementRequest, Response
 
 
 async def list_usages(service: PlacementApi, req: PlacementRequest, resp: Response) -> None:

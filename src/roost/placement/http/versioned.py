@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from roost.placement.http.body_decoder import decode
-from roost.placement.wire.microversions import LATEST, ByVersion
+from roost.placement.wire.microversions import LATEST, ByVersion, PlacementRequest
 from roost.placement.wire.parameter_docs import parameters_of
 from roost.placement.wire.query import parse_parameters
-from roost.placement.wire.request import PlacementRequest
 from roost.web.errors import HTTPError, NotFound
 from roost.web.operation import Operation
 

@@ -1,7 +1,6 @@
 """The wire format of the Placement API, which its own operations and those of ``/v1`` share.
 
-microversions    versions on the wire, values by version, and the first version of each feature
-request          a request with its microversion
+microversions    versions, values by version, the first version of each feature, a request with its version
 query            query strings: the parameters, and their conversion to the model's values
 candidate_query  the conversion of the parameters of candidates to a query
 parameter_docs   the descriptions of all query parameters

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
+from roost.web import request
+from roost.web.dispatch import Message
 from roost.web.errors import BadRequest, NotAcceptable
 
 T = TypeVar("T")
@@ -96,3 +98,21 @@ def _of_this_service(header: str) -> str | None:
 def version_text(version: int) -> str:
     """Return a version as it is written on the wire."""
     return f"1.{version}"
+
+
+Response = request.Response
+
+
+class PlacementRequest(request.Request):
+    """A request with its microversion: ``version_asked``, None until the header is read or if it is wrong."""
+
+    __slots__ = ("version_asked",)
+
+    def __init__(self, scope: Message, *args: object, **kwargs: object) -> None:
+        super().__init__(scope, *args, **kwargs)
+        self.version_asked: int | None = None
+
+    @property
+    def version(self) -> int:
+        """The microversion; the oldest if ``version_asked`` is None."""
+        return self.version_asked or 0

@@ -10,8 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from roost.model.allocation import Resources
 from roost.placement.errors import BadRequest
-from roost.placement.wire.microversions import Since
-from roost.placement.wire.request import PlacementRequest
+from roost.placement.wire.microversions import PlacementRequest, Since
 from roost.placement.wire.uuids import DASHED_UUID, is_uuid_like
 from roost.web.query import Parameters, read_parameters
 

@@ -14,6 +14,5 @@ wire             request specs and selections as JSON, in Roost's and in Nova's 
 service          the objects that the handlers use
 refusals         the errors of the scheduler as errors of HTTP
 conventions      the form of errors: those of a run name the run
-document         the OpenAPI document
-app              the ASGI application
+app              the ASGI application, and its OpenAPI document
 """

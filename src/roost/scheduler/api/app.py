@@ -1,13 +1,16 @@
 """The scheduler's operations as an ASGI application."""
 
+from functools import cache
+from typing import Final
+
 import falcon.asgi
+import msgspec
 from oslo_policy.policy import RuleDefault
 
 from roost.ledger import LedgerBusy
 from roost.placement.options import PlacementOptions
 from roost.records.errors import RecordsUnavailable
 from roost.scheduler.api.conventions import SchedulingConventions
-from roost.scheduler.api.document import DOCUMENT
 from roost.scheduler.api.kept_answers import SchedulerAnswers
 from roost.scheduler.api.operations import DEFAULT_RULES, OPERATIONS
 from roost.scheduler.api.service import SchedulerService
@@ -18,9 +21,32 @@ from roost.web.auth import Authenticator
 from roost.web.auth.rules import PolicyRules
 from roost.web.cors import Cors
 from roost.web.forwarded import through_proxies
+from roost.web.health_operations import DOCUMENTED
 from roost.web.idempotency import KeptAnswers
+from roost.web.openapi import OpenApi, describe
+from roost.web.operation import OPEN, Operation
 from roost.web.policy import Policy
-from roost.web.request import Request
+from roost.web.request import Request, Response
+
+
+async def describe_scheduler_api(service: object, req: Request, resp: Response) -> msgspec.Raw:
+    """This document."""
+    return document()
+
+
+DOCUMENT: Final = Operation("GET", "/v1/openapi.json", OPEN, describe_scheduler_api, answer=OpenApi)
+
+
+@cache
+def document() -> msgspec.Raw:
+    """Return the document as JSON."""
+    described = describe(
+        (*OPERATIONS, DOCUMENT, *DOCUMENTED),
+        SchedulingConventions("scheduler"),
+        title="Roost's scheduler",
+        text="Hosts are chosen for instances and claimed in placement; runs are recorded and explained.",
+    )
+    return msgspec.Raw(msgspec.json.encode(described))
 
 
 def default_rules() -> list[RuleDefault]:

@@ -9,5 +9,4 @@ candidate_order       the order in which a host's candidates are claimed
 reported_candidates   nodes with room by the amounts that they report; reported_columns: these amounts
 reported_gateway      decisions on reported amounts, as before placement existed; nothing is written
 source_choice         reported amounts while compute services are too old for placement, else placement
-unfilled_placement    refusals while nodes report whose providers placement does not have yet
 """

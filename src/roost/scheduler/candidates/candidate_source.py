@@ -19,8 +19,8 @@ from roost.fleet.columns import Bools, Float64, Int64
 from roost.model.allocation import Candidate
 from roost.model.assignment import Assigned
 from roost.scheduler.nodes.labels import Indexes
+from roost.scheduler.nodes.outstanding import NOTHING, unreported
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.nodes.unreported import NOTHING, unreported
 
 Positions = npt.NDArray[np.intp]
 """Positions in the arrays of a `CandidateSource`."""

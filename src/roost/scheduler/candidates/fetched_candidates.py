@@ -13,8 +13,8 @@ from roost.model.assignment import Assigned
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.interface import AllocationRequest, InventoryUsage, ProviderSummary
 from roost.scheduler.candidates.candidate_source import CandidateSource, ProviderLevels
+from roost.scheduler.nodes.outstanding import NOTHING
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.nodes.unreported import NOTHING
 
 _NOTHING = InventoryUsage(0, 0)
 

@@ -18,12 +18,12 @@ from roost.scheduler.candidates.reported_candidates import (
 from roost.scheduler.candidates.reported_columns import CLASSES, ReportedColumns
 from roost.scheduler.explain.scenario import Supposition
 from roost.scheduler.gateways import Decided
-from roost.scheduler.gateways.running_selection import RunningSelection
 from roost.scheduler.pool.host_pool import OFFERED
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.claim_result import CLAIMED
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest, Replacing
+from roost.scheduler.selection.running_selection import RunningSelection
 from roost.scheduler.selection.selection import RandomDraw, choose
 
 

@@ -16,8 +16,8 @@ from roost.fleet.constraint import constraints_of
 from roost.model.assignment import Assigned
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.candidates.fetched_candidates import FetchedCandidates
-from roost.scheduler.candidates.unfilled_placement import known_nodes
 from roost.scheduler.explain.snapshot import CLAIM_CONDITIONS, Condition, QuerySurvey, Snapshot
+from roost.scheduler.gateways.missing_providers import known_nodes
 from roost.scheduler.plugins.plugin_calls import ask_filter, ask_key
 from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest

@@ -29,7 +29,6 @@ from roost.scheduler.explain.phrases import (
     without_constraint,
 )
 from roost.scheduler.explain.snapshot import Condition, NearHosts, QuerySurvey, Snapshot, host_name
-from roost.scheduler.gateways.running_selection import claimed
 from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.pool.group_members import progress_at_start
@@ -37,6 +36,7 @@ from roost.scheduler.request.scheduling_request import GroupPlacement, Schedulin
 from roost.scheduler.selection.claim_result import ClaimResult
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Claim
+from roost.scheduler.selection.running_selection import claimed
 
 
 class FleetSnapshot(Snapshot):

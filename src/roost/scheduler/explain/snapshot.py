@@ -22,7 +22,6 @@ from roost.scheduler.candidates.candidate_source import CandidateSource
 from roost.scheduler.errors import SchedulerError
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinityFilter
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinityFilter
-from roost.scheduler.gateways.running_selection import RunningSelection
 from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.nodes.outstanding import taken_by
 from roost.scheduler.nodes.table import NodeTable
@@ -38,6 +37,7 @@ from roost.scheduler.request.scheduling_request import GroupPlacement, Placement
 from roost.scheduler.selection.claim_result import ClaimResult
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Claim, Outcome
+from roost.scheduler.selection.running_selection import RunningSelection
 from roost.scheduler.selection.selection import RandomDraw, choose
 
 

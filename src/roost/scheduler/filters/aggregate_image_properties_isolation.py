@@ -7,9 +7,8 @@ from roost.model.spec import RequestSpec
 from roost.process.options import OptionStruct, option
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.plugins.aggregate_numbers import words
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER
+from roost.scheduler.plugins.plugin_options import FILTER_SCHEDULER, words
 from roost.scheduler.request.image_properties import says_something, with_current_names
 from roost.scheduler.request.keys.key import ANY, Key
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest

@@ -6,8 +6,8 @@ import numpy as np
 
 from roost.fleet.columns import Bools
 from roost.scheduler.candidates.candidate_source import HostView
-from roost.scheduler.plugins.aggregate_numbers import words
 from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.plugins.plugin_options import words
 from roost.scheduler.request.extra_specs import matches
 from roost.scheduler.request.keys.key import ANY, UNSCOPED, Key
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest

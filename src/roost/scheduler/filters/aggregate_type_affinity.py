@@ -4,8 +4,8 @@ from collections.abc import Hashable
 
 from roost.fleet.columns import Bools
 from roost.scheduler.candidates.candidate_source import HostView
-from roost.scheduler.plugins.aggregate_numbers import words
 from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.plugins.plugin_options import words
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 

@@ -3,7 +3,7 @@
 from roost.fleet.columns import Bools
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.plugins.metrics_options import MetricsOptions
+from roost.scheduler.plugins.plugin_options import MetricsOptions
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 
 

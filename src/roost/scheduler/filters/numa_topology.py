@@ -19,9 +19,9 @@ from roost.model.spec import NetworkMetadata
 from roost.process.options import OptionStruct, option
 from roost.scheduler.candidates.candidate_source import HostView, OneHost
 from roost.scheduler.filters.pci_passthrough import AlikePools, free_pools, on_their_cards, wanted_of
+from roost.scheduler.nodes.near_cells import DevicesNearCells
 from roost.scheduler.nodes.numa_columns import is_exact
 from roost.scheduler.nodes.numa_topologies import NumaTopologies, limits_of
-from roost.scheduler.nodes.pci_near_cells import DevicesNearCells
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.plugins.looks import Looks
 from roost.scheduler.plugins.plugins import Lack

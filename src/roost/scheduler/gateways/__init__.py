@@ -13,10 +13,8 @@ asked_candidates      the candidates of a run, read page by page
 recording_placement   records at which ledger versions a run read placement
 node_assignments      the assignments on nodes during one run
 foreign_groups        server groups at a service that does not judge their conditions
-missing_providers     reporting nodes without a provider in placement
-error_translation     errors of placement over HTTP as errors of the scheduler
+missing_providers     reporting nodes without a provider in placement, and refusals that name them
 word_checks           operators' words around runs whose claims are not conditional on them
-running_selection     a selection in progress, and the write of a claim: for all gateways
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -5,11 +5,10 @@ from roost.placement.errors import BadRequest
 from roost.scheduler.candidates.cached_answers import CachedAnswers
 from roost.scheduler.candidates.fetched_candidates import FetchedCandidates
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.gateways.error_translation import translated
 from roost.scheduler.gateways.recording_placement import RunPlacement
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.request.scheduling_request import SchedulingRequest
-from roost.scheduler.selection.claim_result import named
+from roost.scheduler.selection.claim_result import named, translated
 
 
 class AskedCandidates:

@@ -18,8 +18,8 @@ from roost.model.allocation import AFFINITY, ANTI_AFFINITY
 from roost.model.spec import ServerGroup
 from roost.model.vocabulary import SHARING_TRAIT
 from roost.placement.errors import NotFound
-from roost.scheduler.gateways.error_translation import translated
 from roost.scheduler.gateways.recording_placement import RunPlacement
+from roost.scheduler.selection.claim_result import translated
 
 Members = Callable[[str], Awaitable[Sequence[str]]]
 """Returns the consumers that are members of a group (its uuid), placed or about to be."""
@@ -143,7 +143,7 @@ async def look_for_members(
     second look.
 
     Raises:
-        PlacementUnavailable, PlacementRefused: as `roost.scheduler.gateways.error_translation.translated`.
+        PlacementUnavailable, PlacementRefused: as `roost.scheduler.selection.claim_result.translated`.
     """
     if group is None:
         return None, None

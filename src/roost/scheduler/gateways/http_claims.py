@@ -19,11 +19,9 @@ from roost.scheduler.errors import (
     PlacementUnavailable,
     SchedulerError,
 )
-from roost.scheduler.gateways.error_translation import translated
 from roost.scheduler.gateways.foreign_groups import COLLIDED, ForeignGroup
 from roost.scheduler.gateways.node_assignments import NoAssignments, NodeAssignments
 from roost.scheduler.gateways.recording_placement import RecordingPlacement
-from roost.scheduler.gateways.running_selection import RunningSelection, claim_write
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.claim_result import (
     CLAIMED,
@@ -32,8 +30,10 @@ from roost.scheduler.selection.claim_result import (
     is_consumer_conflict,
     named,
     result_of,
+    translated,
 )
 from roost.scheduler.selection.outcome import Claim, Outcome
+from roost.scheduler.selection.running_selection import RunningSelection, claim_write
 
 _log = structlog.get_logger()
 

@@ -9,17 +9,22 @@ from roost.model.spec import Selection
 from roost.placement.errors import AssignmentChanged, BadRequest, ConcurrentUpdate, PlacementError
 from roost.scheduler.candidates.fetched_candidates import FetchedCandidates
 from roost.scheduler.errors import BadRequestSpec, NothingClaimed, PlacementRefused, PlacementUnavailable
-from roost.scheduler.gateways.error_translation import translated
 from roost.scheduler.gateways.foreign_groups import COLLIDED, ForeignGroup, Members, Sleep, look_for_members
 from roost.scheduler.gateways.node_assignments import NodeAssignments, assignments_for
 from roost.scheduler.gateways.recording_placement import RunPlacement
-from roost.scheduler.gateways.running_selection import claim_write
 from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.request.scheduling_request import GroupPlacement
-from roost.scheduler.selection.claim_result import ClaimVerdict, is_consumer_conflict, one_line, result_of
+from roost.scheduler.selection.claim_result import (
+    ClaimVerdict,
+    is_consumer_conflict,
+    one_line,
+    result_of,
+    translated,
+)
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Claim
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest, Replacing
+from roost.scheduler.selection.running_selection import claim_write
 
 ATTEMPTS = 4
 """Attempts of a swap that meets other writers of the consumer, or of the providers. Source: Nova."""

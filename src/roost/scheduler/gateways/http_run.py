@@ -9,13 +9,13 @@ import msgspec
 from roost.scheduler.gateways.asked_candidates import AskedCandidates
 from roost.scheduler.gateways.http_claims import HttpClaims
 from roost.scheduler.gateways.node_assignments import NodeAssignments
-from roost.scheduler.gateways.running_selection import RunningSelection
 from roost.scheduler.nodes.labels import Indexes
 from roost.scheduler.pool.group_members import progress_at_start
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.claim_result import CLAIMED
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import BOUND, Claim, ClaimAttempt, Outcome
+from roost.scheduler.selection.running_selection import RunningSelection
 from roost.scheduler.selection.selection import RandomDraw, choose
 
 ReadAssignments = Callable[[Indexes], Awaitable[NodeAssignments]]

@@ -22,14 +22,14 @@ from roost.scheduler.gateways import Decided
 from roost.scheduler.gateways.evaluation_ahead import EvaluationAhead
 from roost.scheduler.gateways.local_replacement import UseAlternate
 from roost.scheduler.gateways.query_checks import check_queries
-from roost.scheduler.gateways.running_selection import INSTANCE as INSTANCE
-from roost.scheduler.gateways.running_selection import RunningSelection, claim_write, claimed, set_aside
 from roost.scheduler.request.scheduling_request import SchedulingRequest
 from roost.scheduler.selection.bounds import TOO_MUCH_WORK, decision_work
 from roost.scheduler.selection.claim_result import ClaimVerdict
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import WORK, Basis, Claim, Outcome
 from roost.scheduler.selection.replacement import Replacement, ReplacementRequest
+from roost.scheduler.selection.running_selection import INSTANCE as INSTANCE
+from roost.scheduler.selection.running_selection import RunningSelection, claim_write, claimed, set_aside
 from roost.scheduler.selection.selection import RandomDraw, choose
 
 

@@ -12,12 +12,12 @@ from roost.placement.commands.allocations import write_allocations
 from roost.placement.errors import PlacementError
 from roost.scheduler.errors import NothingClaimed
 from roost.scheduler.gateways.query_checks import check_queries
-from roost.scheduler.gateways.running_selection import claim_write
 from roost.scheduler.selection.bounds import TOO_MUCH_WORK, decision_work
 from roost.scheduler.selection.claim_result import ClaimVerdict, one_line, result_of
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Claim
 from roost.scheduler.selection.replacement import NO_CANDIDATE, Replacement, ReplacementRequest, Replacing
+from roost.scheduler.selection.running_selection import claim_write
 
 
 class UseAlternate(Command[Replacement], frozen=True):

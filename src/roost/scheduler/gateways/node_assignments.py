@@ -11,14 +11,13 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from roost.model.assignment import Assigned, Assignment, digest_of_all
-from roost.scheduler.gateways.error_translation import translated
 from roost.scheduler.gateways.recording_placement import RunPlacement
 from roost.scheduler.nodes.labels import Indexes
-from roost.scheduler.nodes.outstanding import taken_by
+from roost.scheduler.nodes.outstanding import NOTHING, taken_by
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.nodes.unreported import NOTHING
 from roost.scheduler.plugins.plugin_calls import ask_key
 from roost.scheduler.request.scheduling_request import SchedulingRequest
+from roost.scheduler.selection.claim_result import translated
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Claim
 

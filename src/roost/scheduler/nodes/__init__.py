@@ -12,20 +12,17 @@ rows             rows of removed nodes, which new nodes may get
 labels           values that many nodes share
 aggregates       host aggregates and their metadata
 zones            availability zones, as aggregates make them
-outstanding      claims that no report contains yet
-unreported       assignments that reports do not count
+outstanding      claims and assignments that no report contains yet
 numa_reports     NUMA topologies as reported
 numa_topologies  NUMA topologies with the use by claims since the report
-near_cells       NUMA cells close to a guest's PCI devices and networks
-pci_near_cells   PCI devices close to NUMA cells
+near_cells       NUMA cells close to PCI devices and networks, and PCI devices close to NUMA cells
 tree_providers   single providers in the trees of hosts
 heartbeats       the last heartbeat of each compute service
 operator_words   the operators' words that the table has taken in
 feed             keeps the table up to date from the cells' databases
 journal          writes the events of a table, and makes past tables from them
 hosts            the node table of a scheduler that is a service of its own
-roots            root providers of placement
-unreported_roots nodes without an agent, from the root providers of placement
+roots            root providers of placement, and nodes without an agent made from them
 """
 
 from roost.scheduler.nodes.table import NodeTable

@@ -9,9 +9,8 @@ from roost.ledger import LedgerError
 from roost.placement.errors import PlacementError
 from roost.scheduler.errors import SchedulerError
 from roost.scheduler.nodes.feed import NodeFeed
-from roost.scheduler.nodes.roots import Roots, RootSource
+from roost.scheduler.nodes.roots import Roots, RootSource, UnreportedNodes
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.nodes.unreported_roots import UnreportedNodes
 from roost.scheduler.selection.claim_result import one_line
 from roost.storage import StorageError
 

@@ -12,7 +12,8 @@ competing requests differ, or if a physical function could be taken together wit
 columns decide nothing.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 from math import comb
 from typing import Final, NamedTuple
@@ -21,8 +22,9 @@ import numpy as np
 
 from roost.fleet.columns import Bools, Int64
 from roost.fleet.hardware.fit import MOST_STEPS
-from roost.fleet.hardware.pci_choice import DeviceConditions
+from roost.fleet.hardware.pci_choice import DeviceConditions, FreePools, Mappings, Sockets
 from roost.fleet.hardware.pci_pools import TYPE_PF
+from roost.model.assignment import AssignedDevices
 from roost.model.pci import NumaPolicy, PciRequest
 from roost.model.spec import NetworkMetadata
 from roost.scheduler.nodes.cell_numbers import NO_SOCKET
@@ -182,3 +184,30 @@ class _Devices:
         same = np.array([(socket == socket[each]) for each in chosen]).any(axis=0)
         near: Int64 = np.where(same & self._tell_sockets, self._near[:, 1], 0).sum(axis=0)
         return near
+
+
+class DevicesNearCells:
+    """Free devices of a host for a guest that has no cells on it yet, as `roost.fleet.hardware.fit.Devices`.
+
+    ``sockets``: of the host's cells. ``mappings``: those of the allocation candidate, if one is given.
+    """
+
+    def __init__(
+        self, pools: FreePools, requests: Sequence[PciRequest], sockets: Sockets, mappings: Mappings | None
+    ) -> None:
+        self.requested = bool(requests)
+        self._pools = pools
+        self._requests = requests
+        self._sockets = sockets
+        self._mappings = mappings
+
+    def free_by_cell(self) -> Mapping[int | None, int]:
+        """As `roost.fleet.hardware.fit.Devices`."""
+        found = Counter[int | None]()
+        for pool in self._pools.pools:
+            found[pool.numa_node] += pool.count
+        return found
+
+    def choose(self, host_cells: Collection[int]) -> tuple[AssignedDevices, ...] | None:
+        """As `roost.fleet.hardware.fit.Devices`."""
+        return self._pools.choose(self._requests, host_cells, self._sockets, self._mappings)

@@ -7,8 +7,7 @@ from threading import Lock
 from roost.fleet.columns import Bools
 from roost.fleet.hardware.cell_fit import CellLimits
 from roost.fleet.hardware.guest_topology import GuestTopology
-from roost.fleet.hardware.host_topology import HostTopology
-from roost.fleet.hardware.usage import with_assigned
+from roost.fleet.hardware.host_topology import HostTopology, with_assigned
 from roost.model.assignment import Assigned, AssignedDevices
 from roost.model.node import NodeReport
 from roost.model.pci import PciRequest
@@ -17,9 +16,9 @@ from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.nodes.cell_numbers import numbers_of
 from roost.scheduler.nodes.near_cells import NearCells, device_demands
 from roost.scheduler.nodes.numa_columns import NumaCells, NumaColumns, is_exact
+from roost.scheduler.nodes.outstanding import unreported
 from roost.scheduler.nodes.pci_columns import Counted, FreeDevices
 from roost.scheduler.nodes.table import NodeTable
-from roost.scheduler.nodes.unreported import unreported
 
 
 @dataclass(slots=True)

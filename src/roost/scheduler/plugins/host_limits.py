@@ -7,8 +7,8 @@ import numpy as np
 
 from roost.fleet.columns import Bools, Float64, Int64
 from roost.scheduler.candidates.candidate_source import HostView, OneHost
-from roost.scheduler.plugins.aggregate_numbers import least_integer
 from roost.scheduler.plugins.looks import Looks
+from roost.scheduler.plugins.plugin_options import least_integer
 from roost.scheduler.plugins.plugins import Lack
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest
 

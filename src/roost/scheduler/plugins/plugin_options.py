@@ -1,13 +1,17 @@
-"""The options of one filter or weigher: a typed value, read from a section of the configuration."""
+"""The options of one filter or weigher: a typed value, read from a section of the configuration.
+
+Metadata of aggregates may take the place of an option: numbers and words in it are read here too.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from oslo_config import cfg
 
-from roost.process.options import OptionStruct, options_by_group, options_of_group, read_struct
+from roost.process.options import OptionStruct, option, options_by_group, options_of_group, read_struct
 from roost.scheduler.errors import BadOptions
 
 S = TypeVar("S", bound=OptionStruct)
@@ -92,3 +96,47 @@ def check_ratios(option: str, ratios: Mapping[str, Any]) -> None:
     for name, ratio in ratios.items():
         if not -1e300 < ratio < 1e300:
             raise ValueError(f"{option}, {name}: {ratio} is not a number to weigh with")
+
+
+def least_integer(values: Sequence[str], configured: int) -> int:
+    """Return the least of the aggregates' integers; ``configured`` without any, or if one is no integer.
+
+    Source: ``validate_num_values`` in Nova's ``scheduler/filters/utils.py``.
+    """
+    try:
+        return min(map(int, values), default=configured)
+    except ValueError:
+        return configured
+
+
+@lru_cache(maxsize=10_000)
+def words(values: tuple[str, ...]) -> frozenset[str]:
+    """Return the words in aggregates' values, which separate them by commas."""
+    return frozenset(word.strip() for joined in values for word in joined.split(","))
+
+
+METRICS = "metrics"
+
+
+class MetricsOptions(OptionStruct, frozen=True, group=METRICS):
+    """Options of metrics.
+
+    ``weight_setting``: ratio of each metric by name. ``required``: a host that does not report one of these
+    metrics fails the request; otherwise such a host weighs ``weight_of_unavailable``.
+    """
+
+    weight_setting: dict[str, float] = option(
+        {},
+        help="MetricsWeigher adds up the named metrics, each times its ratio, as in temperature=-1.0. "
+        "MetricsFilter excludes hosts that do not report one of them.",
+    )
+    required: bool = option(
+        True, help="A request fails if a host does not report a metric of weight_setting."
+    )
+    weight_of_unavailable: float = option(
+        -10000.0, help="A host that does not report a metric gets this weight if required is false."
+    )
+
+    def __post_init__(self) -> None:
+        check_ratios("weight_setting", self.weight_setting)
+        check_ratios("weight_of_unavailable", {"number": self.weight_of_unavailable})

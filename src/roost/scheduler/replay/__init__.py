@@ -5,7 +5,6 @@ recorded        a decision as its record has it: request, options, seed, version
 past_placement  placement over HTTP as it was during a run
 comparison      differences of a decision to its record
 changed         the same request with one constraint left out, or with another flavor
-flavors         flavors with changes from a command line
 
 The state of placement comes from `roost.ledger.past_fleet`, the node table from
 `roost.state.api_database.node_journal`. ADR 16 lists the data that a decision depends on. Nothing is written.

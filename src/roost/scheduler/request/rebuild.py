@@ -16,7 +16,6 @@ from roost.model.request import CandidateQuery
 from roost.model.spec import RequestSpec
 from roost.scheduler.candidates.candidate_source import CandidateSource, ProviderLevels
 from roost.scheduler.errors import BadRequestSpec
-from roost.scheduler.gateways.running_selection import RunningSelection
 from roost.scheduler.nodes.table import NodeTable
 from roost.scheduler.pool.fresh_pool import FreshPool
 from roost.scheduler.request.places import target_of
@@ -24,6 +23,7 @@ from roost.scheduler.request.scheduling_request import PlacementQueries, Schedul
 from roost.scheduler.selection.claim_result import CLAIMED
 from roost.scheduler.selection.host_pools import HostPools
 from roost.scheduler.selection.outcome import Outcome
+from roost.scheduler.selection.running_selection import RunningSelection
 from roost.scheduler.selection.selection import choose
 
 NOTHING = PlacementQueries(CandidateQuery(groups=()))

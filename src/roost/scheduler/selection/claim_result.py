@@ -10,16 +10,19 @@ Scheduler, gateways and conductors all read a failed claim the same way:
     FATAL      neither another host nor waiting can help              the request ends with the reason
 """
 
+from collections.abc import Awaitable
 from enum import Enum
+from typing import TypeVar
 
 import msgspec
 
 from roost.ledger import LedgerError
 from roost.model.errors import OperatorError
 from roost.model.transport_faults import fault_of
-from roost.placement.errors import BadRequest, ConcurrentUpdate, Conflict
+from roost.placement.errors import BadRequest, ConcurrentUpdate, Conflict, PlacementError
 from roost.scheduler.errors import (
     PlacementFailed,
+    PlacementRefused,
     PlacementUnavailable,
     SchedulerError,
     SchedulerFault,
@@ -28,6 +31,8 @@ from roost.scheduler.errors import (
 from roost.storage import DatabaseUnavailable, StorageError
 from roost.web.auth import IdentityUnavailable
 from roost.web.errors import HTTPError, TooMany, Unavailable
+
+T = TypeVar("T")
 
 _CONSUMER_CONFLICT = "consumer generation conflict"
 """Part of the text, here and upstream. Code and status equal those of a provider's generation conflict."""
@@ -131,3 +136,29 @@ def _of_transport(error: Exception) -> tuple[ClaimVerdict, str]:
     if isinstance(error, msgspec.MsgspecError | httpx.InvalidURL):
         return ClaimVerdict.FATAL, f"this is no Placement API: {text}"
     return ClaimVerdict.RETRY, text
+
+
+async def translated(answer: Awaitable[T]) -> T:
+    """Return the answer of placement, with its errors as the scheduler's.
+
+    Raises:
+        BadRequest, Conflict: as placement returns them.
+        PlacementUnavailable: placement is away; `PlacementFailed` for any other error after which trying
+            again may help.
+        PlacementRefused: for any other error.
+    """
+    # As in `_of_transport`.
+    import httpx
+
+    try:
+        return await answer
+    except (BadRequest, Conflict):
+        raise
+    except (KeyError, TypeError, AttributeError) as error:
+        raise PlacementRefused(f"this is no Placement API: {named(error)}") from error
+    except (httpx.HTTPError, httpx.InvalidURL, msgspec.MsgspecError, PlacementError, OSError) as error:
+        result = result_of(error)
+        if result.verdict is not ClaimVerdict.RETRY:
+            raise PlacementRefused(result.reason) from error
+        kind = PlacementUnavailable if is_outage(error) else PlacementFailed
+        raise kind(result.reason) from error

@@ -6,7 +6,7 @@ from roost.fleet.columns import Float64
 from roost.scheduler.candidates.candidate_source import HostView
 from roost.scheduler.errors import CannotWeigh
 from roost.scheduler.plugins.looks import Looks
-from roost.scheduler.plugins.metrics_options import METRICS, MetricsOptions
+from roost.scheduler.plugins.plugin_options import METRICS, MetricsOptions
 from roost.scheduler.plugins.plugins import Weigher
 from roost.scheduler.pool.weights import multiplier_of
 from roost.scheduler.request.scheduling_request import GroupPlacement, SchedulingRequest

@@ -9,8 +9,7 @@ from roost.ledger import Ledger
 from roost.ledger.capacity_metrics import CapacityMetrics
 from roost.ledger.retention import keep_trimming
 from roost.placement.access import open_policy
-from roost.placement.http.app import create_app
-from roost.placement.http.document import document_at
+from roost.placement.http.app import create_app, document_at
 from roost.placement.options import PlacementOptions
 from roost.placement.queries import QueryBudget
 from roost.placement.readiness import ledger_checks

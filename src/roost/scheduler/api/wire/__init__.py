@@ -1,10 +1,7 @@
 """Request specs and selections as JSON, in the languages that clients use: Roost's and Nova's.
 
-spoken          `Language`: the protocol of a language
-language        finds the language of a request spec
+language        `Language`: the protocol of a language; Roost's, Nova's, and that of a request spec
 answers         the responses
-roost_spec      Roost's own language: the types of `roost.model.spec` as they are
-nova_language   Nova's language
 nova_spec       reads Nova's RequestSpec
 nova_selection  Nova's Selection objects, from and to Roost's selections
 nova_object     names, versions and fields of Nova's objects
